@@ -87,8 +87,8 @@ _ROWS: list[Command] = []
 def command_table() -> tuple[Command, ...]:
     """Return every command of the program: those of the modules of this package named ``…_commands``."""
     package = __name__.rpartition(".")[0]
-    for name in sorted(path.stem for path in Path(__file__).parent.glob("*_commands.py")):
-        import_module(f"{package}.{name}")
+    for path in sorted(Path(__file__).parent.glob("*_commands.py")):
+        import_module(f"{package}.{path.stem}")
     return tuple(sorted(_ROWS, key=lambda row: (row.place, row.handler.__module__)))
 
 
@@ -110,12 +110,12 @@ def commands_of(agent: Agent | None) -> list[Command]:
     else:
         own = ()
     names = {row.name for row in own}
-    kept = [_as_now(row, agent) for row in table if not (row.yields and row.name in names)]
+    kept: list[Command] = []
+    for row in table:
+        if not (row.yields and row.name in names):
+            kept.append(_without_aliases(_as_now(row, agent), names))
     taken = {row.name for row in kept}
-    return [
-        *(_without_aliases(row, names) for row in kept),
-        *(row for row in own if row.name not in taken),
-    ]
+    return kept + [row for row in own if row.name not in taken]
 
 
 def _without_aliases(row: Command, names: AbstractSet[str]) -> Command:
@@ -143,16 +143,18 @@ def _as_now(row: Command, agent: Agent | None) -> Command:
 
 @lru_cache(maxsize=2)
 def _own_rows(found: tuple[CommandRow, ...]) -> tuple[Command, ...]:
-    return tuple(
-        Command(
-            row.name,
-            one_line(row.description, 100),
-            argument=row.argument,
-            handler=lambda controller, arguments, name=row.name: controller.outbox.send_command(
-                name, arguments, f"There is no command /{name} any more."
-            ),
-        )
-        for row in found
+    return tuple(map(_own_row, found))
+
+
+def _own_row(row: CommandRow) -> Command:
+    complaint = f"There is no command /{row.name} any more."
+    return Command(
+        row.name,
+        one_line(row.description, 100),
+        argument=row.argument,
+        handler=lambda controller, arguments: controller.outbox.send_command(
+            row.name, arguments, complaint
+        ),
     )
 
 

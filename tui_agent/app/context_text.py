@@ -171,9 +171,9 @@ def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, n
 def text_of(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> str:
     """Return the text of a block that the model sees; ``entry`` is the one it comes from."""
     if block.kind == "tool_schema":
-        tool = next((tool for tool in request.tools if tool.name == block.tool), None)
-        if tool:
-            return json.dumps(wire_tool(tool), ensure_ascii=False, indent=2)
+        for tool in request.tools:
+            if tool.name == block.tool:
+                return json.dumps(wire_tool(tool), ensure_ascii=False, indent=2)
         return ""
     if block.kind == "system":
         if not isinstance(entry, SystemEntry):
@@ -188,7 +188,8 @@ def text_of(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> 
         if address in message.origin:
             is_stand_in = isinstance(entry, AssistantEntry) and message.text == INTERRUPTED_OUTPUT
             texts.append(NO_RESULT if is_stand_in else message.text)
-            texts.extend(_call_text(call.tool, call.arguments) for call in message.tool_calls)
+            for call in message.tool_calls:
+                texts.append(_call_text(call.tool, call.arguments))
     hidden = block.hidden or block.state is EntryState.DROPPED
     if hidden and block.state not in {EntryState.LIVE, EntryState.PINNED} and entry is not None:
         texts.append(f"Not shown to the model:\n{entry_text(entry)}")
@@ -203,7 +204,10 @@ def _call_text(tool: str, arguments: str) -> str:
         given = None
     if not isinstance(given, dict):
         return f"{tool} {arguments}"
-    return "\n".join([tool, *(f"{name}: {_argument(value)}" for name, value in given.items())])
+    lines = [tool]
+    for name, value in given.items():
+        lines.append(f"{name}: {_argument(value)}")
+    return "\n".join(lines)
 
 
 def _argument(value: object) -> str:

@@ -74,10 +74,11 @@ class WarningLog:
     """Warnings that left the screen for something newer since the user last saw them all."""
 
     def lines(self) -> list[str]:
-        return [
-            f"! {time.strftime('%H:%M', time.localtime(when)):<14} {sentence}"
-            for when, sentence in self.said
-        ]
+        lines: list[str] = []
+        for when, sentence in self.said:
+            clock = time.strftime("%H:%M", time.localtime(when))
+            lines.append(f"! {clock:<14} {sentence}")
+        return lines
 
 
 class Controller:

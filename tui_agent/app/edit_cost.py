@@ -86,9 +86,8 @@ def plan_edit(
     for place in range(first, len(blocks)):
         if blocks[place].cached and place not in gone:
             reread += blocks[place].tokens
-    return Edit(
-        action, tuple(wanted), tuple(blocks[place].origin[0] for place in wanted), freed, reread
-    )
+    ids = tuple(blocks[place].origin[0] for place in wanted)
+    return Edit(action, tuple(wanted), ids, freed, reread)
 
 
 def _freed(block: ContextBlock, action: EditAction) -> int:

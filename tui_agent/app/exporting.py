@@ -104,9 +104,12 @@ class ExportOrder:
         words = re.sub(r"[^\w-]+", "-", title.lower())[:40].strip("-_") or "session"
         stem = f"{words}-{self.session_id[-8:]}"
         suffix = next(ending for ending, form in _ENDINGS.items() if form == self.format)
-        numbers = ("", *(f"-{number}" for number in range(2, 10_000)))
-        names = (f"{stem}{number}{suffix}" for number in numbers)
-        return next(name for name in names if not is_there(directory / name))
+        name = f"{stem}{suffix}"
+        number = 1
+        while is_there(directory / name):
+            number += 1
+            name = f"{stem}-{number}{suffix}"
+        return name
 
 
 def format_of(path: str) -> ExportFormat | None:
@@ -153,9 +156,8 @@ def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str] = o
         case ExportFormat.HTML:
             from tui_agent.session.formats import html
 
-            css, script = (
-                style_path(f"export.{name}").read_text(encoding="utf-8") for name in ("css", "js")
-            )
+            css = style_path("export.css").read_text(encoding="utf-8")
+            script = style_path("export.js").read_text(encoding="utf-8")
             html.write(copies[0], text.write, whole=order.all_branches, css=css, script=script)
         case _:
             from tui_agent.session.formats import markdown

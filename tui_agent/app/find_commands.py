@@ -51,11 +51,13 @@ async def find_entries(controller: Controller, query: str) -> list[int]:
         older = ids[:-MAX_SCANNED]
         if older:
             indexed = set(store.matching(query, session.id))
-            recent = [*(entry_id for entry_id in older if entry_id in indexed), *recent]
+            recent = [entry_id for entry_id in older if entry_id in indexed] + recent
         found: list[int] = []
         for end in range(len(recent), 0, -_BATCH):
-            entries = reversed(session.reader.load(recent[max(end - _BATCH, 0) : end]))
-            found += [entry.id for entry in entries if wanted in text_of(entry).lower()]
+            entries = session.reader.load(recent[max(end - _BATCH, 0) : end])
+            for entry in reversed(entries):
+                if wanted in text_of(entry).lower():
+                    found.append(entry.id)
         return found
 
     return await asyncio.to_thread(search)

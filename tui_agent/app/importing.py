@@ -91,7 +91,10 @@ class Importer:
 
     def total(self) -> str:
         failed = self.failed
-        parts = [f"{count} {_TOTALS[came]}" for came in ImportChange if (count := self._came[came])]
+        parts: list[str] = []
+        for came in ImportChange:
+            if count := self._came[came]:
+                parts.append(f"{count} {_TOTALS[came]}")
         if failed == 1:
             parts.append("1 could not be read")
         elif failed:

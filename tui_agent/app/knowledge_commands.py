@@ -56,7 +56,9 @@ async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None
         lines.append(EquipmentLine(f"  {mark} {name:<14} {one_line(about, 200)}", name))
     for heading, rows in parts.items():
         lines += [EquipmentLine(""), EquipmentLine(Heading(heading))]
-        lines += [EquipmentLine(type(row)(f"  {row}")) for row in rows if row]
+        for row in rows:
+            if row:
+                lines.append(EquipmentLine(type(row)(f"  {row}")))
     lines += [EquipmentLine(""), EquipmentLine(Heading(SERVERS))]
     controller.show(EquipmentPage(lines, at))
 

@@ -67,13 +67,12 @@ async def forget(controller: Controller, argument: str) -> None:
         wanted = await controller.ask(Choice("Take out which line?", answers)) or ""
     if not wanted:
         return
-    row = next(
-        (row for row in view.kept if wanted in {row.key, row.line.text, row.line.shown}), None
-    )
-    if row is None:
-        raise CommandError(f"There is no line “{one_line(wanted, 60)}”. /memory shows them.")
-    said = await asyncio.to_thread(view.drop, row)
-    controller.say(f"{said} /memory undo brings it back.")
+    for row in view.kept:
+        if wanted in {row.key, row.line.text, row.line.shown}:
+            said = await asyncio.to_thread(view.drop, row)
+            controller.say(f"{said} /memory undo brings it back.")
+            return
+    raise CommandError(f"There is no line “{one_line(wanted, 60)}”. /memory shows them.")
 
 
 @Command(

@@ -272,11 +272,14 @@ async def _choose(controller: "Controller", agent: "Agent") -> str | None:
         preset = "the model's own"
     else:
         preset = f"{effort.preset}, from the settings"
-    rows = [
-        (DEFAULT_EFFORT, preset),
-        *((level, _HELP[level]) for level in Effort if level in effort.levels),
-    ]
-    answers = [(key, f"{'●' if key == at else ' '} {key:<8}  {text}") for key, text in rows]
+    rows = {DEFAULT_EFFORT: preset}
+    for level in Effort:
+        if level in effort.levels:
+            rows[level] = _HELP[level]
+    answers: list[tuple[str, str]] = []
+    for key, text in rows.items():
+        mark = "●" if key == at else " "
+        answers.append((key, f"{mark} {key:<8}  {text}"))
     details = "From the next request on, in this branch of the session."
     return await controller.ask(
         Choice(f"How much {short_model(agent.model)} thinks", answers, details, at)

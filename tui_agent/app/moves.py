@@ -133,8 +133,10 @@ def files_told(plan: RestorePlan, done: Restored, commits: Sequence[str] = ()) -
     said = []
     if done.done:
         said = [_steps_told(plan, done.done)]
-    said += [f"{_name(one.path)} stays ({one.reason})" for one in done.stays(plan)[:MAX_NAMED]]
-    if (more := len(done.stays(plan)) - MAX_NAMED) > 0:
+    stays = done.stays(plan)
+    for conflict in stays[:MAX_NAMED]:
+        said.append(f"{_name(conflict.path)} stays ({conflict.reason})")
+    if (more := len(stays) - MAX_NAMED) > 0:
         said.append(f"{plural(more, 'more file')} as before")
     if plan.omitted:
         said.append(f"{plan.omitted:,} more files changed and stay: there were too many to keep")
@@ -151,8 +153,13 @@ def _stay(things: Sequence[object]) -> str:
 
 def _steps_told(plan: RestorePlan, paths: Sequence[str]) -> str:
     gone = {step.path for step in plan.steps if not step.wanted.exists}
-    deleted = [path for path in paths if path in gone]
-    restored = [path for path in paths if path not in gone]
+    deleted: list[str] = []
+    restored: list[str] = []
+    for path in paths:
+        if path in gone:
+            deleted.append(path)
+        else:
+            restored.append(path)
     said = []
     if deleted:
         said = [f"{_listed(deleted)} deleted"]

@@ -272,7 +272,10 @@ def require_possible(controller: Controller, order: RaceOrder) -> None:
         raise CommandError(
             "There is no work to go on with: the last answer is complete. Add a prompt after --."
         )
-    if dropped := {entry for spec in order.specs for entry in left_out(spec.context)}:
+    dropped: set[int] = set()
+    for spec in order.specs:
+        dropped.update(left_out(spec.context))
+    if dropped:
         view = resolve(agent.session.beside(order.start).active_path())
         sent = set()
         for entry in (view.compaction, *view.entries):

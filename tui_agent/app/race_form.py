@@ -95,7 +95,10 @@ async def _with_end(controller: Controller, order: RaceOrder, row: str) -> RaceO
         case _:
             picks = Choice("Which one is taken?", list(PICKS.items()), at=order.pick)
             pick = await controller.ask(picks)
-            return replace(order, pick=next((one for one in PICKS if one == pick), order.pick))
+            for one in PICKS:
+                if one == pick:
+                    return replace(order, pick=one)
+            return order
 
 
 def _rows(order: RaceOrder, here: RunnerSpec) -> list[tuple[str, str]]:

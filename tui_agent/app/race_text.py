@@ -132,7 +132,8 @@ def race_lines(rows: Sequence[RaceRunner], taken: int | None = None) -> list[str
         if row.problem:
             lines.append(f"   {one_line(row.problem, 200)}")
         if row.state == "failed" and row.check is not None:
-            lines += [f"   {one_line(line, 200)}" for line in row.check.last_lines[-3:]]
+            for last in row.check.last_lines[-3:]:
+                lines.append(f"   {one_line(last, 200)}")
     return lines
 
 

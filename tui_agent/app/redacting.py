@@ -110,7 +110,8 @@ class Redaction:
         if stored.texts:
             found.append(f"{plural(stored.texts, 'text')} beside them (titles, labels, drafts)")
         found += map(self._shown, finding.files)
-        found += [f"{self._shown(path)}, which is deleted" for path in finding.backups]
+        for path in finding.backups:
+            found.append(f"{self._shown(path)}, which is deleted")
         if finding.is_deleted:
             found.append("deleted parts of the session file")
         if finding.copies:

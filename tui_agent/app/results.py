@@ -154,17 +154,21 @@ class SessionResult:
             return data
 
         files, left_out, mixed = _net_changes(changes, content)
-        inner = {file.path: name for file in files if (name := _repository_of(file.path, project))}
-        files = [file for file in files if file.path not in inner]
-        left_out += [Conflict(path, f"of the repository {name}") for path, name in inner.items()]
-        foreign = not_of_git(project, [file.path for file in files])
-        files = [file for file in files if file.path not in foreign]
-        left_out += [Conflict(path, reason) for path, reason in foreign.items()]
+        refused: dict[str, str] = {}
+        own: list[str] = []
+        for file in files:
+            if repository := _repository_of(file.path, project):
+                refused[file.path] = f"of the repository {repository}"
+            else:
+                own.append(file.path)
+        refused |= not_of_git(project, own)
+        for path, reason in refused.items():
+            left_out.append(Conflict(path, reason))
         return cls(
             session,
             leaf,
             project,
-            files=files,
+            files=[file for file in files if file.path not in refused],
             left_out=left_out,
             mixed=mixed,
             omitted=sum(entry.omitted for entry in checkpoints),

@@ -54,9 +54,8 @@ def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
                 return _with_tools(state, (*state.tools, (call_id, tool)), now)
             return RunState(Phase.TOOL, now, tools=((call_id, tool),), in_run=False)
         case ToolFinished(call_id=call_id):
-            return _with_tools(
-                state, tuple(call for call in state.tools if call[0] != call_id), now
-            )
+            left = tuple(call for call in state.tools if call[0] != call_id)
+            return _with_tools(state, left, now)
         case ChecksAwaited(checkers=names):
             return RunState(Phase.CHECKING, now, " + ".join(one_line(name, 20) for name in names))
         case PermissionAsked(request=request):

@@ -330,9 +330,10 @@ def _branch_rows(found: Spending, names: Mapping[int, str], *, priced: bool) -> 
         name = f"left at #{key}  {visible(names.get(key, ''))}"
         rows.append(_row(found.branches[key], name, priced=priced))
     if rest := [found.branches[key] for key in left[MAX_BRANCHES:]]:
-        added = Spent(
-            requests=sum(spent.requests for spent in rest), cost=sum(spent.cost for spent in rest)
-        )
+        added = Spent()
+        for spent in rest:
+            added.requests += spent.requests
+            added.cost += spent.cost
         rows.append(_row(added, f"{len(rest)} other branches", priced=priced))
     return rows
 

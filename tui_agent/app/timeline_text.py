@@ -80,11 +80,15 @@ def change_words(change: MapChange) -> str:
     parts = [f"+{_counted(change.came)} came" if change.came else ""]
     if change.went:
         parts.append(f"−{_counted(change.went)} went{_span(change.went)}")
-    less = [(before, after) for before, after in change.changed if after.tokens < before.tokens]
+    freed = 0
+    less: list[ContextBlock] = []
+    for before, after in change.changed:
+        if after.tokens < before.tokens:
+            freed += before.tokens - after.tokens
+            less.append(after)
     if less:
-        freed = sum(before.tokens - after.tokens for before, after in less)
-        states = "/".join(dict.fromkeys(after.state.word for _, after in less))
-        parts.append(f"{len(less)} {states} −{tokens(freed)}{_span([after for _, after in less])}")
+        states = "/".join(dict.fromkeys(block.state.word for block in less))
+        parts.append(f"{len(less)} {states} −{tokens(freed)}{_span(less)}")
     if len(less) < len(change.changed):
         parts.append(f"{len(change.changed) - len(less)} pinned or restored")
     changes = dotted(*parts)

@@ -54,8 +54,13 @@ async def export(controller: Controller, argument: str) -> None:
         words = shlex.split(argument)
     except ValueError:
         words = argument.split()
-    flags = {word for word in words if word.startswith("--")}
-    names = [word for word in words if not word.startswith("--")]
+    flags: set[str] = set()
+    names: list[str] = []
+    for word in words:
+        if word.startswith("--"):
+            flags.add(word)
+        else:
+            names.append(word)
     if flags - {"--all", "--branch", "--redact"} or len(names) > 1:
         raise CommandError(_USAGE)
     target = ""
@@ -132,9 +137,8 @@ async def import_(controller: Controller, argument: str) -> None:
 
     if not argument:
         controller.frontend.set_draft("/import ")
-        controller.say(
-            f"Name a file or a directory. Known are sessions of {', '.join(row.program for row in FORMATS)}."
-        )
+        known = ", ".join(row.program for row in FORMATS)
+        controller.say(f"Name a file or a directory. Known are sessions of {known}.")
         return
     path = _place(controller, argument.strip("\"'"))
     controller.say(f"Importing {short_path(path)} …")

@@ -242,7 +242,8 @@ class ControllerWiring(AppServices):
         flags = ["--trust"] if given.trust else []
         for rule in given.allow:
             flags.extend(("--allow", rule))
-        flags += [word for rule in given.deny for word in ("--deny", rule)]
+        for rule in given.deny:
+            flags.extend(("--deny", rule))
         if is_running:
             flags.append(GO_ON)
         self.goes_on = ("-r", session.id, *flags)
@@ -341,10 +342,11 @@ class ControllerWiring(AppServices):
 
     def provider_keys(self) -> Mapping[str, str]:
         found = self._wiring.router.keys.available()
-        return {
-            PROVIDERS[name].name if name in PROVIDERS else name: source
-            for name, source in found.items()
-        }
+        sources: dict[str, str] = {}
+        for name, source in found.items():
+            shown = PROVIDERS[name].name if name in PROVIDERS else name
+            sources[shown] = source
+        return sources
 
     async def find_servers(self) -> Sequence[str]:
         from tui_agent.model.discovery import refresh, usual_servers

@@ -168,35 +168,29 @@ def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoT
     if not {call.tool for call in step.calls} <= {tool.name for tool in request.tools}:
         return DemoTurn(f"{text}\n\n{script.unavailable.strip()}", step.think)
     digest = sha256(request_bytes(request)).hexdigest()[:8]
-    calls = tuple(
-        RequestToolCall(
-            call_id=f"demo_{scenario.name}_{step.name}_{position}_{digest}",
-            tool=call.tool,
-            arguments=dumps(call.arguments, ensure_ascii=False),
-        )
-        for position, call in enumerate(step.calls)
-    )
-    return DemoTurn(text, step.think, calls)
+    calls: list[RequestToolCall] = []
+    for position, call in enumerate(step.calls):
+        call_id = f"demo_{scenario.name}_{step.name}_{position}_{digest}"
+        arguments = dumps(call.arguments, ensure_ascii=False)
+        calls.append(RequestToolCall(call_id=call_id, tool=call.tool, arguments=arguments))
+    return DemoTurn(text, step.think, tuple(calls))
 
 
 def _where(
     script: DemoScript, messages: tuple[Message, ...], take: int
 ) -> tuple[Scenario, DemoStep]:
-    numbers = range(len(messages))
-    calls = [
-        at
-        for at in numbers
-        if messages[at].tool_calls and _CALL_ID.fullmatch(messages[at].tool_calls[0].call_id)
-    ]
-    prompts = [at for at in numbers if messages[at].role == "user" and _is_prompt(messages, at)]
-    called, asked = (max(found, default=-1) for found in (calls, prompts))
-    if prompts:
-        prompt = messages[asked]
-    else:
-        prompt = Message("user")
+    called = -1
+    asked = -1
+    prompt = Message("user")
+    for at, message in enumerate(messages):
+        if message.tool_calls and _CALL_ID.fullmatch(message.tool_calls[0].call_id):
+            called = at
+        if message.role == "user" and _is_prompt(messages, at):
+            asked = at
+            prompt = message
     unfinished = all(message.role != "assistant" for message in messages[called + 1 :])
     wants_more = unfinished and any(_says(prompt.text, phrase) for phrase in script.resume)
-    if calls and (called > asked or wants_more):
+    if called >= 0 and (called > asked or wants_more):
         going_on = _continued(script, messages, called)
         if going_on is not None:
             return going_on

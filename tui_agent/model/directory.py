@@ -71,11 +71,8 @@ class CatalogDirectory:
         self._asked[url] = now
         from tui_agent.model.discovery import refresh, servers
 
-        asked = [
-            server
-            for server in servers(self._catalog.addresses, self._keys(), [model])
-            if server.place.url == url
-        ]
+        known = servers(self._catalog.addresses, self._keys(), [model])
+        asked = [server for server in known if server.place.url == url]
         await refresh(asked, self._catalog.served)
         self._catalog.forget()
 
@@ -85,11 +82,10 @@ class CatalogDirectory:
     def with_learnt(self, info: ModelInfo) -> ModelInfo:
         """Return a model's facts, with the window learnt from an overflow if that is smaller."""
         served = self._catalog.served_name(info.id)
-        known = [
-            size
-            for windows in (self._learnt.windows, self._bounds)
-            if (size := windows.get(served)) is not None
-        ]
+        known: list[int] = []
+        for windows in (self._learnt.windows, self._bounds):
+            if served in windows:
+                known.append(windows[served])
         if self._learnt.contradicted.get(served, info.context_window) != info.context_window:
             known = []
         learnt = min(known, default=info.context_window)

@@ -63,7 +63,9 @@ def failure_facts(error: BaseException, secrets: Iterable[str] = ()) -> dict[str
     """Return the facts of a failure as fields of `errors.Failure`, secrets removed."""
     chain = list(_chain(error))
     response = next((found for found in map(_response, chain) if found is not None), None)
-    names = {base.__name__ for each in chain for base in type(each).__mro__}
+    names: set[str] = set()
+    for each in chain:
+        names.update(base.__name__ for base in type(each).__mro__)
     facts: dict[str, Any]
     if response is not None and response.status_code >= 400:
         facts = {"status": response.status_code, "headers": wait_headers(response.headers)}

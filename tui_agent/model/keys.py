@@ -73,11 +73,10 @@ class Keys:
         return None
 
     def advice(self, provider: Provider, model: str | None = None) -> str:
-        named = [
-            settings.api_key_env
-            for _table, settings in self._tables(provider, model)
-            if settings.api_key_env
-        ]
+        named: list[str] = []
+        for _table, settings in self._tables(provider, model):
+            if settings.api_key_env:
+                named.append(settings.api_key_env)
         variable = (named or list(provider.keys) or [f"{provider.id.upper()}_API_KEY"])[0]
         return f"use /login (or tui-agent login {provider.id}), or set {variable}"
 

@@ -111,11 +111,11 @@ class PlanUse:
 
     def lines(self, *, now: float) -> list[str]:
         """Return a line for each window that has not ended."""
-        return [
-            _sentence(provider, window, now)
-            for provider, windows in self._windows.items()
-            for window in _running(windows, now)
-        ]
+        lines: list[str] = []
+        for provider, windows in self._windows.items():
+            for window in _running(windows, now):
+                lines.append(_sentence(provider, window, now))
+        return lines
 
     def words(self, model: str, *, now: float) -> str:
         """Return the most used window of a model's plan (``5 h plan 86%``), "" if all have room."""

@@ -53,7 +53,11 @@ def images_in(message: Message) -> Iterator[ImageRef]:
 
 def images_of(messages: Iterable[Message]) -> dict[str, ImageRef]:
     """Return the pictures of messages by blob, oldest first."""
-    return {image.blob: image for message in messages for image in images_in(message)}
+    found: dict[str, ImageRef] = {}
+    for message in messages:
+        for image in images_in(message):
+            found[image.blob] = image
+    return found
 
 
 def _with_pictures(request: ModelRequest, made: Mapping[str, Picture]) -> ModelRequest:

@@ -221,9 +221,8 @@ def _native(
     if provider.model_name is not None:
         name = provider.model_name(name)
     url = environment.get("api_base") or provider.local_url or provider.url
-    said = {
-        key: value for key, value in {**environment, **options}.items() if isinstance(value, str)
-    }
+    given = {**environment, **options}
+    said = {key: value for key, value in given.items() if isinstance(value, str)}
     address = Endpoint(url)
     if provider.address is not None and route.wire is not None:
         address = provider.address(url, name, route.wire, said)
@@ -273,9 +272,10 @@ def _for_litellm(
 ) -> dict[str, Any]:
     provider = route.provider
     model = route.info.id
-    parameters: dict[str, Any] = {
-        key: value for key, value in environment.items() if value is not None
-    }
+    parameters: dict[str, Any] = {}
+    for key, value in environment.items():
+        if value is not None:
+            parameters[key] = value
     credentials = parameters.get("vertex_credentials")
     if credentials and not credentials.lstrip().startswith("{"):
         # The host works in another directory.

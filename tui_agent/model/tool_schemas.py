@@ -272,11 +272,10 @@ class _Mender:
                 made[key] = value
 
     def _properties(self, value: object, place: "_Place") -> Schema:
-        given = {
-            str(name): schema
-            for name, schema in as_dict(value).items()
-            if isinstance(schema, dict | bool)
-        }
+        given: dict[str, Any] = {}
+        for name, schema in as_dict(value).items():
+            if isinstance(schema, dict | bool):
+                given[str(name)] = schema
         taken = {name for name in given if _NAME.fullmatch(name)}
         made: Schema = {}
         for name, schema in given.items():

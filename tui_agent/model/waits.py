@@ -74,10 +74,10 @@ def span(value: str | None, *, now: float) -> float | None:
             return max(0.0, moment - now)
         return max(0.0, number)
     if _DURATION.fullmatch(value):
-        return sum(
-            float(amount) * _UNITS[unit]
-            for amount, unit in (piece.groups() for piece in _PIECE.finditer(value))
-        )
+        seconds = 0.0
+        for piece in _PIECE.finditer(value):
+            seconds += float(piece[1]) * _UNITS[piece[2]]
+        return seconds
     for parse in (parsedate_to_datetime, datetime.fromisoformat):
         with suppress(ValueError):
             moment_of_date = parse(value)

@@ -35,15 +35,13 @@ def is_installed() -> bool:
 
 
 def install_command() -> str:
-    try:
-        wanted = [
-            line.partition(";")[0].strip()
-            for line in requires("tui-agent") or ()
-            if line.startswith("litellm")
-        ]
-    except PackageNotFoundError:
-        wanted = []
-    return f'{sys.executable} -m pip install "{wanted[0] if wanted else "litellm"}"'
+    wanted = "litellm"
+    with contextlib.suppress(PackageNotFoundError):
+        for line in requires("tui-agent") or ():
+            if line.startswith("litellm"):
+                wanted = line.partition(";")[0].strip()
+                break
+    return f'{sys.executable} -m pip install "{wanted}"'
 
 
 class HostGoneError(Exception):
