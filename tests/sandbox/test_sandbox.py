@@ -642,12 +642,15 @@ async def test_nothing_is_left_of_a_command(project: Contained) -> None:
 
 
 async def test_two_commands_beside_each_other_have_layers_of_their_own(project: Contained) -> None:
-    one, two = await asyncio.gather(
-        project.run("echo one > README.md; sleep 0.2; cat README.md", PROJECT),
-        project.run("cat README.md; ls ~/.cache"),
-    )
-    assert one.output == "one\n"
-    assert two.output.startswith("text\n")
+    others = []
+
+    async def another() -> None:
+        others.append(await project.run("cat README.md; ls ~/.cache"))
+
+    command = "echo one > README.md; echo; read go; cat README.md"
+    ran = await project.run(command, PROJECT, beside=another)
+    assert ran.output == "one\n"
+    assert others[0].output.startswith("text\n")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can change a device's permissions")

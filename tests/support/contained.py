@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -157,16 +157,25 @@ class Contained:
         live: bool = False,
         allow_host: AllowHost | None = None,
         meanwhile: Callable[[], object] | None = None,
+        beside: Callable[[], Awaitable[object]] | None = None,
     ) -> Ran:
-        """Run a command to its end; ``meanwhile`` is what another does after its view was laid out."""
+        """Run a command to its end.
+
+        ``meanwhile`` is what another does after its view was laid out, ``beside`` what is done
+        between its first line and the empty one that it reads then.
+        """
         launch = await self.laid_out(command, view, live=live, allow_host=allow_host)
         if meanwhile is not None:
             meanwhile()
         process = await asyncio.create_subprocess_exec(
             *launch.arguments, cwd=self.root, env=launch.environment, pass_fds=launch.descriptors,
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
-        said, _ = await process.communicate()
+        if beside is not None:
+            assert process.stdout is not None
+            await process.stdout.readline()
+            await beside()
+        said, _ = await process.communicate(b"\n" if beside is not None else None)
         output = said.decode("utf-8", "replace")
         assert process.returncode is not None
         return Ran(

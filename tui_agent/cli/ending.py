@@ -1,6 +1,7 @@
 """The end of the program: how it answers signals, and that it ends soon, whatever its threads compute."""
 
 import asyncio
+import logging
 import signal
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -70,6 +71,8 @@ async def _with_its_tasks(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await work
     finally:
+        # It says of a program that was waited for by somebody else that its end was lost.
+        logging.getLogger("asyncio").setLevel(logging.ERROR)
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             if getattr(task.get_coro(), "__name__", "") != "_connect_pipes":
