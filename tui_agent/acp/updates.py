@@ -48,6 +48,8 @@ from tui_agent.lazy import frozen
 from tui_agent.pictures import MAX_PDF_BYTES, MAX_PDF_PAGES, PDF, NoPicture, read_picture
 from tui_agent.session.entries import (
     AssistantEntry,
+    BookkeepingEntry,
+    BranchSummaryEntry,
     CompactionEntry,
     Entry,
     FilePart,
@@ -275,11 +277,8 @@ class Updates:
                     f"Compacted: {entry.tokens_before:,} → {entry.tokens_after:,} tokens.\n"
                 )
             case UserEntry() if entry.diagnostics:
-                found = "\n".join(
-                    part.text.partition("\n")[2]
-                    for part in entry.parts
-                    if isinstance(part, FilePart)
-                )
+                listings = [text.partition("\n")[2] for text in entry.texts("attached")]
+                found = "\n".join(listings)
                 yield helpers.update_agent_thought_text(f"New problems after the edits:\n{found}\n")
             case _:
                 pass
@@ -412,7 +411,7 @@ class Updates:
                             pass
             case ToolResultEntry() | CompactionEntry() | UserEntry():
                 yield from self._appended(entry)
-            case _:
+            case BranchSummaryEntry() | BookkeepingEntry():
                 pass
 
     def _part(self, part: UserPart) -> Any:

@@ -5,7 +5,6 @@ from itertools import islice
 
 from tui_agent.context.recalling import names_in_use
 from tui_agent.context.rendering import gist
-from tui_agent.context.tokens import images_of
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import (
     CONTENT,
@@ -92,7 +91,7 @@ class SessionArchive:
         except (EntryNotFound, EntryDamaged):
             return ()
         is_read = isinstance(entry, ToolResultEntry)
-        return [image for image in images_of(entry) if not (is_read and image.is_document)]
+        return [image for image in entry.images if not (is_read and image.is_document)]
 
     def names_in_use(self) -> Mapping[str, float]:
         return names_in_use(resolve(self._session.active_path()), tool_traits())

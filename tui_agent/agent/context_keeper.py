@@ -65,7 +65,7 @@ from tui_agent.context.pruning import (
 from tui_agent.context.request import CacheTtl, ImageRef, ModelRequest
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
-from tui_agent.context.tokens import images_of, picture_tokens
+from tui_agent.context.tokens import picture_tokens
 from tui_agent.context.view import ContextView, resolve
 from tui_agent.errors import UserFacingError
 from tui_agent.lazy import frozen
@@ -540,7 +540,9 @@ class ContextKeeper:
     def _prune_images(self) -> None:
         path = self._session.active_path()
         settings = self.settings().images
-        if not self._ports.directory.traits(self.model).vision or not any(map(images_of, path)):
+        if not self._ports.directory.traits(self.model).vision or not any(
+            entry.images for entry in path
+        ):
             return
         counter = self._ports.directory.counter(self.model)
 
@@ -555,7 +557,7 @@ class ContextKeeper:
             seen = newest_seen(path)
             targets = set(plan.targets)
             cleared = [one for one in path if one.id in targets and one.id > seen]
-            unseen = sum(len(images_of(one)) for one in cleared)
+            unseen = sum(len(one.images) for one in cleared)
             if unseen:
                 left = "1 new image is" if unseen == 1 else f"{unseen} new images are"
                 most = f"{settings.max_count} images, and of the history's room {settings.max_tokens_share:.0%}"

@@ -10,7 +10,7 @@ from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.reminders import reminder
 from tui_agent.context.verdict import ENDS_TURN, Verdict, verdict_on
-from tui_agent.session.entries import AssistantEntry, Entry, TextPart, UserEntry
+from tui_agent.session.entries import AssistantEntry, Entry, TextPart, UserEntry, joined_text
 from tui_agent.session.errors import StoreError
 from tui_agent.session.path_queries import newest_message
 
@@ -68,7 +68,7 @@ class Intake:
         hooks = self._ports.hooks
         is_resumed = bool(self._journal.session.info.first_message)
         self._greeting += await hooks.session_start(resumed=is_resumed)
-        text = "\n".join(part.text for part in message.parts if isinstance(part, TextPart))
+        text = joined_text(message.parts)
         answer = await hooks.user_prompt(text, mid_run=mid_run)
         if answer.block:
             refused = answer.message or "no reason given"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from tui_agent.context.tokens import images_of
 from tui_agent.model.protocol import PartLeftOut
 from tui_agent.session.entries import REASONING, AssistantEntry, ContextEditEntry, Entry
 from tui_agent.session.path_queries import newest
@@ -11,7 +10,7 @@ from tui_agent.session.path_queries import newest
 def edits_without(path: Sequence[Entry], refused: PartLeftOut) -> Iterator[ContextEditEntry]:
     """Yield the edits that leave the refused parts of a path out of later requests."""
     for entry in path if refused.blobs else ():
-        images = [image for image in images_of(entry) if image.blob in refused.blobs]
+        images = [image for image in entry.images if image.blob in refused.blobs]
         if images:
             word = "document" if images[0].is_document else "picture"
             names = ", ".join(image.path or image.mime for image in images)

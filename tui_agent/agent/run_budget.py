@@ -10,7 +10,10 @@ from typing import Any, Literal
 
 from tui_agent.agent.events import AgentEvent, EntryAppended
 from tui_agent.lazy import frozen
-from tui_agent.session.entries import AssistantEntry, BranchSummaryEntry, CompactionEntry
+from tui_agent.session.entries import (
+    AssistantEntry,
+    SummaryEntry,
+)
 
 BudgetKind = Literal["cost", "tokens", "time"]
 
@@ -111,7 +114,7 @@ class BudgetMeter:
 
     def hear(self, event: AgentEvent) -> None:
         if isinstance(event, EntryAppended) and isinstance(
-            event.entry, AssistantEntry | CompactionEntry | BranchSummaryEntry
+            event.entry, AssistantEntry | SummaryEntry
         ):
             self.spend(
                 event.entry.cost, event.entry.usage.total if event.entry.usage is not None else 0

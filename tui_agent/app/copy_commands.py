@@ -101,9 +101,9 @@ def text_of(entry: Entry, blob: Callable[[str], bytes | None] = lambda _digest: 
             return entry.output or entry.command
         case entries.ToolResultEntry():
             return entry.output
-        case entries.CompactionEntry() | entries.BranchSummaryEntry():
+        case entries.SummaryEntry():
             return entry.summary
         case entries.SystemEntry():
             return "\n\n".join(entry.blocks)
-        case _:
+        case entries.BookkeepingEntry():
             return entry.preview

@@ -19,7 +19,9 @@ from tui_agent.context.arguments import parse_object, strings_in
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import (
     AssistantEntry,
+    BookkeepingEntry,
     BranchSummaryEntry,
+    CompactionEntry,
     Entry,
     FilePart,
     ShellEntry,
@@ -177,8 +179,8 @@ class _Finder:
                     self._command(entry.command, entry.exit_code, "user", entry.id)
             case BranchSummaryEntry():
                 self._refer_all(_facts(entry.summary), entry.id, "assistant")
-            case _:
-                return
+            case CompactionEntry() | BookkeepingEntry():
+                pass
 
     def ranked(self, most: int) -> tuple[Anchor, ...]:
         """Return the best anchors. Age is in units of the span searched: about one window."""

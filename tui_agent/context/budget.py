@@ -17,7 +17,7 @@ from tui_agent.context.projection import ModelTraits
 from tui_agent.context.rendering import short_count
 from tui_agent.context.request import ContentText, ImageRef, Message
 from tui_agent.context.settings import ContextSettings
-from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter, images_of
+from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter
 from tui_agent.context.truncation import utf8_size
 from tui_agent.context.view import ContextView, EntryState, resolve
 from tui_agent.lazy import LazyPattern, dataclass, frozen
@@ -279,7 +279,7 @@ class Weights:
                 return False
         if entry.id in self._view.left_out:
             return False
-        return self._view.is_open(entry.id) and all(map(self._asked.takes, images_of(entry)))
+        return self._view.is_open(entry.id) and all(map(self._asked.takes, entry.images))
 
     def _counted(self, entry: Entry) -> int:
         """Count an entry that something changed as it is really sent."""

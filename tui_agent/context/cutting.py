@@ -10,15 +10,12 @@ from dataclasses import replace
 from tui_agent.context.arguments import argument_texts
 from tui_agent.context.budget import CountEntry, ViewWeights
 from tui_agent.context.pruning import Occasion, PrunePlan
-from tui_agent.context.tokens import images_of
 from tui_agent.context.view import ContextView, EntryState
 from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
-    FilePart,
     ShellEntry,
-    TextPart,
     ToolResultEntry,
     UserEntry,
 )
@@ -55,8 +52,7 @@ def words(entry: Entry) -> int:
     """Return the characters of the longest text that a person wrote or attached, or the model said."""
     match entry:
         case UserEntry():
-            texts = [part.text for part in entry.parts if isinstance(part, TextPart | FilePart)]
-            return max(map(len, texts), default=0)
+            return max(map(len, entry.texts("asked", "attached")), default=0)
         case AssistantEntry():
             return max(len(entry.text), arguments(entry))
         case _:
@@ -118,7 +114,7 @@ class Cutter:
         whole = max(1, self.count(entry))
         length = max(words(entry), size)
         # An entry with images weighs more than its text.
-        per_token = _CHARS_BESIDE_IMAGES if images_of(entry) else length / whole
+        per_token = _CHARS_BESIDE_IMAGES if entry.images else length / whole
         chars = round(max(LEAST_TOKENS, tokens) * per_token)
         if most_chars is not None:
             chars = min(most_chars, chars)

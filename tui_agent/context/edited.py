@@ -1,8 +1,12 @@
 """The content of an entry that a user can edit, and the entry with other content. Pure."""
 
+from typing import assert_never
+
 from tui_agent.session.entries import (
     AssistantEntry,
+    BookkeepingEntry,
     BranchSummaryEntry,
+    CompactionEntry,
     Entry,
     ShellEntry,
     TextPart,
@@ -24,7 +28,7 @@ def content_of(entry: Entry) -> str | None:
             return entry.output
         case BranchSummaryEntry():
             return entry.summary
-        case _:
+        case CompactionEntry() | BookkeepingEntry():
             return None
 
 
@@ -50,7 +54,9 @@ def with_content(entry: Entry, text: str) -> Entry:
             changes = {"output": text}
         case BranchSummaryEntry():
             changes = {"summary": text}
-        case _:
+        case CompactionEntry() | BookkeepingEntry():
             return entry
+        case _:
+            assert_never(entry)
     edited = entry.model_copy(update={**changes, "tokens": 0, "scripts": ()})
     return edited.model_copy(update={"preview": preview_of(edited)})

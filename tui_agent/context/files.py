@@ -13,12 +13,13 @@ from tui_agent.json_text import as_text
 from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
     AssistantEntry,
-    BranchSummaryEntry,
+    BookkeepingEntry,
     CheckpointEntry,
-    CompactionEntry,
     Entry,
     FilePart,
+    ShellEntry,
     SummaryDetails,
+    SummaryEntry,
     ToolResultEntry,
     ToolStatus,
     UserEntry,
@@ -131,10 +132,10 @@ def file_operations(
                 for part in entry.parts:
                     if isinstance(part, FilePart) and part.is_file:
                         touched.touch(touched.read, [part.path], entry.id)
-            case CompactionEntry() | BranchSummaryEntry():
+            case SummaryEntry():
                 touched.details(entry.details)
-            case _:
-                continue
+            case ShellEntry() | BookkeepingEntry():
+                pass
     read = tuple(path for path in touched.read if path not in touched.modified)
     return FileOperations(read=read, modified=tuple(touched.modified), ids=touched.ids)
 

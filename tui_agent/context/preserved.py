@@ -29,7 +29,9 @@ from tui_agent.session.entries import (
     PLAN_PATH,
     SKILL_PREFIX,
     AssistantEntry,
+    BookkeepingEntry,
     BranchSummaryEntry,
+    CompactionEntry,
     Entry,
     FilePart,
     ImagePart,
@@ -384,12 +386,13 @@ def _digest_lines(entries: Sequence[Entry]) -> Iterable[str]:
                         number = result.id
                         ending = _ending(result)
                     yield f"- #{number} {call.tool} {one_line(subject, _CALL_CHARS)} → {ending}"
-            case ShellEntry() if not entry.excluded:
-                yield f"- #{entry.id} user ran `{one_line(entry.command, _CALL_CHARS)}` → exit {entry.exit_code}"
+            case ShellEntry():
+                if entry.is_sent:
+                    yield f"- #{entry.id} user ran `{one_line(entry.command, _CALL_CHARS)}` → exit {entry.exit_code}"
             case BranchSummaryEntry():
                 yield f"- #{entry.id} summary of a branch: {one_line(entry.summary, _TEXT_CHARS)}"
-            case _:
-                continue
+            case UserEntry() | ToolResultEntry() | CompactionEntry() | BookkeepingEntry():
+                pass
 
 
 def _ending(result: ToolResultEntry) -> str:

@@ -40,6 +40,7 @@ from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,
     AssistantEntry,
+    BookkeepingEntry,
     BranchSummaryEntry,
     CompactionEntry,
     Entry,
@@ -158,13 +159,12 @@ class Builder:
     def add(self, entry: Entry) -> None:
         """Add the messages of one entry; results come with the assistant entry they answer."""
         match entry:
-            case ToolResultEntry():
-                pass
             case AssistantEntry():
                 self._put_assistant(entry)
-            case UserEntry() | ShellEntry(excluded=False) | BranchSummaryEntry():
-                self._put_user(entry)
-            case _:
+            case UserEntry() | ShellEntry() | BranchSummaryEntry():
+                if entry.is_sent:
+                    self._put_user(entry)
+            case ToolResultEntry() | CompactionEntry() | BookkeepingEntry():
                 pass
 
     def result(self, entry: ToolResultEntry) -> None:

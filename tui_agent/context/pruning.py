@@ -21,7 +21,6 @@ from tui_agent.context.budget import (
 )
 from tui_agent.context.files import call_path
 from tui_agent.context.settings import ImageSettings, PruneSettings
-from tui_agent.context.tokens import images_of
 from tui_agent.context.view import ContextView, EntryState
 from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
@@ -386,7 +385,7 @@ def plan_image_prune(
     kept = 0
     kept_tokens = 0
     for entry in view.entries:
-        if not view.is_open(entry.id) or not (images := images_of(entry)):
+        if not view.is_open(entry.id) or not (images := entry.images):
             continue
         size = sum(map(tokens, images))
         count += len(images)

@@ -6,7 +6,7 @@ refuse NUL.
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, assert_never
 
 from tui_agent.context.anchors import one_line
 from tui_agent.context.arguments import LONG_ARGUMENT_CHARS, parse_object
@@ -19,6 +19,7 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.safe_text import valid, valid_texts
 from tui_agent.session.entries import (
     AssistantEntry,
+    BookkeepingEntry,
     BranchSummaryEntry,
     CompactionEntry,
     Entry,
@@ -27,6 +28,7 @@ from tui_agent.session.entries import (
     PinnedText,
     ShellEntry,
     SummaryDetails,
+    SummaryEntry,
     TextPart,
     ToolResultEntry,
     ToolStatus,
@@ -287,10 +289,12 @@ def pinned_text(entry: Entry, templates: Templates) -> PinnedText:
         case AssistantEntry():
             calls = [f"{call.tool} {call.arguments}" for call in entry.tool_calls]
             text = "\n".join(filter(None, [entry.text, *calls]))
-        case CompactionEntry() | BranchSummaryEntry():
+        case SummaryEntry():
             text = entry.summary
-        case _:
+        case BookkeepingEntry():
             text = entry.preview
+        case _:
+            assert_never(entry)
     return PinnedText(id=entry.id, text=valid(text))
 
 
@@ -346,10 +350,12 @@ def gist(entry: Entry) -> str:
             source = f"user message “{one_line(entry.text, GIST_CHARS)}”"
         case AssistantEntry():
             source = f"answer “{one_line(entry.text, GIST_CHARS)}”"
-        case CompactionEntry() | BranchSummaryEntry():
+        case SummaryEntry():
             source = "summary"
-        case _:
+        case BookkeepingEntry():
             return entry.kind.replace("_", " ")
+        case _:
+            assert_never(entry)
     if isinstance(entry, ToolResultEntry | ShellEntry):
         count = line_count(entry.output)
         lines = f"{count:,} line" if count == 1 else f"{count:,} lines"

@@ -15,6 +15,7 @@ from tui_agent.context.view import ContextView, EntryState
 from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,
     AssistantEntry,
+    BookkeepingEntry,
     BranchSummaryEntry,
     CompactionEntry,
     Entry,
@@ -134,8 +135,8 @@ def serialise(
                 blocks += [_INTERRUPTED] * len(open_calls)
                 open_calls = {}
                 blocks += _message(entry, result_chars)
-            case _:
-                continue
+            case BookkeepingEntry():
+                pass
     return (*blocks, *[_INTERRUPTED] * len(open_calls))
 
 

@@ -10,7 +10,7 @@ that it never goes stale when they move.
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +30,6 @@ from tui_agent.session.entries import (
     SystemEntry,
     ToolResultEntry,
     ToolSchema,
-    UserEntry,
 )
 
 MESSAGE_TOKENS = 4
@@ -154,7 +153,7 @@ class TokenCounter:
         """
         return sum(
             picture_tokens(image, self.model)
-            for image in images_of(entry)
+            for image in entry.images
             if sent is None or image.blob in sent
         )
 
@@ -264,16 +263,6 @@ def image_tokens(width: int, height: int, model: str) -> int:
 
 def _patches(width: float, height: float, size: int) -> int:
     return math.ceil(width / size) * math.ceil(height / size)
-
-
-def images_of(entry: Entry) -> Sequence[ImagePart]:
-    match entry:
-        case UserEntry():
-            return [part for part in entry.parts if isinstance(part, ImagePart)]
-        case ToolResultEntry():
-            return entry.attachments
-        case _:
-            return ()
 
 
 def _readable(blob: str) -> str:

@@ -7,7 +7,7 @@ tokens, times are milliseconds since the epoch, blobs are hexadecimal SHA-256 di
 kept in the store.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeGuard, get_args
 
@@ -446,6 +446,10 @@ class EntryBase(_Record):
         """Whether the model is sent this entry as a message, unless it is edited out."""
         return bool(self.is_message)
 
+    @property
+    def images(self) -> Sequence[ImagePart]:
+        return ()
+
     def said(self) -> Iterator[Said]:
         """Yield all texts of the entry, in the order in which they are read.
 
@@ -513,7 +517,11 @@ class UserEntry(EntryBase):
     @property
     def text(self) -> str:
         """The text as it is sent, without attachments."""
-        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
+        return joined_text(self.parts)
+
+    @property
+    def images(self) -> Sequence[ImagePart]:
+        return [part for part in self.parts if isinstance(part, ImagePart)]
 
     def said(self) -> Iterator[Said]:
         for part in self.parts:
@@ -642,6 +650,10 @@ class ToolResultEntry(EntryBase):
     metadata: ToolMetadata = ToolMetadata.model_construct()
     started_at: int = 0
     ended_at: int = 0
+
+    @property
+    def images(self) -> Sequence[ImagePart]:
+        return self.attachments
 
     def said(self) -> Iterator[Said]:
         yield Said("noted", self.title, self.tool)
@@ -965,6 +977,10 @@ def command_line(parts: Sequence[UserPart]) -> str | None:
     return None
 
 
+def joined_text(parts: Iterable[UserPart | AssistantPart]) -> str:
+    return "\n".join(part.text for part in parts if isinstance(part, TextPart))
+
+
 def is_by_user(entry: EntryBase) -> TypeGuard[UserEntry]:
     """Whether an entry is a message that the user wrote, not the program on their behalf."""
     return isinstance(entry, UserEntry) and entry.synthetic is None
@@ -977,7 +993,7 @@ def typed_text(parts: Sequence[UserPart]) -> str:
     """
     line = command_line(parts)
     if line is None:
-        return "\n".join(part.text for part in parts if isinstance(part, TextPart))
+        return joined_text(parts)
     return line
 
 

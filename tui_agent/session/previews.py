@@ -4,7 +4,6 @@ from pathlib import PurePath
 
 from tui_agent.session.entries import (
     AssistantEntry,
-    BranchSummaryEntry,
     CheckEntry,
     CheckpointEntry,
     CompactionEntry,
@@ -19,6 +18,7 @@ from tui_agent.session.entries import (
     RaceEntry,
     ShellEntry,
     SubagentEntry,
+    SummaryEntry,
     SystemEntry,
     TextPart,
     ToolResultEntry,
@@ -65,7 +65,7 @@ def _preview_source(entry: Entry) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
             return f"!{entry.command}"
         case CompactionEntry(item=str()):
             return f"by the provider: {entry.summary}"
-        case CompactionEntry() | BranchSummaryEntry():
+        case SummaryEntry():
             return entry.summary
         case SystemEntry():
             return f"{entry.model} · {entry.mode}"

@@ -15,6 +15,7 @@ from tui_agent.secret_forms import SecretForms
 from tui_agent.session import entry_table
 from tui_agent.session.entries import (
     AssistantEntry,
+    BookkeepingEntry,
     BranchSummaryEntry,
     CheckpointEntry,
     CompactionEntry,
@@ -160,7 +161,7 @@ def emptied(entry: Entry) -> Entry:
             changes = {"summary": REMOVED, "item": None, "details": SummaryDetails()}
         case BranchSummaryEntry():
             changes = {"summary": REMOVED, "details": SummaryDetails()}
-        case _:
+        case BookkeepingEntry():
             raise EntryNotFound(entry.id)
     return entry.model_copy(update=changes)
 

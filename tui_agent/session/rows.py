@@ -13,10 +13,8 @@ from tui_agent.session.entries import (
     CheckpointEntry,
     Entry,
     EntryAdapter,
-    ImagePart,
     SystemEntry,
     ToolResultEntry,
-    UserEntry,
 )
 from tui_agent.session.previews import preview_of
 
@@ -127,12 +125,10 @@ def size_of(entry: Entry) -> int:
 
 
 def blobs_of(entry: Entry) -> set[str]:
-    found: list[str | None] = []
-    match entry:
-        case UserEntry(parts=parts) | ToolResultEntry(attachments=parts):
-            found = [part.blob for part in parts if isinstance(part, ImagePart)]
-        case CheckpointEntry(files=files):
-            found = [digest for change in files for digest in (change.before, change.after)]
+    found: list[str | None] = [image.blob for image in entry.images]
     if isinstance(entry, ToolResultEntry):
         found.append(entry.full_output)
+    if isinstance(entry, CheckpointEntry):
+        for change in entry.files:
+            found += (change.before, change.after)
     return {digest for digest in found if digest}

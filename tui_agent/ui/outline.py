@@ -10,11 +10,15 @@ from tui_agent.app.plain_text import plain_preview
 from tui_agent.lazy import frozen
 from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import (
-    BranchSummaryEntry,
+    AssistantEntry,
+    BookkeepingEntry,
     CheckpointEntry,
     CompactionEntry,
     Entry,
+    ShellEntry,
+    SummaryEntry,
     ToolResultEntry,
+    UserEntry,
     kinds,
 )
 from tui_agent.session.path_queries import newest
@@ -205,7 +209,7 @@ def changed_files(entries: Iterable[Entry]) -> dict[str, ChangedFile]:
     found: dict[str, ChangedFile] = {}
     for entry in entries:
         match entry:
-            case CompactionEntry() | BranchSummaryEntry():
+            case SummaryEntry():
                 for name in entry.details.modified_files:
                     found.setdefault(name, ChangedFile(name, entry_id=entry.id))
             case CheckpointEntry():
@@ -223,6 +227,6 @@ def changed_files(entries: Iterable[Entry]) -> dict[str, ChangedFile]:
                         added += data.additions
                         removed += data.deletions
                     found[name] = ChangedFile(name, added, removed, entry.id)
-            case _:
+            case UserEntry() | ShellEntry() | AssistantEntry() | BookkeepingEntry():
                 pass
     return found

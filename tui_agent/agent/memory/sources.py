@@ -7,9 +7,11 @@ from tui_agent.lazy import frozen
 from tui_agent.safe_text import one_line
 from tui_agent.session.entries import (
     AssistantEntry,
+    BookkeepingEntry,
     Entry,
     FilePart,
     ShellEntry,
+    SummaryEntry,
     TextPart,
     ToolResultEntry,
     UserEntry,
@@ -114,7 +116,9 @@ def _share(words: frozenset[str], others: frozenset[str]) -> float:
 def _texts(entry: Entry) -> Iterator[tuple[str, str]]:
     """Yield the texts of an entry, each after its origin."""
     match entry:
-        case UserEntry() if entry.synthetic is None:
+        case UserEntry():
+            if entry.synthetic is not None:
+                return
             typed = typed_text(entry.parts)
             yield USER, typed
             for part in entry.parts:
@@ -126,7 +130,7 @@ def _texts(entry: Entry) -> Iterator[tuple[str, str]]:
             yield MODEL, entry.text
         case ShellEntry() | ToolResultEntry():
             yield _name_of(entry), entry.output
-        case _:
+        case SummaryEntry() | BookkeepingEntry():
             return
 
 

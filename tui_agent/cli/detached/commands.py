@@ -27,6 +27,8 @@ from tui_agent.cli.output import say, say_json
 from tui_agent.isolation import isolated_module
 from tui_agent.session.entries import (
     AssistantEntry,
+    BookkeepingEntry,
+    BranchSummaryEntry,
     CompactionEntry,
     Entry,
     ShellEntry,
@@ -201,7 +203,7 @@ def _lines(entry: Entry) -> Iterator[str]:
             yield f"! {one_line(entry.command, 120)}"
         case CompactionEntry():
             yield "— compacted —"
-        case _:
+        case BranchSummaryEntry() | BookkeepingEntry():
             pass
 
 

@@ -13,11 +13,11 @@ from typing import ClassVar
 from tui_agent.json_text import as_dict
 from tui_agent.session.entries import (
     AssistantEntry,
-    TextPart,
     ToolCallPart,
     ToolResultEntry,
     UserEntry,
     is_by_user,
+    joined_text,
 )
 from tui_agent.session.formats.incoming import (
     BlockReader,
@@ -298,7 +298,7 @@ class Reader(BlockReader):
                 created_at=at,
             )
             if node.flag("isApiErrorMessage"):
-                why = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+                why = joined_text(parts)
                 failure = {"finish": "error", "error": why or "The request failed."}
                 entry = entry.model_copy(update={**failure, "parts": ()})
             answer = self.add(entry, parent)

@@ -100,8 +100,9 @@ class Reader(SessionReader):
                 self.interrupt(self.last)
             case "system.message":
                 self.leave_out("message of “system”")
-            case _ if not kind.startswith(_BOOKKEEPING):
-                self.leave_out(f"“{kind[:40]}” event")
+            case _:
+                if not kind.startswith(_BOOKKEEPING):
+                    self.leave_out(f"“{kind[:40]}” event")
 
     def _user(self, data: Node, at: int) -> None:
         parts: list[TextPart | ImagePart] = []

@@ -14,12 +14,12 @@ from markdown_it import MarkdownIt
 from tui_agent.safe_text import one_line, readable
 from tui_agent.session.entries import (
     AssistantEntry,
-    BranchSummaryEntry,
-    CompactionEntry,
+    BookkeepingEntry,
     FilePart,
     ImagePart,
     ReasoningPart,
     ShellEntry,
+    SummaryEntry,
     TextPart,
     ToolCallPart,
     ToolResultEntry,
@@ -183,11 +183,11 @@ class _Page:
                 case ShellEntry():
                     output = f"<pre>{_text(entry.output)}</pre>"
                     yield _folded(f"! {_line(entry.command)}", output, entry.id)
-                case CompactionEntry() | BranchSummaryEntry():
+                case SummaryEntry():
                     summary = _line(f"{marker_of(entry)} · #{entry.id}")
                     body = f"<div>{self._render(entry.summary)}</div>"
                     yield _folded(summary + self._label(entry.id), body, entry.id)
-                case _:
+                case BookkeepingEntry():
                     if (marker := marker_of(entry)) is not None:
                         yield f'<p class="marker" id="e{entry.id}">{_line(marker)}{self._label(entry.id)}</p>'
 

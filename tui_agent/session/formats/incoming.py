@@ -28,6 +28,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     ToolStatus,
     Usage,
+    joined_text,
 )
 from tui_agent.session.formats.reading import (
     MAX_ENTRIES,
@@ -415,5 +416,5 @@ class BlockReader(SessionReader):
 
 def split(parts: Sequence[TextPart | ImagePart]) -> tuple[str, tuple[ImagePart, ...]]:
     """Return the texts, a line each, and the images."""
-    text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+    text = joined_text(parts)
     return text, tuple(part for part in parts if isinstance(part, ImagePart))

@@ -16,12 +16,13 @@ from typing import Any
 from tui_agent.json_text import loads
 from tui_agent.session.entries import (
     AssistantEntry,
-    BranchSummaryEntry,
+    BookkeepingEntry,
     CompactionEntry,
     Entry,
     FilePart,
     ImagePart,
     ShellEntry,
+    SummaryEntry,
     TextPart,
     ToolResultEntry,
     ToolStatus,
@@ -129,10 +130,13 @@ def _said(copy: SessionCopy, entry: Entry) -> Iterator[TextPart | ImagePart]:
                         )
                     case _:
                         yield part
-        case ShellEntry(excluded=False):
-            yield TextPart(text=f"I ran `{entry.command}`:\n{entry.output}")
-        case CompactionEntry() | BranchSummaryEntry():
+        case ShellEntry():
+            if entry.is_sent:
+                yield TextPart(text=f"I ran `{entry.command}`:\n{entry.output}")
+        case SummaryEntry():
             yield TextPart(text=entry.summary)
+        case AssistantEntry() | ToolResultEntry() | BookkeepingEntry():
+            pass
 
 
 def _claude_content(copy: SessionCopy, entry: Entry) -> list[_Record]:

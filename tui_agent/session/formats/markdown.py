@@ -9,6 +9,7 @@ from tui_agent.lazy import frozen
 from tui_agent.safe_text import one_line, readable
 from tui_agent.session.entries import (
     AssistantEntry,
+    BookkeepingEntry,
     BranchSummaryEntry,
     CompactionEntry,
     ContextEditEntry,
@@ -21,6 +22,7 @@ from tui_agent.session.entries import (
     PruneEntry,
     ReasoningPart,
     ShellEntry,
+    SummaryEntry,
     TextPart,
     ToolCallPart,
     ToolResultEntry,
@@ -65,7 +67,7 @@ def facts_of(copy: SessionCopy) -> tuple[str, list[str], str]:
     for entry in copy.entries:
         if isinstance(entry, AssistantEntry) and entry.model:
             models[entry.model] = None
-        if isinstance(entry, AssistantEntry | CompactionEntry | BranchSummaryEntry):
+        if isinstance(entry, AssistantEntry | SummaryEntry):
             cost += entry.cost or 0
     title = copy.info.title or copy.info.first_message or "Session"
     return title, list(models), f"${cost:.2f}" if cost else ""
@@ -195,16 +197,20 @@ def _blocks(section: Section, labels: Mapping[int, str]) -> Iterator[str]:
                     yield f"_#{entry.id}{label}_"
                 called.update(call.call_id for call in entry.tool_calls)
                 yield from _answer(entry, results)
-            case ToolResultEntry() if entry.call_id not in called:
-                yield _tool(entry.tool, "", entry)
+            case ToolResultEntry():
+                if entry.call_id not in called:
+                    yield _tool(entry.tool, "", entry)
             case ShellEntry():
                 yield _folded(f"! {entry.command}", [_fenced(entry.output)])
-            case CompactionEntry() | BranchSummaryEntry():
+            case SummaryEntry():
                 yield _folded(f"{marker_of(entry)} · #{entry.id}{label}", [harmless(entry.summary)])
-            case _ if (marker := marker_of(entry)) is not None:
-                yield f"_{_inline(marker)}_{label}"
-            case _:
-                pass
+            case BookkeepingEntry():
+                yield from _marker(entry, label)
+
+
+def _marker(entry: Entry, label: str) -> Iterator[str]:
+    if (marker := marker_of(entry)) is not None:
+        yield f"_{_inline(marker)}_{label}"
 
 
 def _user(entry: UserEntry) -> Iterator[str]:

@@ -18,6 +18,7 @@ from tui_agent.session.entries import (
     TextPart,
     Usage,
     UserEntry,
+    joined_text,
 )
 from tui_agent.session.formats.incoming import (
     IncomingSession,
@@ -259,8 +260,9 @@ class _Reader(SessionReader):
                     synthetic = False
                 case "subtask":
                     parts.append(TextPart(text=part.text("prompt", "")))
-                case _ if kind not in _PASSED:
-                    self.leave_out(f"“{kind[:40]}” part of a message")
+                case _:
+                    if kind not in _PASSED:
+                        self.leave_out(f"“{kind[:40]}” part of a message")
         if parts := [part for part in parts if part is not None]:
             name = "opencode:synthetic" if synthetic else None
             self.follow(
@@ -309,7 +311,7 @@ class _Reader(SessionReader):
                 case _ if kind not in _PASSED and kind != "text":
                     self.leave_out(f"“{kind[:40]}” part of an answer")
         if info.flag("summary"):
-            summary = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+            summary = joined_text(parts)
             self.follow(summary_of(summary, time.time("created")))
         else:
             self._answer(info, model, parts, tools, time, last=True)

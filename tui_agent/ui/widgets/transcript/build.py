@@ -149,7 +149,7 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
 
 def _user(entry: UserEntry) -> Block:
     if entry.diagnostics:
-        texts = [part.text for part in entry.parts if isinstance(part, FilePart)]
+        texts = entry.texts("attached")
         found = wording.plural(sum(entry.diagnostics.values()), "new problem")
         text = f"{found} in {', '.join(entry.diagnostics)}"
         listing = "\n".join(line for text in texts for line in text.splitlines()[1:])

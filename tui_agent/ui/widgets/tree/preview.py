@@ -12,9 +12,8 @@ from tui_agent.app import format as wording
 from tui_agent.context.context_status_cache import Standings
 from tui_agent.session.entries import (
     AssistantEntry,
-    BranchSummaryEntry,
-    CompactionEntry,
     Entry,
+    SummaryEntry,
     SystemEntry,
     TextPart,
     ToolResultEntry,
@@ -185,7 +184,7 @@ def _facts_of(entry: Entry, *, size: int, cost: float | None, when: str) -> str:
                 who = "you"
             else:
                 who = sanitize.line(entry.synthetic)
-        case AssistantEntry() | CompactionEntry() | BranchSummaryEntry() if entry.model:
+        case AssistantEntry() | SummaryEntry() if entry.model:
             who = wording.short_model(entry.model)
         case SystemEntry():
             who = f"system prompt, {wording.plural(len(entry.tools), 'tool')}"
