@@ -31,7 +31,7 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.errors import ToolError
 from tui_agent.files.sensitive import is_sensitive, rules_programs
 from tui_agent.lazy import frozen
-from tui_agent.path_checks import is_file
+from tui_agent.path_checks import is_among, is_file
 from tui_agent.permission import Change, Permission, PermissionNeed, rule_path, with_note
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.view import Grants, View
@@ -383,7 +383,7 @@ def _is_missed(path: Path, sandbox: Sandbox, project: Path) -> bool:
 
     They see the project's parents.
     """
-    own = any(path.is_relative_to(place) for place in _PRIVATE) or project.is_relative_to(path)
+    own = is_among(path, _PRIVATE) or project.is_relative_to(path)
     return not own and os.path.lexists(path) and not sandbox.shows(path, project)
 
 

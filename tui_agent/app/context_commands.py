@@ -183,7 +183,10 @@ async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") 
     words="free tokens, remove, shrink, truncate",
 )
 async def prune(controller: Controller, _argument: str) -> None:
-    """Prune old tool outputs, and say the cost; nothing is lost, and nothing spent before the next request."""
+    """Prune old tool outputs, and say the cost.
+
+    Nothing is lost, and nothing spent before the next request.
+    """
     from tui_agent.app import plans
     from tui_agent.app.edit_cost import Edit, plan_edit
     from tui_agent.context.pruning import Moment

@@ -197,7 +197,10 @@ def text_of(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> 
 
 
 def _call_text(tool: str, arguments: str) -> str:
-    """Return a call to read, without the escapes of JSON; one that is no object as it was written."""
+    """Return a call to read, without the escapes of JSON.
+
+    Arguments that are no object stay as they were written.
+    """
     try:
         given = json.loads(arguments, strict=False)
     except ValueError:

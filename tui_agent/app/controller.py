@@ -200,7 +200,10 @@ class Controller:
         return self.soon(self._run(command, arguments))
 
     async def _run(self, command: Command, arguments: str) -> bool:
-        """Run a command and return True; one whose key came before there were services waits for them."""
+        """Run a command and return True.
+
+        One whose key came before there were services waits for them.
+        """
         if not command.is_early:
             await self.attached.wait()
         await command.handler(self, arguments)
@@ -217,7 +220,10 @@ class Controller:
             asked.cancel()
 
     async def run_through(self, command: Command, arguments: str = "") -> bool:
-        """Run a command and the work it started to the end, whatever it asks; returns whether it went through."""
+        """Run a command and the work it started to the end, whatever it asks.
+
+        Returns whether it went through.
+        """
         done = await self.attempt(self._run(command, arguments))
         await self.tasks_done()
         return done is True
@@ -260,7 +266,10 @@ class Controller:
 
     @property
     def idle_agent(self) -> Agent:
-        """The agent of the open session; raises a `CommandError` where none is open, or something goes on."""
+        """The agent of the open session.
+
+        Raises a `CommandError` where none is open, or something goes on.
+        """
         if self.open_agent.running:
             raise CommandError(WORKING)
         return self.open_agent

@@ -37,7 +37,10 @@ def tokens(count: int) -> str:
 
 
 def amount_in(text: str) -> float:
-    """Read a number above 0, in digits with a point at most; raises ValueError for anything else."""
+    """Read a number above 0, in digits with a point at most.
+
+    Raises ValueError for anything else.
+    """
     value = 0.0
     if text.isascii() and text.replace(".", "", 1).isdigit():
         value = float(text)
@@ -54,7 +57,10 @@ def count_in(text: str) -> int:
 
 
 def dollars_in(text: str) -> float:
-    """Read an amount of US dollars above 0, with or without the sign; raises ValueError for anything else."""
+    """Read an amount of US dollars above 0, with or without the sign.
+
+    Raises ValueError for anything else.
+    """
     return amount_in(text.removeprefix("$"))
 
 

@@ -282,7 +282,10 @@ class EquipmentLine:
 
 @frozen
 class EquipmentPage(Page):
-    """Agents, skills, tools and, below these lines, MCP servers; the cursor is on the line below the heading ``at``."""
+    """Agents, skills, tools and, below these lines, MCP servers.
+
+    The cursor is on the line below the heading ``at``.
+    """
 
     lines: Sequence[EquipmentLine] = ()
     at: str = ""
@@ -488,7 +491,10 @@ class Frontend:
         return False
 
     def toggle_view(self) -> bool:
-        """Show only the part of the conversation the model sees, or all of it; return whether it is the former now."""
+        """Show only the part of the conversation the model sees, or all of it.
+
+        Return whether it is the former now.
+        """
         return False
 
     def toggle_panel(self) -> None:

@@ -160,7 +160,10 @@ def _why_refused(error: StoreError) -> str:
 
 
 def _of_file(name: str, told: str) -> str:
-    """Return a message with the file's name before it; one that begins with the file's name gets this one instead."""
+    """Return a message with the file's name before it.
+
+    One that begins with the file's name gets this one instead.
+    """
     shown = one_line(name, 120)
     own = one_line(name.rpartition("/")[2], 120)
     if told.startswith(own):

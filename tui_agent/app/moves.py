@@ -70,7 +70,10 @@ async def carry_out(
     focus: str | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> str:
-    """Move (see ``Navigator.move``) and restore files, None to keep them; return what that did to files."""
+    """Move (see ``Navigator.move``) and restore files, None to keep them.
+
+    Return what that did to files.
+    """
     commits = await commits_left(agent, move.leaf)
     await agent.navigator.move(move, focus=focus, progress=progress)
     if files is None:

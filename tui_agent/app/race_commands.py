@@ -100,7 +100,10 @@ def read_wish(text: str) -> RaceWish:
 
 
 def _options(head: str) -> tuple[str, dict[str, str]]:
-    """Return the words for the runners and the options that stand before a prompt; raises a `CommandError`."""
+    """Return the words for the runners and the options that stand before a prompt.
+
+    Raises a `CommandError`.
+    """
     try:
         words = shlex.split(head)
     except ValueError:
@@ -132,7 +135,10 @@ def _read(read: Callable[[str], T], text: str | None, what: str) -> T | None:
 
 
 async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
-    """Return the order for a race, with runners, message and check looked up; raises a `UserFacingError`."""
+    """Return the order for a race, with runners, message and check looked up.
+
+    Raises a `UserFacingError`.
+    """
     from tui_agent.agent.race.race import RaceOrder
     from tui_agent.agent.race.specs import PICKS
     from tui_agent.files.ripgrep import shared_files
@@ -383,7 +389,10 @@ async def merge(controller: Controller, number: int) -> None:
 
 
 async def compare(controller: Controller) -> None:
-    """Have the small model say how the changes of the runners differ; it is kept with the result."""
+    """Have the small model say how the changes of the runners differ.
+
+    It is kept with the result.
+    """
     from tui_agent.agent.race.race import compare as ask
 
     race = _race(controller)
@@ -408,7 +417,10 @@ async def steer(controller: Controller, number: int, text: str) -> None:
 
 
 def show(controller: Controller) -> None:
-    """Show the race that goes on, or the last that began on the path; raises a `CommandError` where there is none."""
+    """Show the race that goes on, or the last that began on the path.
+
+    Raises a `CommandError` where there is none.
+    """
     race = controller.race
     if race is not None:
         controller.show(RacePage(race, race_lines([runner.figures for runner in race.runners])))

@@ -73,7 +73,10 @@ class RacePrice:
 
 
 def at_work(rows: Sequence[RaceRunner]) -> str:
-    """Return how many runners still work: ``race 2 of 3 at work``; that the race is over when none does."""
+    """Return how many runners still work: ``race 2 of 3 at work``.
+
+    Says that the race is over when none does.
+    """
     working = sum(not row.state.is_over for row in rows)
     if working:
         return f"race {working} of {len(rows)} at work"

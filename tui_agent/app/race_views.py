@@ -224,7 +224,10 @@ def runners_by_leaf(controller: Controller) -> dict[int, RaceRunner]:
 
 
 def watch_at(controller: Controller, leaf: int) -> bool:
-    """Show the runner of the race that goes on whose branch ends at an entry; returns whether there is one."""
+    """Show the runner of the race that goes on whose branch ends at an entry.
+
+    Returns whether there is one.
+    """
     if controller.race is None:
         return False
     number = None

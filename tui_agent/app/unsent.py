@@ -92,7 +92,10 @@ class UnsentKeeper:
         self.changed()
 
     def _take(self, place: str, *, is_new: bool) -> Unsent:
-        """Return the draft; a session begun in this program does not get one that another window left there."""
+        """Return the draft.
+
+        A session begun in this program does not get one that another window left there.
+        """
         from tui_agent.session.errors import StoreError
         from tui_agent.session.records import Unsent
 

@@ -222,7 +222,10 @@ def _news(cwd: Path) -> Callable[[Knowledge], str] | None:
 
 
 def _foreign(wiring: "Wiring", cwd: Path) -> ForeignSettings:
-    """Return what settings of other programs mean in a directory, read now; nothing in the demo's."""
+    """Return what settings of other programs mean in a directory, read now.
+
+    In the demo's directory there are none.
+    """
     if _is_demo(cwd):
         return ForeignSettings()
     folders = folders_without_plugins(cwd, wiring.loaded.config)

@@ -50,7 +50,10 @@ from tui_agent.trust import (
 
 
 def _commands(settings: Path, *, held: bool) -> list[str]:
-    """Return the commands of a settings file; those that ask for the sandbox only where nothing would be ``held``."""
+    """Return the commands of a settings file.
+
+    Those that ask for the sandbox only where nothing would be ``held``.
+    """
     try:
         table = read_table(settings)
     except ConfigError:
@@ -119,7 +122,10 @@ def _config(project: Path, *, trusted: bool) -> Config:
 
 
 def knowledge_of(folders: Folders, config: Config, *, trusted: bool) -> Knowledge:
-    """Return what guides the agent, without what other programs' settings add; nothing is read yet."""
+    """Return what guides the agent, without what other programs' settings add.
+
+    Nothing is read yet.
+    """
     sources = Sources(folders, config.instructions, config.memory.tokens, config.instructions_order)
     return Knowledge(sources, prompt=prompt, trusted=lambda: trusted)
 

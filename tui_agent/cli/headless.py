@@ -212,7 +212,10 @@ class HeadlessRun(Frontend):
             )
 
     def keep_outcome(self, code: int) -> None:
-        """Keep how the run ended, for lists and for ``--key``; a run that never began has no outcome."""
+        """Keep how the run ended, for lists and for ``--key``.
+
+        A run that never began has no outcome.
+        """
         if (
             (agent := self.controller.agent) is None
             or not self._ended.done()
@@ -230,7 +233,10 @@ class HeadlessRun(Frontend):
         self.controller.services.store.set_outcome(session.id, outcome)
 
     async def write_result(self, target: str) -> ExitCode | None:
-        """Write the session's changes to a file or to ``branch:NAME``; returns an exit code if that failed."""
+        """Write the session's changes to a file or to ``branch:NAME``.
+
+        Returns an exit code if that failed.
+        """
         from tui_agent.app import transfer_commands
 
         try:
@@ -245,7 +251,10 @@ class HeadlessRun(Frontend):
         return None
 
     async def _interruptible(self, todo: Coroutine[Any, Any, None]) -> ExitCode | None:
-        """Do something, and the run it starts, until a signal comes; returns the exit code of an interrupted run."""
+        """Do something, and the run it starts, until a signal comes.
+
+        Returns the exit code of an interrupted run.
+        """
         work = asyncio.ensure_future(todo)
 
         def interrupt(_number: int) -> None:

@@ -13,7 +13,10 @@ from tui_agent.path_checks import real_path
 
 
 def keep_rule(rule: Rule, project: Path) -> str | None:
-    """Add a rule to the user's file, one of the kind "here" for a project; return why that can't be done."""
+    """Add a rule to the user's file, one of the kind "here" for a project.
+
+    Return why that can't be done.
+    """
     try:
         table, patterns = _kept_rules(rule, project)
         patterns[_written_pattern(rule)] = rule.action.value

@@ -83,7 +83,10 @@ def _read(prompt: str) -> str:
 
 
 async def _sign_in(controller: LoginController, provider: LoginRow) -> str:
-    """Print the page to sign in at, and keep the key from the browser or a pasted code; return a pasted key."""
+    """Print the page to sign in at, and keep the key from the browser or a pasted code.
+
+    Return a pasted key.
+    """
     async with controller.sign_in(provider.id) as attempt:
         say(f"Sign in to {provider.name} with a browser at\n\n  {attempt.url}\n", file=sys.stderr)
         say(
@@ -124,7 +127,10 @@ async def _read_beside(other: "asyncio.Future[str]", prompt: str) -> str:
 
 
 def _try(controller: LoginController, provider: LoginRow, key: str, *, force: bool) -> int:
-    """Keep a key that the provider accepts; one that could not be tried is kept where the user wants it."""
+    """Keep a key that the provider accepts.
+
+    A key that could not be tried is kept where the user wants it.
+    """
     trial = asyncio.run(controller.try_key(provider.id, key))
     if trial.verdict == "accepted" or (force and trial.verdict == "unknown"):
         say(f"{trial.sentence} {controller.keep_key(provider.id, key)}")

@@ -49,7 +49,10 @@ def directory_of(catalog: Catalog) -> CatalogDirectory:
 
 
 def own_models(config: Config) -> tuple[str, ...]:
-    """Return the models of the settings that say where their server is; the other tables only correct the catalog."""
+    """Return the models of the settings that say where their server is.
+
+    The other tables only correct the catalog.
+    """
     return tuple(name for name, settings in config.models.items() if settings.base_url)
 
 

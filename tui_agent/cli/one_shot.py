@@ -13,7 +13,10 @@ from tui_agent.cli.wiring import Wiring
 
 
 async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
-    """Send a message, or hold a race of it; returns the exit code. ``piped`` is the text of standard input."""
+    """Send a message, or hold a race of it.
+
+    Returns the exit code. ``piped`` is the text of standard input.
+    """
     async with aclosing(Wiring(arguments)) as wiring:
         for warning in wiring.loaded.warnings:
             print(warning, file=sys.stderr)

@@ -180,7 +180,10 @@ class PlainFrontend(Frontend):
     # -- input
 
     async def run(self, start: FirstView) -> int:
-        """Open the session and take lines until the user quits or the input ends; returns the exit code."""
+        """Open the session and take lines until the user quits or the input ends.
+
+        Returns the exit code.
+        """
         self._print(
             "tui-agent, plain mode. Write a message and press Enter; /help lists commands, /quit quits."
         )

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 async def run_screen(arguments: Namespace) -> int:
-    """Run the full-screen program until the user quits; returns the exit code, raises the parts' errors."""
+    """Run the full-screen program until the user quits.
+
+    Returns the exit code, raises the parts' errors.
+    """
     # Nothing imported, read or built for the first session becomes garbage; looking for it costs a
     # tenth of the start, and more in a long session. The app turns it on again.
     gc.disable()

@@ -60,7 +60,10 @@ def run_export(store: Store, arguments: Namespace) -> int:
 
 
 def _export_format(named: str | None, output: Path | None) -> ExportFormat:
-    """Return the format by its name, else by the file's ending, else Markdown; raises UsageError."""
+    """Return the format by its name, else by the file's ending, else Markdown.
+
+    Raises UsageError.
+    """
     if named:
         return ExportFormat(named)
     if output is None:
@@ -80,7 +83,10 @@ def _is_whole(arguments: Namespace) -> bool | None:
 
 
 def run_import(store: Store, arguments: Namespace) -> int:
-    """Take in every session of a file or directory; a file that can't be read holds up none of the others."""
+    """Take in every session of a file or directory.
+
+    A file that can't be read holds up none of the others.
+    """
     if arguments.detect is not None and arguments.file is not None:
         raise UsageError("--detect finds the files itself; leave out the file.")
     if arguments.detect is not None:

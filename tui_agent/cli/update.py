@@ -97,7 +97,10 @@ def running_installation() -> Installation:
 
 
 def run_update(_arguments: Namespace) -> int:
-    """Bring a newer version, or say what does; nothing is changed while sessions are open that it would disturb."""
+    """Bring a newer version, or say what does.
+
+    Nothing is changed while sessions are open that it would disturb.
+    """
     found = running_installation()
     say(f"tui-agent {__version__} is installed: {found.sentence}.")
     if found.way == "bundle":

@@ -121,7 +121,10 @@ class Wiring:
         return tuple(changed_keys(before, config))
 
     def configure(self) -> None:
-        """Read the settings that hold and build the parts that depend on them; nothing is started."""
+        """Read the settings that hold and build the parts that depend on them.
+
+        Nothing is started.
+        """
         self._take(self.read_config())
         config = self.loaded.config
         self.notice = ""

@@ -112,9 +112,10 @@ class _CommandAnalyzer:
                 )
         for operator, target in script.redirects:
             yield from self._redirect(operator, target)
-        writes = any(
-            ">" in how and target.value not in HARMLESS_DEVICES for how, target in script.redirects
-        )
+        writes = False
+        for how, target in script.redirects:
+            if ">" in how and target.value not in HARMLESS_DEVICES:
+                writes = True
         for simple in script.commands:
             if simple.words:
                 yield from self._simple(simple, writes=writes)
@@ -243,11 +244,11 @@ def _rule_text(simple: SimpleCommand, words: Sequence[Word]) -> str:
 
 def _settings(simple: SimpleCommand) -> list[str]:
     """Return the variables set for a command that may change what it does."""
-    return [
-        f"{name}={word.shown}"
-        for name, word in simple.assignments
-        if not _QUIET_SETTINGS.fullmatch(name)
-    ]
+    settings: list[str] = []
+    for name, word in simple.assignments:
+        if not _QUIET_SETTINGS.fullmatch(name):
+            settings.append(f"{name}={word.shown}")
+    return settings
 
 
 def _offered(simple: SimpleCommand, words: Sequence[Word], pattern: str) -> tuple[str, str]:
@@ -306,7 +307,8 @@ def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
     yield " ".join(shown)
     yield from run_by(shown)
     if program == "git":
-        yield from (" ".join(["git", *rest]) for rest in _without_options(shown[1:]))
+        for rest in _without_options(shown[1:]):
+            yield " ".join(["git", *rest])
     if program not in _CARRIERS:
         return
     for first in range(1, len(shown)):

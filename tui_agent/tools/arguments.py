@@ -96,7 +96,7 @@ def parse_arguments(tool: Tool[Any], text: str) -> ToolInput:
         raise ToolError(f"{tool.name}: {problems}. {_fields(tool)}") from None
 
 
-# -- text to object -----------------------------------------------------------------------------------------
+# -- text to object --------------------------------------------------------------------------------
 
 
 def _object(tool: Tool[Any], text: str) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def _broken(error: json.JSONDecodeError) -> str:
     return f"the arguments are not valid JSON: {error.msg} at character {error.pos}, near {near!r}."
 
 
-# -- object to arguments ------------------------------------------------------------------------------------
+# -- object to arguments ---------------------------------------------------------------------------
 
 
 def _only_text(tool: Tool[Any]) -> str | None:
@@ -261,7 +261,7 @@ def _holds_texts(field: FieldInfo) -> bool:
     return not kinds or not isinstance(kinds[0], type) or not issubclass(kinds[0], ToolInput)
 
 
-# -- problems -----------------------------------------------------------------------------------------------
+# -- problems --------------------------------------------------------------------------------------
 
 
 def _problems(tool: Tool[Any], found: Sequence[ErrorDetails]) -> Iterator[str]:

@@ -139,7 +139,10 @@ class SubagentHost(Protocol):
         ...
 
     def agent_of(self, branch: int) -> str:
-        """Return the kind of the subagent that made an entry; raises ToolError where there is none."""
+        """Return the kind of the subagent that made an entry.
+
+        Raises ToolError where there is none.
+        """
         ...
 
 
@@ -151,7 +154,10 @@ class EditorText(Protocol):
         ...
 
     async def save(self, path: Path) -> bool:
-        """Have it save other text of a file; returns whether that is the text the model has read."""
+        """Have it save other text of a file.
+
+        Returns whether that is the text the model has read.
+        """
         ...
 
 

@@ -179,7 +179,7 @@ def _question(arguments: CodeInput, context: ToolContext) -> "Question":
     )
 
 
-# -- what is shown ------------------------------------------------------------------------------------------------
+# -- what is shown ---------------------------------------------------------------------------------
 
 Access = Literal["shown", "named", "hidden", "gone"]
 

@@ -253,7 +253,7 @@ def _renamed(values: dict[str, Any]) -> dict[str, Any]:
     return renamed
 
 
-# -- answers to the model -----------------------------------------------------------------------------------
+# -- answers to the model --------------------------------------------------------------------------
 
 
 def _changed_lines(path: Path, lines: list[str], spans: tuple[range, ...]) -> list[str]:

@@ -111,7 +111,10 @@ def _newest_first(directory: Path, paths: list[str]) -> list[str]:
 
 
 def _times(root: int, folder: str, paths: Iterable[str]) -> dict[str, int]:
-    """Return when files of a directory below ``root`` were changed; raises OSError where it can't be opened."""
+    """Return when files of a directory below ``root`` were changed.
+
+    Raises OSError where it can't be opened.
+    """
     times = dict[str, int]()
     with using(open_beneath(root, folder)) as opened:
         for path in paths:

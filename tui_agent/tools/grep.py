@@ -404,7 +404,7 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
     )
 
 
-# -- ripgrep ------------------------------------------------------------------------------------------------
+# -- ripgrep ---------------------------------------------------------------------------------------
 
 
 async def _search(query: _Query, scope: Scope) -> Matches:

@@ -158,7 +158,10 @@ async def launch_program(
 
 @contextlib.asynccontextmanager
 async def recorded(context: ToolContext, sandbox: Sandbox, view: View) -> AsyncIterator[None]:
-    """Have the whole project watched where a program works on it directly; a layer reports its own changes."""
+    """Have the whole project watched where a program works on it directly.
+
+    A layer reports its own changes.
+    """
     recorded = context.recorded if view.changes_sources else None
     if recorded is None or await asyncio.to_thread(sandbox.is_layered, view):
         yield

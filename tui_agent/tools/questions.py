@@ -43,7 +43,10 @@ class FormField:
     """Bounds of a number, of a text's length, of how many are chosen."""
 
     def read(self, text: str) -> Value | None:
-        """Return the typed text as a value, None for nothing where that is allowed; raises ValueError."""
+        """Return the typed text as a value, None for nothing where that is allowed.
+
+        Raises ValueError.
+        """
         text = text.strip()
         if not text and self.required:
             raise ValueError(f"{self.title} is needed.")

@@ -322,7 +322,7 @@ def _metadata(location: Location, *, count: int | None = None) -> ToolMetadata:
     return ToolMetadata(path=location.pattern, count=count, read_files=(location.pattern,))
 
 
-# -- other than text ----------------------------------------------------------------------------------------
+# -- other than text -------------------------------------------------------------------------------
 
 
 async def _image(location: Location, context: ToolContext) -> ToolResult:

@@ -147,7 +147,10 @@ def _inside(glob: str) -> str:
 
 
 def _split(glob: str, place: Path) -> tuple[str, str]:
-    """Split a glob as `split_glob` does; a directory that is there as it is written has no wildcards but ``**``."""
+    """Split a glob as `split_glob` does.
+
+    A directory that is there as it is written has no wildcards but ``**``.
+    """
     base, rest = split_glob(glob)
     first, *more = PurePosixPath(rest).parts
     while more and first != "**" and is_directory(place / base / first):

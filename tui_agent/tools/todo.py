@@ -123,7 +123,10 @@ def progress(todos: Sequence[Todo]) -> str:
 
 
 def parse(text: str) -> tuple[Todo, ...]:
-    """Return the list that lines stand for; one without a mark is pending, bullets and headings are no part."""
+    """Return the list that lines stand for.
+
+    A line without a mark is pending; bullets and headings are left out.
+    """
     todos = []
     for line in text.split("\n"):
         match = _LINE.fullmatch(" ".join(line.split()))

@@ -95,11 +95,14 @@ def contrast(text: Color, background: Color) -> float:
 
 
 def _luminance(color: Color) -> float:
-    shares = [
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
-        for part in color.normalized
-    ]
-    return 0.2126 * shares[0] + 0.7152 * shares[1] + 0.0722 * shares[2]
+    red, green, blue = map(_linear, color.normalized)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _linear(share: float) -> float:
+    if share <= 0.04045:
+        return share / 12.92
+    return float(((share + 0.055) / 1.055) ** 2.4)
 
 
 def lifted(color: Color, grounds: Sequence[Color], least: float = MIN_CONTRAST) -> Color:
@@ -122,18 +125,18 @@ def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
     theme's names.
     """
     try:
-        colours = {
-            name: Color.parse(variables[name]) for name in ("background", "foreground", *_COLOURED)
-        }
+        colours: dict[str, Color] = {}
+        for name in ("background", "foreground", *_COLOURED):
+            colours[name] = Color.parse(variables[name])
     except (KeyError, ColorParseError):
         return {**variables, **_own_names(variables)}
     background = colours["background"]
     foreground = colours["foreground"]
     if background.ansi is not None:
         return {**variables, **_own_names(variables)}
-    tinted = {
-        name: background.blend(colours[colour], share) for name, (colour, share) in TINTS.items()
-    }
+    tinted: dict[str, Color] = {}
+    for name, (colour, share) in TINTS.items():
+        tinted[name] = background.blend(colours[colour], share)
     found = {name: color.hex for name, color in tinted.items()}
     grounds = [background, *(tinted[name] for name in GROUNDS if name in tinted)]
     foreground = lifted(foreground, [*grounds, *tinted.values()])

@@ -207,10 +207,7 @@ class InputParser(XTermParser):
                 yield from super().feed(written[2:])
             case _:
                 if found := _BACKGROUND.fullmatch(written):
-                    # Red, green and blue as hexadecimal numbers of one to four digits.
-                    red, green, blue = (
-                        int(part, 16) / int("f" * len(part), 16) for part in found.groups()
-                    )
+                    red, green, blue = map(_share_of_colour, found.groups())
                     yield BackgroundKnown(0.299 * red + 0.587 * green + 0.114 * blue > 0.5)
 
     def _control(self, written: str) -> Iterator[Message]:
@@ -269,6 +266,11 @@ class InputParser(XTermParser):
             self._paste_told = self._clock()
             yield PasteComing(sum(map(len, self._pasted)))
         return len(data)
+
+
+def _share_of_colour(digits: str) -> float:
+    """Return how much of a colour hexadecimal digits say, from 0 to 1."""
+    return int(digits, 16) / int("f" * len(digits), 16)
 
 
 def _alt(letter: str) -> events.Key:

@@ -108,14 +108,10 @@ def is_public(address: IpAddress) -> bool:
     inner = _embedded(address)
     if inner is not None:
         return is_public(inner)
-    return (
-        address.is_global
-        and not address.is_multicast
-        and not any(
-            address.version == network.version and address in network
-            for network in (*_METADATA, *_LOCAL)
-        )
-    )
+    for network in (*_METADATA, *_LOCAL):
+        if address.version == network.version and address in network:
+            return False
+    return address.is_global and not address.is_multicast
 
 
 def is_allowed(address: IpAddress, host: str, allowed: Iterable[str]) -> bool:
@@ -151,11 +147,8 @@ def _host(host: str) -> str:
             plain = plain.encode("idna").decode("ascii")
         except UnicodeError:
             raise ToolError(f"{host} is not a host name.") from None
-    if (
-        not plain
-        or len(plain) > 253
-        or not all(_LABEL.fullmatch(label) for label in plain.split("."))
-    ):
+    labels = plain.split(".")
+    if not plain or len(plain) > 253 or not all(map(_LABEL.fullmatch, labels)):
         raise ToolError(f"{host or 'The URL without a host'} is not a host name.")
     return plain
 

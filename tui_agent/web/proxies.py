@@ -133,8 +133,11 @@ def read_proxies(environ: Mapping[str, str]) -> Proxies:
     for scheme in _PORTS:
         if proxy := usable.get(scheme) or usable.get("all"):
             by_scheme[scheme] = proxy
-    exempt = [_exempt(entry, problems) for entry in re.split(r"[,\s]+", excepted) if entry]
-    return Proxies(by_scheme, tuple(filter(None, exempt)), tuple(problems))
+    exempt: list[Exempt] = []
+    for entry in re.split(r"[,\s]+", excepted):
+        if entry and (row := _exempt(entry, problems)):
+            exempt.append(row)
+    return Proxies(by_scheme, tuple(exempt), tuple(problems))
 
 
 def _named(environ: Mapping[str, str], name: str) -> str:
@@ -169,9 +172,12 @@ def _usable(name: str, value: str, problems: list[str]) -> str | None:
             f"{name} is left out: a SOCKS proxy needs the package socksio ({sys.executable} -m pip install socksio)."
         )
         return None
-    words = [word for word in (parts.username, parts.password) if word is not None]
+    words: list[str] = []
+    for word in (parts.username, parts.password):
+        if word is not None:
+            words.append(quote(unquote(word), safe=""))
     place = f"[{host}]" if ":" in host else host
-    if login := ":".join(quote(unquote(word), safe="") for word in words):
+    if login := ":".join(words):
         place = f"{login}@{place}"
     if parts.port:
         place = f"{place}:{parts.port}"

@@ -55,9 +55,8 @@ class WebQuery:
     def allows(self, page: "FoundPage") -> bool:
         """Whether a page is where and from when it was asked for; one without a date may be."""
         host = page.address.host
-        is_there = not self.domains or any(
-            host == domain or host.endswith(f".{domain}") for domain in self.domains
-        )
+        hosts = [f".{domain}" for domain in self.domains]
+        is_there = not hosts or f".{host}".endswith(tuple(hosts))
         return is_there and not (self.after and page.day and page.day < self.after)
 
 
@@ -248,8 +247,11 @@ def find_service(
     names = APIS
     if settings.address:
         names = {"searxng": APIS["searxng"]}
-    made = (_service(name, settings, environ, fetch) for name in names)
-    return next((service for service in made if service is not None), None)
+    for name in names:
+        service = _service(name, settings, environ, fetch)
+        if service is not None:
+            return service
+    return None
 
 
 def advice(settings: SearchSettings) -> str:
@@ -301,11 +303,15 @@ def found_in(said: object, query: WebQuery) -> Found:
     """Return the pages of an answer that were asked for; whatever else it holds is left out."""
     answer = as_dict(said)
     rows = objects(answer.get("results")) or objects(as_dict(answer.get("web")).get("results"))
-    silent = [as_list(engine)[:1] for engine in as_list(answer.get("unresponsive_engines"))]
-    names = sorted({name for first in silent for name in first if isinstance(name, str)})
+    silent: set[str] = set()
+    for engine in as_list(answer.get("unresponsive_engines")):
+        for name in as_list(engine)[:1]:
+            if isinstance(name, str):
+                silent.add(name)
     note = ""
-    if names:
-        note = f"Engines that did not answer: {_clipped(', '.join(names), _SAID_CHARS)}."
+    if silent:
+        names = ", ".join(sorted(silent))
+        note = f"Engines that did not answer: {_clipped(names, _SAID_CHARS)}."
     return Found(pages_of(rows, query), note)
 
 

@@ -32,6 +32,7 @@ from tui_agent.agent.checkpoints.plan import after_of, before_of, follows
 from tui_agent.agent.checkpoints.preimages import Shelf
 from tui_agent.agent.threads import in_thread
 from tui_agent.lazy import frozen
+from tui_agent.path_checks import is_among
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 from tui_agent.say_once import SayOnce
 from tui_agent.session.entries import CheckpointEntry, FileChange
@@ -213,7 +214,7 @@ class Recorder:
         """
         if not path.is_relative_to(self._root):
             return None
-        if any(path.is_relative_to(place) for place in self._keeping.apart):
+        if is_among(path, self._keeping.apart):
             return None
         relative = path.relative_to(self._root)
         if ".git" in relative.parts:

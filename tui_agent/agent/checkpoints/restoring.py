@@ -31,6 +31,7 @@ from tui_agent.agent.checkpoints.preimages import GitObjects
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.editing.diffs import diff_texts
 from tui_agent.lazy import frozen
+from tui_agent.path_checks import is_among
 from tui_agent.session.errors import StoreError
 from tui_agent.text_files.encodings import decode_text
 from tui_agent.text_files.replacing import replace_file
@@ -111,7 +112,7 @@ class Restorer:
 
     def _place(self, path: str) -> Path | None:
         place = place_in(self.root, path)
-        if place is None or any(map(place.is_relative_to, self._apart)):
+        if place is None or is_among(place, self._apart):
             return None
         return place
 

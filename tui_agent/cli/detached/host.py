@@ -130,7 +130,10 @@ class Host:
                 self._send(client, frame(Kind.OUTPUT, data))
 
     def _type(self) -> None:
-        """Pass on as much of what was typed as the program takes; the rest waits, and holds nobody up."""
+        """Pass on as much of what was typed as the program takes.
+
+        The rest waits, and holds nobody up.
+        """
         # An error other than that it is full comes with the program's end, which its output tells.
         with contextlib.suppress(OSError):
             while self._typed:

@@ -16,7 +16,7 @@ from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, ValidationError
 
 from tui_agent.errors import ToolError
 from tui_agent.lazy import frozen
-from tui_agent.path_checks import at_home, real_path
+from tui_agent.path_checks import at_home, is_among, real_path
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.capture import plain_text
 from tui_agent.processes.environment import command_environment
@@ -35,7 +35,7 @@ MAX_TIMEOUT = 3_600.0
 Host = Annotated[str, Field(pattern=r"^(\*|[A-Za-z0-9.-]+)$")]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
-# -- the process of a file ----------------------------------------------------------------------------------
+# -- the process of a file -------------------------------------------------------------------------
 MAX_ANSWER_BYTES = 100_000_000
 """An answer larger than this is not read."""
 
@@ -214,7 +214,7 @@ def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> V
     shown = (real_path(context.project), Path("/usr"))
     places = (sys.prefix, sys.base_prefix, *_import_places(), str(path.parent))
     wanted = {real_path(Path(place)) for place in places}
-    read = frozenset(place for place in wanted if not any(map(place.is_relative_to, shown)))
+    read = frozenset(place for place in wanted if not is_among(place, shown))
     return context.view.opened(Grants(read=read))
 
 

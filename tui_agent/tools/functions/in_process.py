@@ -43,7 +43,10 @@ class FunctionTool(DynamicTool, FreeTool[RawInput]):
 
 
 def schema_of(name: str, description: str, parameters: dict[str, Any]) -> ToolSchema:
-    """Return a function's schema without pydantic's additions; that of a type which holds itself stays whole."""
+    """Return a function's schema without pydantic's additions.
+
+    That of a type which holds itself stays whole.
+    """
     with contextlib.suppress(RecursionError):
         parameters = slim_schema(parameters)
     return ToolSchema(name=name, description=description, parameters=parameters)

@@ -20,7 +20,7 @@ _LISTS = frozenset({"Args:", "Arguments:", "Parameters:"})
 _ARGUMENT = re.compile(r"\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.+)")
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
-# -- its value ----------------------------------------------------------------------------------------------
+# -- its value -------------------------------------------------------------------------------------
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -30,7 +30,10 @@ _SIGNATURES = (
 
 
 class FunctionError(ValueError):
-    """A function can't be a tool, a call does not fit it, or a model can't be shown its value; the message says why."""
+    """A function can't be a tool, a call does not fit it, or a model can't be shown its value.
+
+    The message says why.
+    """
 
 
 @dataclass(frozen=True, slots=True)

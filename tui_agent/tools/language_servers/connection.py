@@ -179,7 +179,7 @@ class Connection:
             if not answer.done():
                 answer.set_exception(ServerError(self.why_ended))
 
-    # -- what it says -------------------------------------------------------------------------------------------
+    # -- what it says ------------------------------------------------------------------------------
 
     def _take_errors(self, chunk: bytes) -> None:
         self._errors += chunk
@@ -229,7 +229,7 @@ class Connection:
             unknown = {"code": _METHOD_NOT_FOUND, "message": f"{_plain(method)} is not supported"}
             self._later({"id": number, "error": unknown})
 
-    # -- what it is sent ----------------------------------------------------------------------------------------
+    # -- what it is sent ---------------------------------------------------------------------------
 
     def _later(self, message: dict[str, Any]) -> None:
         """Send a message beside whatever is going on; a server that is gone misses nothing."""

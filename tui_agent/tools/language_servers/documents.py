@@ -95,7 +95,10 @@ class Documents:
             return document.errors
 
     def hear(self, params: Mapping[str, Any]) -> None:
-        """Take what the server has found in a file; only of files that are open, as they are now."""
+        """Take what the server has found in a file.
+
+        Only files that are open count, as they are now.
+        """
         path = self._place.path_of(str(params.get("uri")))
         document = self._open.get(path) if path is not None else None
         version = params.get("version")

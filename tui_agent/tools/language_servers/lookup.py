@@ -131,7 +131,7 @@ class Lookup:
         loading = [_LOADING.format(name=one.name) for one in self._asked if one.is_loading]
         return Answer(list(dict.fromkeys(spots)), text, (*self._notes, *loading))
 
-    # -- what is meant ------------------------------------------------------------------------------------------
+    # -- what is meant -----------------------------------------------------------------------------
 
     async def _declared(self, names: tuple[str, ...], where: Path) -> list[Spot]:
         """Return where a name is declared: in the files that seem to do it, of many also where servers know it."""
@@ -242,7 +242,7 @@ class Lookup:
             raise self._no_server(found[0].path)
         return [mention for mention in usable if not self._place.keeps_back(mention.path)]
 
-    # -- questions ------------------------------------------------------------------------------------------------
+    # -- questions ---------------------------------------------------------------------------------
 
     def _command(self, path: Path) -> ServerCommand | None:
         """Return the server for a file, None where none is known or installed."""

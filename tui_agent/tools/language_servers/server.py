@@ -139,7 +139,7 @@ class LanguageServer:
                     raise
         return await connection.request(method, params, self.timeout)
 
-    # -- its life -------------------------------------------------------------------------------------------------
+    # -- its life ----------------------------------------------------------------------------------
 
     @property
     def _words(self) -> list[str]:
@@ -242,7 +242,7 @@ class LanguageServer:
             await in_time(self._loaded, self._patience - loop.time())
             self._loading.discard(_START)
 
-    # -- what it says ---------------------------------------------------------------------------------------------
+    # -- what it says ------------------------------------------------------------------------------
 
     def _hear(self, method: str, params: Any) -> None:
         if not isinstance(params, dict):

@@ -50,7 +50,10 @@ class Mention:
 
 
 def names_of(symbol: str) -> tuple[str, ...]:
-    """Return the names in ``Class.method`` or ``crate::function``; raises ToolError for anything else."""
+    """Return the names in ``Class.method`` or ``crate::function``.
+
+    Raises ToolError for anything else.
+    """
     names = tuple(part for part in _BETWEEN_NAMES.split(symbol.strip().removesuffix("()")) if part)
     if not names or any(not _WORD.fullmatch(name.lstrip("$~@")) for name in names):
         raise ToolError(f"symbol {symbol!r} is no name. Search text with grep.")
@@ -58,7 +61,10 @@ def names_of(symbol: str) -> tuple[str, ...]:
 
 
 def lines_in(path: Path) -> list[str]:
-    """Return the lines of a file as a server counts them; raises ToolError for one that it can't be sent."""
+    """Return the lines of a file as a server counts them.
+
+    Raises ToolError for one that it can't be sent.
+    """
     data = read_regular(path, MAX_FILE_BYTES + 1)
     if data is None:
         raise ToolError(f"{path.name} can't be read.")

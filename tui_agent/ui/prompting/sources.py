@@ -88,11 +88,11 @@ async def _find_named(controller: Controller, query: str) -> Sequence[Candidate]
     from tui_agent.agent.preparing import all_named
 
     rows = all_named(controller.agent.ports)
-    about = [f"{row.kind}: {row.description}" if row.description else row.kind for row in rows]
-    named = [
-        Candidate(mention(row.name), row.name, one_line(text, _MAX_PREVIEW_CHARS))
-        for row, text in zip(rows, about, strict=True)
-    ]
+    named: list[Candidate] = []
+    for row in rows:
+        text = f"{row.kind}: {row.description}" if row.description else row.kind
+        preview = one_line(text, _MAX_PREVIEW_CHARS)
+        named.append(Candidate(mention(row.name), row.name, preview))
     return rank_labels(query, named)
 
 
@@ -109,14 +109,11 @@ async def _find_sessions(controller: Controller, query: str) -> Sequence[Candida
     infos = await asyncio.to_thread(sessions_beside, controller.agent.session)
     named = {f"{_SESSION}:{short_id(info.id)}": info for info in infos}
     if not sign:
-        rows = [
-            Candidate(
-                mention(name),
-                f"{name}  {one_line(info.title or info.first_message, _MAX_PREVIEW_CHARS)}",
-                age(info.updated_at, now),
-            )
-            for name, info in named.items()
-        ]
+        rows: list[Candidate] = []
+        for known, info in named.items():
+            title = one_line(info.title or info.first_message, _MAX_PREVIEW_CHARS)
+            label = f"{known}  {title}"
+            rows.append(Candidate(mention(known), label, age(info.updated_at, now)))
         return rank_labels(query, rows)
     if name not in named:
         return ()

@@ -118,10 +118,9 @@ class ChoiceScreen(Dialog[str]):
         self._question = question
         self._names = [name for name, _text in question.answers]
         self._is_keyed = question.numbered or question.inline or question.keys == self._names
-        self._texts = [
-            Content(f"{key}  {text}" if self._is_keyed else text)
-            for (_name, text), key in zip(question.answers, question.keys, strict=True)
-        ]
+        self._texts: list[Content] = []
+        for (_name, text), key in zip(question.answers, question.keys, strict=True):
+            self._texts.append(Content(f"{key}  {text}" if self._is_keyed else text))
 
     def body(self) -> ComposeResult:
         if diffs := [file.diff for file in self._question.files if file.diff]:

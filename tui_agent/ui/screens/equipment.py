@@ -382,8 +382,15 @@ def facts_text(servers: Sequence[McpServerStatus], window: int) -> str:
     if not servers:
         return ""
     ready = [server for server in servers if server.state is ServerState.READY]
-    on = sum(tool.on for server in ready for tool in server.tools)
-    size = sum(server.tokens for server in ready)
+    on = 0
+    later = 0
+    size = 0
+    for server in ready:
+        here = sum(tool.on for tool in server.tools)
+        on += here
+        if server.on_demand:
+            later += here
+        size += server.tokens
     share = 0.0
     if window:
         share = size / window
@@ -391,7 +398,6 @@ def facts_text(servers: Sequence[McpServerStatus], window: int) -> str:
     if not size:
         return facts
     how = f"{facts} · {tokens(size)} tokens of schemas, {share:.1%} of the window"
-    later = sum(tool.on for server in ready if server.on_demand for tool in server.tools)
     if later:
         return f"{how} · {later} loaded on demand"
     return how

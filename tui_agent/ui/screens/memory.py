@@ -100,10 +100,9 @@ class MemoryScreen(Page[None]):
         return Option(Content.styled(text, ".memory--heading"), disabled=True)
 
     def _option(self, row: MemoryRow) -> Option:
-        parts = [
-            Content.styled(visible(f"{mark} {text}\n"), f".memory--{_STYLES[mark]}")
-            for mark, text in row.diff
-        ]
+        parts: list[Content] = []
+        for mark, text in row.diff:
+            parts.append(Content.styled(visible(f"{mark} {text}\n"), f".memory--{_STYLES[mark]}"))
         style = "foreign" if row.line.is_foreign else "facts"
         sign = "! " if row.line.is_foreign else ""
         facts = Content.styled(visible(f"    {sign}{row.facts}"), f".memory--{style}")

@@ -101,9 +101,8 @@ class ModelPicker(PickerScreen[ModelPick]):
         self._switches = switches
         self._services = services
         self._current = current
-        self._used = [
-            info.model for info in services.store.sessions(limit=USED_SESSIONS) if info.model
-        ]
+        sessions = services.store.sessions(limit=USED_SESSIONS)
+        self._used = [info.model for info in sessions if info.model]
         self._models: list[ModelRow] | None = None
 
     def on_mount(self) -> None:
