@@ -49,4 +49,4 @@ def _shown(path: Sequence[Entry]) -> Iterator[str]:
         if not isinstance(entry, UserEntry) or entry.synthetic != REASON:
             continue
         if view.state(entry.id) in (EntryState.LIVE, EntryState.PINNED):
-            yield from (part.path for part in entry.parts if isinstance(part, FilePart))
+            yield from (file.path for file in entry.attached)

@@ -23,7 +23,6 @@ from tui_agent.session.entries import (
     BranchSummaryEntry,
     CompactionEntry,
     Entry,
-    FilePart,
     ShellEntry,
     ToolCallPart,
     ToolResultEntry,
@@ -158,10 +157,9 @@ class _Finder:
             case UserEntry():
                 self._refer_all(_facts(entry.text), entry.id, "user")
                 self._rules(entry.text, entry.id, "user")
-                for part in entry.parts:
-                    if isinstance(part, FilePart):
-                        facts = _facts(f"{part.path}\n{part.text}")
-                        self._refer_all(facts, entry.id, "output")
+                for file in entry.attached:
+                    facts = _facts(f"{file.path}\n{file.text}")
+                    self._refer_all(facts, entry.id, "output")
             case AssistantEntry():
                 self._refer_all(_facts(entry.text), entry.id, "assistant")
                 self._rules(entry.text, entry.id, "fact")

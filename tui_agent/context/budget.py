@@ -26,7 +26,6 @@ from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
     Entry,
-    ImagePart,
     ShellEntry,
     SystemEntry,
     ToolResultEntry,
@@ -651,9 +650,7 @@ class ViewWeights:
         match entry:
             case UserEntry() if state is EntryState.PRUNED:
                 most = self.view.kept_chars.get(entry.id)
-                texts = (
-                    part.text[:most] for part in entry.parts if not isinstance(part, ImagePart)
-                )
+                texts = [text[:most] for text in entry.texts("asked", "attached")]
                 return sum(map(utf8_size, texts)) // _BYTES_PER_TOKEN
             case ToolResultEntry() | ShellEntry():
                 kept = min(len(entry.output), self.view.kept_chars.get(entry.id, 0))

@@ -16,7 +16,6 @@ from tui_agent.session.entries import (
     BookkeepingEntry,
     CheckpointEntry,
     Entry,
-    FilePart,
     ShellEntry,
     SummaryDetails,
     SummaryEntry,
@@ -129,9 +128,9 @@ def file_operations(
             case CheckpointEntry():
                 touched.touch(touched.modified, (change.path for change in entry.files), 0)
             case UserEntry():
-                for part in entry.parts:
-                    if isinstance(part, FilePart) and part.is_file:
-                        touched.touch(touched.read, [part.path], entry.id)
+                for file in entry.attached:
+                    if file.is_file:
+                        touched.touch(touched.read, [file.path], entry.id)
             case SummaryEntry():
                 touched.details(entry.details)
             case ShellEntry() | BookkeepingEntry():

@@ -292,12 +292,12 @@ def _state(
             case AssistantEntry():
                 names.update((call.call_id, call.arguments) for call in entry.tool_calls)
             case UserEntry():
-                for part in entry.parts:
-                    if isinstance(part, FilePart) and part.path.startswith(SKILL_PREFIX):
-                        name = part.path.removeprefix(SKILL_PREFIX)
-                        found.append(StateText(tool="skill", name=name, text=part.text))
-                    elif isinstance(part, FilePart) and part.path == PLAN_PATH:
-                        found.append(StateText(tool=PLAN, text=part.text))
+                for file in entry.attached:
+                    if file.path.startswith(SKILL_PREFIX):
+                        name = file.path.removeprefix(SKILL_PREFIX)
+                        found.append(StateText(tool="skill", name=name, text=file.text))
+                    elif file.path == PLAN_PATH:
+                        found.append(StateText(tool=PLAN, text=file.text))
             case ToolResultEntry(status=ToolStatus.COMPLETED) if tools[entry.tool].state:
                 name = ""
                 if tools[entry.tool].state != "list":

@@ -520,6 +520,10 @@ class UserEntry(EntryBase):
         return joined_text(self.parts)
 
     @property
+    def attached(self) -> list[FilePart]:
+        return [part for part in self.parts if isinstance(part, FilePart)]
+
+    @property
     def images(self) -> Sequence[ImagePart]:
         return [part for part in self.parts if isinstance(part, ImagePart)]
 
@@ -542,11 +546,11 @@ class UserEntry(EntryBase):
         found: dict[str, int] = {}
         if not self.synthetic:
             return found
-        for part in self.parts:
-            if isinstance(part, FilePart) and part.path.startswith(DIAGNOSTICS_PREFIX):
-                count = part.text.partition(" ")[0]
+        for file in self.attached:
+            if file.path.startswith(DIAGNOSTICS_PREFIX):
+                count = file.text.partition(" ")[0]
                 if count.isdecimal():
-                    found[part.path.removeprefix(DIAGNOSTICS_PREFIX)] = int(count)
+                    found[file.path.removeprefix(DIAGNOSTICS_PREFIX)] = int(count)
         return found
 
 

@@ -18,7 +18,6 @@ from tui_agent.session.entries import (
     CompactionEntry,
     ContextEditEntry,
     Entry,
-    FilePart,
     PruneEntry,
     RaceEntry,
     SystemEntry,
@@ -281,10 +280,8 @@ class History:
                         and (above.created_at, above.action) == made
                         and entry.action != "edit"
                     )
-                case UserEntry(parts=parts):
-                    planned = any(
-                        isinstance(part, FilePart) and part.path == PLAN_PATH for part in parts
-                    )
+                case UserEntry():
+                    planned = any(file.path == PLAN_PATH for file in entry.attached)
                     renewed = isinstance(above, SystemEntry) and above.parent_id is not None
                     belongs = renewed or (planned and above.sets_state)
                 case _:
