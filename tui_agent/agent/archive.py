@@ -62,11 +62,8 @@ class SessionArchive:
         except (EntryNotFound, EntryDamaged):
             return None
         entry = self._as_edited(entry)
-        full = None
-        if isinstance(entry, ToolResultEntry) and entry.full_output:
-            full = self._blob(entry.full_output)
-        if full is not None:
-            return full.decode("utf-8", "replace")
+        if isinstance(entry, ToolResultEntry):
+            return entry.whole_output(self._blob)
         return entry_text(entry)
 
     def _as_edited(self, entry: Entry) -> Entry:

@@ -95,12 +95,10 @@ def text_of(entry: Entry, blob: Callable[[str], bytes | None] = lambda _digest: 
         case entries.AssistantEntry():
             calls = [f"{call.tool} {call.arguments}" for call in entry.tool_calls]
             return entry.text or "\n".join(calls)
-        case entries.ToolResultEntry(full_output=str(digest)) if (full := blob(digest)) is not None:
-            return full.decode("utf-8", errors="replace")
         case entries.ShellEntry():
             return entry.output or entry.command
         case entries.ToolResultEntry():
-            return entry.output
+            return entry.whole_output(blob)
         case entries.SummaryEntry():
             return entry.summary
         case entries.SystemEntry():

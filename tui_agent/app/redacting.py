@@ -200,8 +200,7 @@ def removal_of_entry(
     emptied(entry)
     contents = [text_of(entry), *entry.texts(*CONTENT)]
     if isinstance(entry, ToolResultEntry):
-        full = store.blob(entry.full_output or "") or b""
-        contents.append(full.decode("utf-8", "replace"))
+        contents.append(entry.whole_output(store.blob))
     secrets = []
     for text in contents:
         for secret in find_secrets(text):

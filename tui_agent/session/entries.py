@@ -659,6 +659,12 @@ class ToolResultEntry(EntryBase):
     def images(self) -> Sequence[ImagePart]:
         return self.attachments
 
+    def whole_output(self, blob: Callable[[str], bytes | None]) -> str:
+        """Return all of the output, what the model was not sent too, if ``blob`` still has it."""
+        if self.full_output and (full := blob(self.full_output)) is not None:
+            return full.decode("utf-8", "replace")
+        return self.output
+
     def said(self) -> Iterator[Said]:
         yield Said("noted", self.title, self.tool)
         yield Said("returned", self.output)
