@@ -178,7 +178,10 @@ class FixedPart:
 
 @frozen
 class Overhead:
-    """The fixed overhead and the budget it leaves. ``parts`` are the largest first."""
+    """The fixed overhead and the budget it leaves.
+
+    ``parts`` are the largest first, and counted only where it is ``crowded``.
+    """
 
     tokens: int
     budget: int
@@ -699,10 +702,12 @@ def overhead(
     at = threshold(limits, settings)
     room = limits.window - reserve(limits, settings) - tokens
     budget = room if at is None else at - tokens
-    parts = sorted(head_parts(system, counter), key=lambda part: -part.tokens)
     allowed = settings.for_model(limits.model).compaction
     crowded = budget < allowed.minimum_budget or tokens > allowed.overhead_share * limits.window
     early = at if budget < allowed.minimum_budget <= room else None
+    parts: list[FixedPart] = []
+    if crowded:
+        parts = sorted(head_parts(system, counter), key=lambda part: -part.tokens)
     return Overhead(tokens, max(0, budget), crowded, tuple(parts), early)
 
 

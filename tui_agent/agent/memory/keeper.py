@@ -5,6 +5,7 @@ otherwise. Nothing is kept without the user's yes. Failures are only logged.
 """
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -48,6 +49,8 @@ from tui_agent.session.path_queries import newest
 
 log = logging.getLogger(__name__)
 
+UNTIL_SHOWN = 0.05
+"""Seconds from the end of a run to the work on the memory, which would hold up the last frame."""
 MIN_CALLS = 3
 """Tool calls of a run below which no model is asked about it."""
 WORK_TOKENS = 2_000
@@ -76,6 +79,8 @@ class MemoryKeeper:
         """Lines that the model proposed in this run."""
         self._told_at = ports.clock()
         self._task: asyncio.Task[None] | None = None
+        self._awaited = asyncio.Event()
+        """Somebody waits for what a run left to do."""
         journal.channel.subscribe(self._on_event)
 
     def propose(self, note: str) -> str:
@@ -102,6 +107,7 @@ class MemoryKeeper:
     async def settle(self) -> None:
         """Wait until what a run left to do is done, for a run that nobody looks at."""
         if self._task is not None:
+            self._awaited.set()
             await asyncio.wait([self._task])
 
     async def aclose(self) -> None:
@@ -123,6 +129,7 @@ class MemoryKeeper:
         before = path[: len(path) - len(entries)]
         self._is_counted = self._is_counted or newest(before, AssistantEntry) is not None
         self._done_with = max([self._done_with, *(entry.id for entry in entries)])
+        await self._let_answer_be_shown()
         try:
             state = await asyncio.to_thread(self._count, memory, path, entries)
             room = MAX_LINES - self._proposed
@@ -142,6 +149,13 @@ class MemoryKeeper:
             waiting = len(state.proposed)
             lines = "1 line" if waiting == 1 else f"{waiting} lines"
             self._journal.channel.say(f"memory: {lines} proposed · /memory")
+
+    async def _let_answer_be_shown(self) -> None:
+        """Wait until the screen has the answer, unless somebody waits for the memory."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(UNTIL_SHOWN):
+                await self._awaited.wait()
+        self._awaited.clear()
 
     def _count(
         self, memory: Memory, path: Sequence[Entry], entries: Sequence[Entry]
