@@ -254,10 +254,8 @@ class TuiAgentApp(ErrorBoundary[int]):
                     await controller.outbox.send(start.prompt)
         self.is_started = True
         services.on_ready()
-        from tui_agent.ui.widgets.transcript.markdown import parse_blocks
-
-        # The parser of answers: loaded while nobody waits for it.
-        await asyncio.to_thread(parse_blocks, "")
+        first_turn = await asyncio.to_thread(import_module, "tui_agent.ui.first_turn")
+        await asyncio.to_thread(first_turn.prepare_first_turn)
         # The objects built up to here live as long as the program: the collector, off until now,
         # can skip them.
         gc.freeze()
