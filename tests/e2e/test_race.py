@@ -3,6 +3,8 @@
 import os
 import re
 
+import pytest
+
 from tests.support.model_script import Call, Recorded, Turn
 from tests.support.model_server import ModelServer
 from tests.support.place import Place
@@ -10,9 +12,14 @@ from tests.support.processes import git
 from tests.support.races import make_project, state_of
 from tests.support.wire_blocks import blocks
 from tui_agent.cli.sessions import DATABASE
+from tui_agent.sandbox.detection import find_sandbox
 from tui_agent.session.entries import RaceEntry
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
+
+pytestmark = pytest.mark.skipif(
+    find_sandbox().kind != "bubblewrap", reason="elsewhere commands that write are asked about"
+)
 
 
 def work(request: Recorded) -> Turn:

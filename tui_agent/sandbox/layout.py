@@ -149,8 +149,9 @@ class Layout:
         return replace(self, cwd=cwd, mounts=(*moved.values(), *shared, *hidden))
 
     def ordered(self) -> list[Mount]:
-        """Return the mounts outermost first: deeper ones are mounted later and win."""
-        return sorted(self.mounts, key=lambda mount: len(mount.place.parts))
+        """Return the mounts outermost first: deeper ones win, and of one place the last."""
+        last = {mount.place: mount for mount in self.mounts}
+        return sorted(last.values(), key=lambda mount: len(mount.place.parts))
 
     def put_at(self, path: Path) -> MountKind | None:
         """Return how a path appears to a command; None where nothing is mounted."""

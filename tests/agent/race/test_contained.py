@@ -6,6 +6,7 @@ from threading import Event
 
 import pytest
 
+from tests.support import contained
 from tests.support.knowledge import write
 from tests.support.processes import git
 from tests.support.races import (
@@ -21,9 +22,11 @@ from tests.support.scripted_client import Reply, call
 from tui_agent.agent.race.copies import MAX_COPIED_IGNORED, GivenUpError, make_copy
 from tui_agent.agent.race.race import compare
 from tui_agent.sandbox import Sandbox, sandbox
+from tui_agent.sandbox.detection import find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.entries import RunnerState, ToolResultEntry
 
+works = pytest.mark.skipif(find_sandbox().kind != "bubblewrap", reason="needs bubblewrap")
 KEY = "sk" + "-ant-api03-" + "a1B2c3D4" * 6
 
 
@@ -32,6 +35,7 @@ def outputs(race: object, number: int) -> list[str]:
     return [entry.output for entry in runner.session.path() if isinstance(entry, ToolResultEntry)]
 
 
+@works
 async def test_commands_find_the_copy_in_the_projects_place(tmp_path: Path) -> None:
     project = tmp_path / "project"
     make_project(project)
@@ -88,6 +92,7 @@ def make_project_with_keys(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
 
 
+@works
 async def test_a_copy_shows_no_secret_that_the_project_would_not(tmp_path: Path) -> None:
     make_project_with_keys(tmp_path)
 
@@ -119,9 +124,10 @@ async def test_a_copy_shows_no_secret_that_the_project_would_not(tmp_path: Path)
     await harness.agent.aclose()
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.01, 0.05])
+@pytest.mark.parametrize("form", ["layer", "landlock"])
+@pytest.mark.parametrize("seconds", [0.0, 0.01, 0.05, 3.0])
 async def test_a_copy_shows_no_secret_that_was_not_searched_for_in_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, form: str
 ) -> None:
     """On a busy machine the search ends before it has come to every file: those are hidden."""
     monkeypatch.setattr(sandbox, "SCAN_SECONDS", seconds)
@@ -134,7 +140,10 @@ async def test_a_copy_shows_no_secret_that_was_not_searched_for_in_time(
         )
         return Reply("Done.") if step else Reply(calls=(runs(look),))
 
-    box = Sandbox(SandboxSettings(), cache=tmp_path / "cache", home=tmp_path / "home")
+    state = contained.state_of(form, tmp_path)
+    box = Sandbox(
+        SandboxSettings(), cache=tmp_path / "cache", home=tmp_path / "home", find=lambda: state
+    )
     harness = racing_agent(tmp_path, RacingClient(play), sandbox=box)
     race = await begin(harness)
     await race.over.wait()
