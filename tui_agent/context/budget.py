@@ -429,7 +429,8 @@ class Meter:
             exact_until = path[anchor].id
             # An answer that came from another program was given to a foreign head.
             head = newest(path[: min(anchor, _HEAD_AMONG)], SystemEntry)
-            estimated = appended > 0 or not says_all or head is None
+            is_ours = head is not None and head.id > 0
+            estimated = appended > 0 or not says_all or not is_ours
         return ContextSize(
             fixed=min(fixed, total),
             history=max(0, total - fixed),
