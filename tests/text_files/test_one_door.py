@@ -27,7 +27,7 @@ NOT_USER_TEXT = {
     "what the program itself writes or brings along": (
         "agent/archive agent/mcp/connection agent/mcp/oauth app/commands app/context_commands app/copy_commands "
         "app/exporting app/redacting cli/output model/demo_script model/learnt model/logins model/price_list "
-        "secret_detector "
+        "secret_detector session/entries "
         "shell/families trust ui/background ui/early_prompt"
     ),
     "texts in memory, and the door's own classes": (
