@@ -25,8 +25,8 @@ NOT_USER_TEXT = {
         "web/addresses web/callback web/fetching web/proxies sandbox/hosts ui/driver ui/prompting/dropped"
     ),
     "what the program itself writes or brings along": (
-        "agent/archive agent/mcp/connection agent/mcp/oauth app/commands app/context_commands app/copy_commands "
-        "app/exporting app/redacting cli/output model/demo_script model/learnt model/logins model/price_list "
+        "agent/mcp/connection agent/mcp/oauth app/commands app/context_commands "
+        "app/exporting cli/output model/demo_script model/learnt model/logins model/price_list "
         "secret_detector session/entries "
         "shell/families trust ui/background ui/early_prompt"
     ),
