@@ -11,8 +11,8 @@ from tui_agent.lazy import frozen
 
 if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint, and entries take long to
-    # import .
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    # import.
+    from collections.abc import Mapping, Sequence
 
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.permissions import Rule
@@ -80,112 +80,159 @@ class Look:
     reduced_motion: bool = False
 
 
-class AppServices(Protocol):
-    """Everything the application is given."""
+class SessionServices(Protocol):
+    """Opens sessions, and makes the agents that work in them."""
 
     store: Store
-    cwd: Path
-    """Where the program was started."""
+
+    def open_session(self, request: OpenRequest, /) -> Session:
+        """Open or create a session.
+
+        Raises:
+            SessionHeld: another live program has it, and the request doesn't say what to do then.
+            StoreError: it can't be opened.
+        """
+
+    def close_session(self, session: Session, /) -> None: ...
+
+    def make_agent(self, session: Session, /) -> Agent: ...
+
+    def show_agent(self, agent: Agent, /) -> None:
+        """Take note that an agent made earlier is the one on the screen again."""
+
+    def let_terminals_go(self) -> bool:
+        """Take a detached run off the terminals that show it; False where this is no detached run."""
+
+    def detached_run(self, session_id: str, /) -> str:
+        """Return the name of the detached run that has a session open, "" where none has."""
+
+    def go_on_detached(self, session: Session, is_running: bool, /) -> None:  # noqa: FBT001 - one fact of the session
+        """Have a session go on in a detached run once this program has ended.
+
+        ``is_running`` says whether its run is to be taken up again.
+        """
+
+
+class SettingServices(Protocol):
+    """Reads and keeps the user's settings and keys."""
+
     config_path: Path
-    state_dir: Path
-    """Where copies that no clipboard took are saved."""
-    own_places: Sequence[Path]
-    """The directories that the program keeps files in, those of the settings left out."""
-    warnings: Sequence[str] = ()
+    warnings: Sequence[str]
     """Oddities of the settings and arguments, to be shown at the start."""
     logins: LoginController
     """The keys a user enters in the program."""
 
-    clock: Callable[[], float]
-    """Returns the seconds since the epoch."""
-    on_ready: Callable[[], None]
-    """Starts the slow parts; called once after the first paint."""
+    def config(self) -> Config: ...
 
-    # -- sessions
+    def save_setting(self, key: str, value: object, /) -> object:
+        """Keep a setting (``ui.theme``, ``model``) in the user's configuration file."""
 
-    open_session: Callable[[OpenRequest], Session]
-    """Opens or creates a session.
+    def settings_rows(self) -> Sequence[SettingRow]:
+        """Return every setting as it is in the file and the environment now."""
 
-    Raises:
-        SessionHeld: another live program has it, and the request doesn't say what to do then.
-        StoreError: it can't be opened.
-    """
-    make_agent: Callable[[Session], Agent]
-    close_session: Callable[[Session], None]
-    show_agent: Callable[[Agent], None]
-    """Takes note that an agent made earlier is the one on the screen again."""
-    let_terminals_go: Callable[[], bool]
-    """Takes a detached run off the terminals that show it; False where this is no detached run."""
-    detached_run: Callable[[str], str]
-    """Returns the name of the detached run that has a session open, "" where none has."""
-    go_on_detached: Callable[[Session, bool], None]
-    """Has a session go on in a detached run once this program has ended.
+    def reread_settings(self) -> Sequence[str]:
+        """Read the settings again and apply them to the open session's agent.
 
-    The second argument says whether its run is to be taken up again.
-    """
+        Returns the keys of those that changed.
 
-    # -- settings
+        Raises:
+            ConfigError: they can't be used; everything stays as it was.
+        """
 
-    config: Callable[[], Config]
-    save_setting: Callable[[str, object], object]
-    """Keeps a setting (``ui.theme``, ``model``) in the user's configuration file."""
-    settings_rows: Callable[[], Sequence[SettingRow]]
-    """Returns every setting as it is in the file and the environment now."""
-    reread_settings: Callable[[], Sequence[str]]
-    """Reads the settings again, applies them to the open session's agent and returns the keys of those that changed.
+    def doctor(self) -> Sequence[str]:
+        """Return the lines of ``tui-agent doctor``; call it in a thread."""
 
-    Raises:
-        ConfigError: they can't be used; everything stays as it was.
-    """
-    doctor: Callable[[], Sequence[str]]
-    """Returns the lines of ``tui-agent doctor``; call it in a thread."""
-    trust_question: Callable[[], ProjectState | None]
-    """Returns the project's trust state, when the user has not answered yet whether it may act."""
-    project_state: Callable[[], ProjectState]
-    """Looks at what the project brings along, and whether it may act; call it in a thread."""
-    answer_trust: Callable[[TrustDecision | None], None]
-    """Takes the answer for what was looked at last."""
-    forget_rule: Callable[[Rule], str | None]
-    """Removes a permission rule from where it is kept; returns why that can't be done."""
-    keep_rule: Callable[[Rule], str | None]
-    """Keeps a permission rule in the user's configuration; returns why that can't be done."""
-    check_command: Callable[[Path], str]
-    """Returns the command that checks the work in a project, "" when none is remembered."""
-    keep_check: Callable[[Path, str], None]
-    """Remembers the command for a project, in the user's file.
 
-    Raises:
-        ConfigError, OSError: it can't be written.
-    """
+class TrustServices(Protocol):
+    """Asks and remembers what a project and its commands may do."""
 
-    # -- models
+    def trust_question(self) -> ProjectState | None:
+        """Return the project's trust state, when the user has not answered yet whether it may act."""
 
-    models: Callable[[], Sequence[ModelRow]]
-    """Lists the models of the catalog, those that can be used first; call it in a thread."""
-    ask_servers: Callable[[str | None], Awaitable[Sequence[str]]]
-    """Asks the servers whose models the catalog can't know for them, or only the one of a model.
+    def project_state(self) -> ProjectState:
+        """Look at what the project brings along, and whether it may act; call it in a thread."""
 
-    One model's server is asked when nothing is known of it or that is a day old. Returns how it went, a line each.
-    """
-    judge_model: Callable[[str], NameVerdict | None]
-    """Returns a verdict on a model's name; call it in a thread."""
-    reread_cost: Callable[[str, int], float | None]
-    """Returns the extra cost of a model's reading tokens without the provider's cache, in US
-    dollars."""
-    price: Callable[[str, Reported], float | None]
-    provider_keys: Callable[[], Mapping[str, str]]
-    """Returns where the key of each provider that can be used comes from, by the provider's
-    name."""
-    find_servers: Callable[[], Awaitable[Sequence[str]]]
-    """Looks for model servers on the ports of this machine where they usually listen; `models` then
-    has theirs. Returns a line for each that answered."""
+    def answer_trust(self, answer: TrustDecision | None, /) -> None:
+        """Take the answer for what was looked at last."""
 
-    # -- files
+    def forget_rule(self, rule: Rule, /) -> str | None:
+        """Remove a permission rule from where it is kept; returns why that can't be done."""
 
-    list_files: Callable[[Path], Awaitable[Sequence[str]]]
-    branch: Callable[[Path], Awaitable[str | None]]
-    """Names the branch checked out, with ``*`` after it when tracked files are changed; None
-    outside of git."""
+    def keep_rule(self, rule: Rule, /) -> str | None:
+        """Keep a permission rule in the user's configuration; returns why that can't be done."""
+
+    def check_command(self, project: Path, /) -> str:
+        """Return the command that checks the work in a project, "" when none is remembered."""
+
+    def keep_check(self, project: Path, command: str, /) -> None:
+        """Remember the command for a project, in the user's file.
+
+        Raises:
+            ConfigError, OSError: it can't be written.
+        """
+
+
+class ModelServices(Protocol):
+    """Finds models, and what they cost."""
+
+    def models(self) -> Sequence[ModelRow]:
+        """List the models of the catalog, those that can be used first; call it in a thread."""
+
+    async def ask_servers(self, model: str | None, /) -> Sequence[str]:
+        """Ask the servers whose models the catalog can't know for them, or only the one of a model.
+
+        One model's server is asked when nothing is known of it or that is a day old. Returns how it
+        went, a line each.
+        """
+
+    async def find_servers(self) -> Sequence[str]:
+        """Look for model servers on the ports of this machine where they usually listen.
+
+        `models` then has theirs. Returns a line for each that answered.
+        """
+
+    def judge_model(self, name: str, /) -> NameVerdict | None:
+        """Return a verdict on a model's name; call it in a thread."""
+
+    def reread_cost(self, model: str, cached: int, /) -> float | None:
+        """Return the extra cost of reading tokens without the provider's cache, in US dollars."""
+
+    def price(self, model: str, usage: Reported, /) -> float | None:
+        """Return the cost of a request, in US dollars."""
+
+    def provider_keys(self) -> Mapping[str, str]:
+        """Return where the key of each provider that can be used comes from, by the provider's name."""
+
+
+class FileServices(Protocol):
+    """Looks at the project's files, and knows the program's own places."""
+
+    cwd: Path
+    """Where the program was started."""
+    state_dir: Path
+    """Where copies that no clipboard took are saved."""
+    own_places: Sequence[Path]
+    """The directories that the program keeps files in, those of the settings left out."""
+
+    async def list_files(self, project: Path, /) -> Sequence[str]: ...
+
+    async def branch(self, project: Path, /) -> str | None:
+        """Name the branch checked out, with ``*`` after it when tracked files are changed.
+
+        None outside of git.
+        """
+
+
+class AppServices(
+    SessionServices, SettingServices, TrustServices, ModelServices, FileServices, Protocol
+):
+    """Everything the application is given."""
+
+    def clock(self) -> float:
+        """Return the seconds since the epoch."""
+
+    def on_ready(self) -> None:
+        """Start the slow parts; called once after the first paint."""
 
 
 @frozen

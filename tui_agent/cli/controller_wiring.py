@@ -80,7 +80,6 @@ class ControllerWiring(AppServices):
         self.own_places = (data_dir(), cache_dir(), log_dir())
         self.warnings = wiring.loaded.warnings
         self.logins = LoginController(wiring.logins, self.config, wiring.default_model)
-        self.save_setting = set_value
         self._project = find_project(wiring.cwd)
         self._servers = dict(servers or {})
         self._agent: Agent | None = None
@@ -117,6 +116,9 @@ class ControllerWiring(AppServices):
 
     def price(self, model: str, usage: Reported) -> float | None:
         return self._wiring.catalog.info(model).cost(usage)
+
+    def save_setting(self, key: str, value: object) -> object:
+        return set_value(key, value)
 
     def settings_rows(self) -> Sequence[SettingRow]:
         from tui_agent.setting_rows import setting_rows
