@@ -258,7 +258,7 @@ async def test_a_server_can_change_nothing(tmp_path: Path) -> None:
         ("huge", "sent a message of 900 MB"),
         ("dies", "ended with exit code 3: out of luck"),
         ("refuses", "refused: no no no"),
-        ("asks", "asks more than it reads the answers of"),
+        ("asks", "sends requests without reading the answers"),
         ("knows little", "has no references"),
         ("rows", "Nothing found."),
     ],

@@ -332,9 +332,7 @@ class EditorAgent:
             case "effort", str() if value in set(Effort):
                 agent.change_effort(Effort(value))
             case _:
-                raise RequestError(
-                    -32602, "Only a model, and an effort that it has, can be chosen."
-                )
+                raise RequestError(-32602, "Choose a model, or an effort that the model has.")
         return SetSessionConfigOptionResponse(config_options=await self._options(agent))
 
     # -- work

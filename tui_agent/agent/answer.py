@@ -347,6 +347,7 @@ class Answerer:
             )
 
     def _tell_of_plan(self, model: str, seen: protocol.PlanSeen) -> None:
+        """Warn when more of the user's plan at the provider is used up, by steps."""
         plan = self._ports.directory.plan
         for sentence in plan.take(model, seen.windows, now=self._ports.clock() / 1000):
             self._channel.say(sentence, "warning")

@@ -156,10 +156,7 @@ class Call:
 
     @property
     def said(self) -> ToolResultEntry | None:
-        """The result.
-
-        None where that says nothing of its own: not let through, or all of it known.
-        """
+        """The result; None if the call was denied or interrupted, or everything in it was known."""
         if self.answer is None or self.answer.metadata.is_known:
             return None
         if self.answer.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}:

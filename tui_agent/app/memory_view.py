@@ -23,7 +23,7 @@ NOTHING = (
 )
 NOT_THERE = "There is nothing on “{}” any more."
 _NOTE = f"{NOTES_FILE}:{{}}"
-"""How a line of the project's own notes is called, by its number; no topic begins so."""
+"""Topic of a line of the project's own notes, made of its line number; no real topic begins like this."""
 
 
 @frozen

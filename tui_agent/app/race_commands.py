@@ -289,7 +289,7 @@ def require_possible(controller: Controller, order: RaceOrder) -> None:
                 sent.add(entry.id)
         if unknown := sorted(dropped - sent):
             raise CommandError(
-                f"#{unknown[0]} is not among what the model is sent there: no runner can go without it."
+                f"#{unknown[0]} is not among what the model is sent there, so it can't be left out."
             )
     if price_of(controller, order).each is None:
         return

@@ -1,4 +1,4 @@
-"""Races in words: the table of a result, and the possible cost before the start. Pure."""
+"""Races in words: cost before the start, progress, and the table of the result. Pure."""
 
 from __future__ import annotations
 

@@ -129,10 +129,9 @@ class Calibration:
     def learn(self, counted: int, reported: int) -> "Calibration":
         """Return the calibration after one report on a whole request.
 
-        Absurd and tiny ones change nothing.
-
-        The report's difference is put down to the classes by how many tokens each has and how far
-        it may be off, so that the request's estimate equals the report.
+        Implausible and tiny reports change nothing. The difference between report and estimate is
+        shared among the classes, by how many tokens each has and how far its size may be off, so
+        that the request's estimate equals the report.
         """
         estimate = self.apply(counted)
         if min(estimate, reported) < LEAST_TO_LEARN:

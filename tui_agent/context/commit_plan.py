@@ -297,7 +297,10 @@ def _cuts(
     settings: ContextSettings,
     measures: Measures,
 ) -> Iterator[tuple[str, tuple[PrunePlan, ...]]]:
-    """Yield the cuts of long outputs, then of long arguments: a file that was just written is on the disk."""
+    """Yield the cuts of long outputs, then those of long arguments.
+
+    Arguments can be cut: what a call wrote can be read back from the file.
+    """
     for name, longest, chars in (
         ("cut kept outputs", outputs, settings.compaction.result_chars),
         ("cut kept arguments", arguments, settings.compaction.argument_chars),

@@ -72,11 +72,9 @@ def is_due(size: ContextSize) -> bool:
 
 @frozen
 class StepSizes:
-    """About how many tokens a step brings, and the most that one of the newest brought.
+    """About how much the newest steps added to the context; all 0 before the first step.
 
-    0 before the first.
-
-    ``seconds`` is how long one of them took.
+    ``mean`` and ``largest`` are tokens of one step, ``seconds`` is how long one step took.
     """
 
     mean: float = 0.0

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Standing(StrEnum):
-    """How the model has an entry, those it has least of first; the values are shown to people."""
+    """How much of an entry the model sees, from least to most; the values are shown to people."""
 
     UNSENT = "not sent"
     """Not at all: kept from it, or nothing for a model."""

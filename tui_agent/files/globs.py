@@ -17,7 +17,7 @@ from tui_agent.lazy import LazyPattern
 _MAGIC = frozenset("*?[{")
 _WILD = (("**/", "(?:.*/)?"), ("**", ".*"), ("*", "[^/]*"), ("?", "[^/]"))
 _MAX_BRACES = 6
-"""Braces within braces beyond which they are only what they say: each is tried in two ways."""
+"""Deepest nesting of braces that is expanded; deeper ones match literally. Each level doubles the pattern."""
 
 
 _STARS = LazyPattern(r"\*+")

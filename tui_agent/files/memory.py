@@ -400,7 +400,10 @@ def _noted(state: MemoryState, change: MemoryChange) -> MemoryState:
 def _replaced(
     lines: Iterable[MemoryLine], old: MemoryLine | None, new: MemoryLine | None
 ) -> tuple[MemoryLine, ...]:
-    """Return lines with one in the place of another, by their topics; None stands for no line."""
+    """Return the lines with ``new`` in place of the line that has the topic of ``old``.
+
+    If no line has that topic, ``new`` goes to the end; without ``new`` the old line is removed.
+    """
     rows = list(lines)
     topics = [line.topic for line in rows]
     at = len(rows)

@@ -65,7 +65,7 @@ class Capture:
 
     @property
     def total_lines(self) -> int:
-        """Lines so far, a last one without an end included."""
+        """Number of lines so far; an unterminated last line counts."""
         return self._newlines + (self._last != b"\n")
 
     def feed(self, chunk: bytes) -> None:

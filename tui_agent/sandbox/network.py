@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 START_SECONDS = 10
 HEAD_SECONDS = 30
-"""Seconds a client may take to say where it wants to."""
+"""Seconds a client may take to send the head of its request."""
 
 CONNECT_SECONDS = 30
 SETTLE_SECONDS = 2

@@ -826,7 +826,10 @@ class Sandbox:
         return verdict.wanted, notes + launch.told
 
     def _watch(self, plan: ViewPlan) -> tuple[str, frozenset[Path]]:
-        """Have the judge watch what a command works on itself; return its name, and linked outputs."""
+        """Have the judge watch the places that a command changes directly, without a layer.
+
+        Returns the name of the watch, "" if there is none, and the outputs that are linked.
+        """
         seen = plan.seen
         root = plan.root
         if plan.layer is None and plan.view.writes_outputs:

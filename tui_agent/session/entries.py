@@ -847,7 +847,7 @@ class ContextEditEntry(BookkeepingEntry):
     target: int
     action: Literal["drop", "mask", "pin", "restore", "edit", "leave_out"]
     text: str = Field(default="", exclude_if=lambda text: not text)
-    """What the model is sent in place of the content, of an ``edit``."""
+    """For an ``edit``: the text that the model is sent in place of the content."""
     parts: tuple[str, ...] = Field(default=(), exclude_if=lambda parts: not parts)
     """What is left out of it: images, by blob, or `REASONING`, which counts for the answers before
     it too."""

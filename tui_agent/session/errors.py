@@ -165,6 +165,7 @@ _SENTENCES: dict[int, tuple[type[StoreError], str]] = {
 
 
 def translate(error: sqlite3.Error, path: Path) -> StoreError:
+    """Return what an error of SQLite on the file ``path`` means to a person."""
     code = getattr(error, "sqlite_errorcode", 0)
     unknown = StoreError, f"The session file {{path}} failed: {error}."
     kind, sentence = _SENTENCES.get(code) or _SENTENCES.get(code & 0xFF, unknown)

@@ -80,7 +80,7 @@ def begin(
 def path_to(
     connection: sqlite3.Connection, session: int, entry_id: int | None
 ) -> tuple[int | None, Sequence[int]]:
-    """Return the last entry of the path to one, and the ids copied with it, ascending.
+    """Return the leaf of a fork at ``entry_id``, and the ids of the entries to copy, ascending.
 
     Subagents' work for calls on the path comes along. A path that goes on from a subagent's work is
     a conversation: the beginning of its branch stays behind.

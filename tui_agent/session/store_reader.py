@@ -115,9 +115,8 @@ class StoreReader:
     ) -> list[SessionInfo]:
         """Return sessions, the last used first.
 
-        Those of subagents are found by a search, and listed with no other.
-
-        Sessions that a killed program left empty are not there.
+        Subagents' sessions are included only if there is a ``query``. Empty sessions that a killed
+        program left behind are excluded.
 
         ``cwd`` keeps those of one directory, ``query`` those whose title, first message, directory
         or id contains all its words, or in which the words occur in an entry.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 MAX_CHARS = 20_000
-"""Longer commands are not looked into."""
+"""Longest command line that is parsed, in characters."""
 
 _WALKED = listed(
     """

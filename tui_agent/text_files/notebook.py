@@ -186,7 +186,7 @@ def _is_output(line: str) -> bool:
 
 
 def _in_layout(values: dict[str, Any], like: str) -> str:
-    """Return JSON written as another text of the same notebook is."""
+    """Return JSON with the indentation, escapes and final line feeds of the text ``like``."""
     before = json.loads(like)
     end = like[len(like.rstrip("\n")) :]
     for indent, ascii_only in _LAYOUTS:

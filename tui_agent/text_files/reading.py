@@ -56,8 +56,8 @@ class TextFile:
             ) from None
         if self.text and not self._is_read_as(text, data, encoding):
             raise ToolError(
-                f"{shown} is {encoding.name}, and would not be read as that with this change. Nothing was changed; "
-                "convert the file with bash (iconv) first."
+                f"{shown} is {encoding.name}, and after this change would be taken for another encoding. Nothing was "
+                "changed; convert the file with bash (iconv) first."
             )
         return data
 

@@ -1,4 +1,4 @@
-"""Where a search starts and which files it takes, the same for ``grep`` and ``glob``."""
+"""Where ``grep`` and ``glob`` start and which files they take, and how a line is cut for any search."""
 
 import os
 import re
@@ -15,9 +15,9 @@ from tui_agent.tools.base import ToolContext
 from tui_agent.tools.paths import Location, check_allowed, find, locate, missing, path_needs
 
 MAX_NAMED = 3
-"""Files that are named where they were left out of a search."""
+"""Maximum files left out of a search that are named."""
 MAX_COLUMNS = 300
-"""Characters shown of a line."""
+"""Maximum characters shown of a line."""
 
 
 @frozen

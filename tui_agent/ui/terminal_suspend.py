@@ -87,7 +87,9 @@ class EditorError(Exception):
 
 
 async def edit_outside(app: App[Any], text: str, name: str) -> str | None:
-    """Have a text edited in $VISUAL or $EDITOR, in a file of a name; None when the editor failed to end well.
+    """Open a text in $VISUAL or $EDITOR, in a file called ``name``, and return the edited text.
+
+    Returns None if the editor exits with an error.
 
     Raises:
         EditorError: there is no editor that can be used.

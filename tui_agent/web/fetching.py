@@ -52,7 +52,7 @@ class MovedError(Exception):
 
 
 PDF = b"%PDF-"
-"""How a PDF file begins, which is read whole."""
+"""First bytes of a PDF file; a PDF is read whole."""
 
 
 @frozen

@@ -167,7 +167,7 @@ async def test_a_server_that_keeps_dying_is_given_up_and_can_be_restarted_by_han
         await place.call("tracker_crash")
     await until(lambda: place.state() is ServerState.FAILED)
     assert [notice.severity for notice in place.notices] == ["warning"]
-    with pytest.raises(ToolError, match="not there"):
+    with pytest.raises(ToolError, match="not available"):
         await place.call("tracker_add", a=1, b=2)
     await place.hub.restart("tracker")
     await place.hub.settle()

@@ -21,9 +21,9 @@ _TITLE_CHARS = 80
 
 
 class RepetitionWatch:
-    """A stage that stops circles of calls, and what is done about repeating answers.
+    """A stage that stops doom loops, and decides what to do about answers that repeat themselves.
 
-    It keeps what the user allowed.
+    It remembers what the user allowed.
     """
 
     def __init__(

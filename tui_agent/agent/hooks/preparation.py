@@ -70,7 +70,7 @@ def move_payload(
 ) -> BeforeTree:
     """Return the payload of a planned move that leaves the entries ``left``.
 
-    ``focus`` None makes no summary.
+    With ``focus`` None no summary is asked for.
     """
     reader = _Reader(resolve(left), settings, templates)
     files = file_operations(left, tool_traits())

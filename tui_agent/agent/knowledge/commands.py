@@ -38,7 +38,7 @@ _FIELDS = frozenset(
         "disable-model-invocation",
     }
 )
-"""Fields of a command's file that act, or that nobody misses."""
+"""Fields of a command's file that are used, or can be ignored without a warning."""
 _NAME = LazyPattern(r"[a-z][a-z0-9_-]*")
 
 RunCommand = Callable[[str], Awaitable[str]]

@@ -292,7 +292,7 @@ class _Heard:
         self.listener.said(ServerMessage(params.level, text))
 
     def leave_out(self, problems: list[str]) -> None:
-        """Tell of tools that can't be offered."""
+        """Report tools that can't be offered: one sentence each."""
         for problem in problems:
             self.log.line(problem)
             self.listener.said(ServerMessage("warning", problem))
@@ -349,7 +349,7 @@ async def _program(
     if sandbox is None or not sandbox.active:
         changed = around.changed(spec.cwd, " ".join(words))
         if changed:
-            raise McpError(f"{changed} is not as you trusted it; start anew to be asked")
+            raise McpError(f"{changed} is not as you trusted it; restart the program to be asked")
         found = _found(words[0], environment, outside=spec.cwd)
         yield _parameters((found, *words[1:]), spec, environment)
         return

@@ -245,7 +245,7 @@ class McpServer:
             if self.detail:
                 why = f": {self.detail}"
             raise McpError(
-                f"The MCP server {self.name} is not there ({self.state.value}{why}). Do without it."
+                f"The MCP server {self.name} is not available ({self.state.value}{why}). Continue without it."
             )
         return self._connection
 

@@ -222,7 +222,7 @@ class Connection:
         if not isinstance(number, int | str) or len(str(number)) > MAX_ID:
             raise ServerError("asks something without a number")
         if len(self._tasks) >= MAX_OPEN_ANSWERS:
-            raise ServerError("asks more than it reads the answers of")
+            raise ServerError("sends requests without reading the answers")
         try:
             self._later({"id": number, "result": self._answers(method, params)})
         except LookupError:

@@ -95,7 +95,7 @@ KEEP_WHAT = "What should the summary keep?"
 PREVIEW_SECONDS = 0.05
 """The preview follows when the cursor rests for so long."""
 REFRESH_SECONDS = 0.2
-"""Entries that come while the tree is open are shown together after so long."""
+"""Seconds for which entries that arrive while the tree is open are collected before it is redrawn."""
 
 REFRESH_SHARE = 9
 """Showing them is followed by a pause of at least so many times its cost: a tenth of one core at
@@ -454,7 +454,7 @@ class TreeScreen(Page[None]):
             self.reload(at=self._session.leaf)
 
     def action_fork(self) -> None:
-        """Go on in a new session that ends at the highlighted entry; a message of the user is to be edited there."""
+        """Fork the session at the highlighted entry; a message of the user goes back into the prompt."""
         if (line := self.session_tree.line) is not None:
             entry = line.entry
             self._when_idle(lambda: self._controller.soon(self._fork(entry)))
