@@ -270,6 +270,7 @@ def test_a_long_name_of_an_import_is_told_in_one_short_line(tmp_path: Path) -> N
 def test_a_list_of_tools_leaves_out_a_piece_that_means_nothing(piece: str) -> None:
     found = allowed_tools(f"Grep, {piece}", "other", own=False)
     assert found.names == ("grep",)
+    assert found.rules == ()
     assert "left out" in found.problems[0]
 
 

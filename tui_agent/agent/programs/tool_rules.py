@@ -171,7 +171,8 @@ def allowed_tools(value: object, source: Source, *, own: bool) -> ToolList:
             piece = parse_piece(text)
             if piece.what:
                 permission = _permission_of(piece)
-                limits.setdefault(permission, []).extend(_patterns(piece, permission, Anchor()))
+                patterns = _patterns(piece, permission, Anchor())
+                limits.setdefault(permission, []).extend(patterns)
             elif piece.permission is not None:
                 whole.add(piece.permission)
             names[piece.tool] = None
