@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import stat
 import subprocess
 from collections.abc import AsyncIterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.contained import FORMS, OUTPUTS, PROJECT, Contained, state_of
+from tui_agent.files.descriptors import DIRECTORY, descend, entries, using
 from tui_agent.files.sensitive import steers_programs
 from tui_agent.sandbox import Grants, View
 from tui_agent.sandbox.layer import Layer, changes_in, keep
@@ -64,6 +66,22 @@ def test_what_is_in_the_way_of_a_new_directory_is_not_followed(tmp_path: Path) -
     (layer.project / "new").symlink_to("../outside")
     keep(layer, changes)
     assert stat.S_IMODE((tmp_path / "outside").stat().st_mode) == 0o700
+
+
+def test_a_file_is_kept_whose_path_is_longer_than_a_call_takes(tmp_path: Path) -> None:
+    layer = Layer(tmp_path / "project", tmp_path / "layer")
+    for place in (layer.project, layer.upper):
+        place.mkdir(parents=True)
+    folders = ["d" * 200] * 21
+    root = os.open(layer.upper, DIRECTORY)
+    with using(descend(root, folders, make=True)) as deepest:
+        os.mknod("file", dir_fd=deepest)
+    changes = changes_in(layer, frozenset())
+    assert len(changes[-1].path) > 4096
+    assert keep(layer, changes) == []
+    root = os.open(layer.project, DIRECTORY)
+    with using(descend(root, folders)) as deepest:
+        assert [row.name for row in entries(deepest)] == ["file"]
 
 
 FIRES = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = touch {}; false\n"

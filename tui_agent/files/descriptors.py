@@ -33,6 +33,8 @@ _OPENAT2 = 437
 _NO_MAGICLINKS = 0x02
 _NO_SYMLINKS = 0x04
 _BENEATH = 0x08
+_PATH_MAX = 4096
+"""Bytes of the longest path a call takes, with the one that ends it (Linux' limits.h)."""
 _FICLONE = 0x40049409
 """Linux's request to share the blocks of one file with another."""
 _CURRENT = -100
@@ -95,7 +97,7 @@ def open_beneath(root: int, path: str, *, make: bool = False) -> int:
     if not path:
         return os.dup(root)
     opened = _openat2()
-    if make or opened is None:
+    if make or opened is None or len(os.fsencode(path)) >= _PATH_MAX:
         return descend(os.dup(root), path.split("/"), make=make)
     return opened(root, path)
 
