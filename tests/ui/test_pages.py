@@ -1,7 +1,7 @@
 """Pages of text and what /copy copies."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from textual.content import Content
@@ -18,6 +18,7 @@ from tui_agent.app.frontend import (
     Page,
     PermissionsPage,
     SettingsPage,
+    SubagentPage,
     TextLine,
 )
 from tui_agent.app.report_commands import todo_lines
@@ -29,8 +30,12 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
+from tui_agent.ui.screens.branch import BranchScreen
 from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen, LongTextScreen, ReportScreen
 from tui_agent.ui.screens.viewer import ViewerScreen
+
+if TYPE_CHECKING:
+    from tui_agent.agent.agent import Agent
 
 ANSWER = "First:\n\n```python\nold = 1\n```\n\nthen\n\n~~~sh\nmake test\n\nmake\n~~~\n\nDone."
 
@@ -163,6 +168,21 @@ async def test_a_page_that_comes_late_waits_for_a_pause_in_typing(
         now += 1
         await until(lambda: stage.app.screen is not main, pilot)
         assert main.prompt.text == "hi u"
+
+
+async def test_the_page_of_a_subagent_waits_while_the_subagent_goes_on(tmp_path: Path) -> None:
+    now = 1_000.0
+    settings = STILL.model_copy(update={"typing_pause": 0.05})
+    stage = make_stage(tmp_path, settings=settings, clock=lambda: now)
+    async with stage.run() as pilot:
+        page = SubagentPage(cast("Agent", stage.agent))
+        await stage.main.controller.run("clear-nothing")
+        now += 1
+        await pilot.press("h", "i")
+        stage.main.show(page)
+        stage.agent.session.append(UserEntry(parts=(TextPart(text="go on"),)))
+        now += 1
+        await until(lambda: isinstance(stage.app.screen, BranchScreen), pilot)
 
 
 async def test_keys_typed_before_a_command_hold_up_no_page(tmp_path: Path) -> None:

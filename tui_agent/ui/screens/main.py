@@ -147,8 +147,9 @@ class MainScreen(SessionFrame):
         elif self._has(question):
             return None
         else:
-            self._late.append(question.identity)
-            await self._pause_in_typing(question)
+            identity = question.identity
+            self._late.append(identity)
+            await self._pause_in_typing(identity)
             screen = pages.screen_for(question, self.controller)
             self._open(question, screen, answered)
             take_away = screen.leave
@@ -167,14 +168,15 @@ class MainScreen(SessionFrame):
             if isinstance(page, SubagentPage):
                 page.close()
         elif self._keys_awaited():
-            self._late.append(page.identity)
-            self._show_in_a_pause(page)
+            identity = page.identity
+            self._late.append(identity)
+            self._show_in_a_pause(page, identity)
         else:
             self._show_now(page)
 
     @work
-    async def _show_in_a_pause(self, page: Page) -> None:
-        await self._pause_in_typing(page)
+    async def _show_in_a_pause(self, page: Page, identity: object) -> None:
+        await self._pause_in_typing(identity)
         self._show_now(page)
 
     def _show_now(self, page: Page) -> None:
@@ -200,10 +202,11 @@ class MainScreen(SessionFrame):
         is_on_top = identity == asked.identity and self.app.screen is screen
         return is_on_top or asked.identity in self._late
 
-    async def _pause_in_typing(self, asked: Shown) -> None:
+    async def _pause_in_typing(self, identity: object) -> None:
         """Wait while somebody types who went on since the last command: a page would take the keys.
 
-        Pages that open meanwhile are left first.
+        Pages that open meanwhile are left first. ``identity`` is what waits, as it was when it was
+        asked for: a subagent that works goes on.
         """
         try:
             while wait := self._keys_awaited():
@@ -211,7 +214,7 @@ class MainScreen(SessionFrame):
                 async with self._resumed:
                     await self._resumed.wait_for(lambda: self.app.screen is self)
         finally:
-            self._late.remove(asked.identity)
+            self._late.remove(identity)
 
     @on(events.ScreenResume)
     async def _tell_late_pages(self) -> None:
