@@ -152,12 +152,16 @@ class FileRewind:
             return [ChangeAmount() for _ in places]
         await self.settle()
         made = self._checkpoints(self._session.leaf, None)
-        changes: list[list[Difference]] = []
-        for place in places:
-            # Ids ascend along a path.
-            later = [entry for entry in made if entry.id > (place or 0)]
-            changes.append(differences(changes_in(later), ()))
-        return await asyncio.to_thread(amounts_of, changes, restorer)
+
+        def look() -> list[ChangeAmount]:
+            changes: list[list[Difference]] = []
+            for place in places:
+                # Ids ascend along a path.
+                later = [entry for entry in made if entry.id > (place or 0)]
+                changes.append(differences(changes_in(later), ()))
+            return amounts_of(changes, restorer)
+
+        return await asyncio.to_thread(look)
 
     async def bring_back(self) -> Restored:
         """Restore the session's changes where its files are as they were before it: in a fresh checkout."""
