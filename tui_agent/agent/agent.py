@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -44,6 +43,7 @@ from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.pruning import Moment
 from tui_agent.context.view import resolve
+from tui_agent.lazy import cached_property
 from tui_agent.session.effort import Effort, EffortInForce
 from tui_agent.session.entries import (
     OF_A_TURN,

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.attachments import LOOKED_AT, files_back, room_for_files
@@ -68,7 +67,7 @@ from tui_agent.context.templates import Templates
 from tui_agent.context.tokens import picture_tokens
 from tui_agent.context.view import ContextView, resolve
 from tui_agent.errors import UserFacingError
-from tui_agent.lazy import frozen
+from tui_agent.lazy import cached_property, frozen
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.say_once import SayOnce
 from tui_agent.session.effort import Effort, EffortInForce

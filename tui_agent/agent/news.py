@@ -10,13 +10,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import takewhile
 from typing import Any
 
 from tui_agent.context.arguments import parse_object
 from tui_agent.context.files import call_path
-from tui_agent.lazy import LazyPattern, dataclass, frozen
+from tui_agent.lazy import LazyPattern, cached_property, dataclass, frozen
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,

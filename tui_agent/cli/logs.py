@@ -2,10 +2,10 @@
 
 import logging
 import sys
-from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 
+from tui_agent.lazy import cached_property
 from tui_agent.paths import log_dir
 
 

@@ -2,9 +2,9 @@
 
 import bisect
 import re
-from functools import cached_property
 
 from tui_agent.editing.diffs import Opcode, opcodes_between
+from tui_agent.lazy import cached_property
 from tui_agent.text_files.lines import newline_of, with_newlines
 
 _FEED = re.compile("\n")

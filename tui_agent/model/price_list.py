@@ -7,11 +7,10 @@ with its source.
 import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tui_agent.lazy import LazyPattern
+from tui_agent.lazy import LazyPattern, cached_property
 from tui_agent.model.naming import broader, spelled
 
 Row = dict[str, Any]

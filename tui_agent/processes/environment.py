@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
-from functools import cached_property
 
-from tui_agent.lazy import LazyPattern
+from tui_agent.lazy import LazyPattern, cached_property
 from tui_agent.processes.environment_table import without_left_out
 
 MAX_NAMED = 6

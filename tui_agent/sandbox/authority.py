@@ -5,10 +5,10 @@ import ipaddress
 import ssl
 import tempfile
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui_agent.lazy import cached_property
 from tui_agent.path_checks import is_file
 from tui_agent.word_lists import in_order
 

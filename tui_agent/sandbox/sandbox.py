@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,7 +28,7 @@ from tui_agent.files.own_git import tracked_files
 from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.secret_search import GoesOn, SecretSearch
-from tui_agent.lazy import LazyPattern, dataclass, frozen
+from tui_agent.lazy import LazyPattern, cached_property, dataclass, frozen
 from tui_agent.path_checks import folders_around, is_directory, is_file, is_inside
 from tui_agent.processes.environment_table import without_left_out
 from tui_agent.processes.freezing import held_still

@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -13,7 +12,7 @@ from pydantic import Field
 from tui_agent.context.projection import ModelTraits
 from tui_agent.errors import ToolError
 from tui_agent.files.secret_files import is_secret_file, shown_line, shown_quote
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, cached_property, dataclass
 from tui_agent.path_checks import is_file, real_path
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.capture import plain_text

@@ -9,12 +9,12 @@ import tempfile
 from asyncio.subprocess import Process
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from textual.app import App, SuspendNotSupported
 
+from tui_agent.lazy import cached_property
 from tui_agent.processes.environment import own
 from tui_agent.processes.own_programs import find_program
 from tui_agent.text_files.encodings import user_text

@@ -15,12 +15,12 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 
 from tui_agent.agent.checkpoints.file_snapshots import Stamp
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.ripgrep import shared_files
+from tui_agent.lazy import cached_property
 
 MAX_FILES = 30_000
 """A project with more is not watched."""

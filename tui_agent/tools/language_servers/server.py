@@ -5,11 +5,10 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import cached_property, dataclass
 from tui_agent.path_checks import real_path
 from tui_agent.processes.environment import command_environment
 from tui_agent.processes.own_programs import OWN_PLACES, find_program, limited
