@@ -108,7 +108,10 @@ def test_people_read_it_by_program_and_doctor_counts_it(
 @pytest.mark.usefixtures("project")
 def test_a_group_can_be_left_out_and_taken_back(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["adopt", "--without", "Claude Code/permissions", "--without", "Codex"]) == 0
-    assert "Left out: Claude Code/permissions, Codex." in capsys.readouterr().out
+    assert (
+        "Left out: Claude Code/permissions, Codex, in sessions started from now on."
+        in capsys.readouterr().out
+    )
     found = rows(capsys)
     left_out = {key for key, row in found.items() if row["state"] == "left out by your settings"}
     assert left_out == {("Claude Code", "Bash(curl *)"), ("Codex", "~/.codex/AGENTS.md")}
@@ -117,7 +120,7 @@ def test_a_group_can_be_left_out_and_taken_back(capsys: pytest.CaptureFixture[st
         rule.origin.startswith("~/.claude") for rule in read_programs(folders, trusted=True).rules
     )
     assert run(["adopt", "--without", "Emacs"]) == 2
-    assert "Nothing of “Emacs” was found" in capsys.readouterr().err
+    assert "“Emacs” was not found" in capsys.readouterr().err
     assert run(["adopt", "--with", "Codex", "--with", "Claude Code/permissions"]) == 0
     assert not any(row["state"] == "left out by your settings" for row in rows(capsys).values())
 
@@ -130,5 +133,5 @@ def test_nothing_is_said_where_nothing_is(
     assert run(["adopt"]) == 0
     assert (
         capsys.readouterr().out
-        == "Nothing of other programs was found in your home and in this project.\n"
+        == "No files of other programs were found in your home directory or in this project.\n"
     )

@@ -82,14 +82,14 @@ def test_where_the_prompt_may_stand(words: list[str], prompt: str) -> None:
     ("words", "why"),
     [
         (["-p", "fix", "this"], "put it in quotes"),
-        (["--race", "3"], "--race goes with -p"),
-        (["--key", "k"], "--key goes with -p"),
+        (["--race", "3"], "--race needs -p"),
+        (["--key", "k"], "--key needs -p"),
         (["-p", "x", "--key", " "], "--key needs a name"),
         (["-p", "x", "--key", "k", "-c", "--demo"], "leave out -c and --demo"),
-        (["-p", "x", "--pick", "best"], "--pick goes with --race"),
-        (["-p", "x", "--check-rounds", "2"], "--check-rounds goes with --check"),
+        (["-p", "x", "--pick", "best"], "--pick needs --race"),
+        (["-p", "x", "--check-rounds", "2"], "--check-rounds needs --check"),
         (["-p", "x", "--race", "2", "--check", "", "--pick", "first-green"], "needs a --check"),
-        (["--take-over"], "--take-over goes with -c or -r ID"),
+        (["--take-over"], "--take-over needs -c or -r ID"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(words: list[str], why: str) -> None:
@@ -153,7 +153,7 @@ def test_the_manual_page_is_set_without_a_warning() -> None:
 def test_an_option_of_another_program_names_one_that_exists(name: str, instead: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(["-p", "hello", name, "value"])
-    assert f"There is no {name} here: {instead}" in str(caught.value)
+    assert f"tui-agent has no {name}: {instead}" in str(caught.value)
     ours = {option for action in whole_parser()._actions for option in action.option_strings}
     assert name not in ours
     assert ours.issuperset(re.findall(r"(?<!\S)--?[a-z][a-z-]*", instead))

@@ -124,7 +124,7 @@ def test_the_same_key_at_the_same_time_waits_for_the_other_and_says_what_it_said
         out, _ = second.communicate(timeout=200)
         first.communicate(timeout=200)
     assert (second.returncode, out) == (0, "All is done.\n")
-    assert "Waiting for the run with the key" in said
+    assert "to end the run with the key" in said
     assert len(server.calls) == 1
 
 
@@ -157,4 +157,4 @@ def test_a_run_that_was_killed_goes_on_in_an_empty_clone_with_its_files(
     assert went_on.returncode == 0, errors
     assert "Done now." in out
     assert (clone / "made.txt").read_text() == "made\n"
-    assert "Brought back what the session had changed: 1 file." in errors
+    assert "Restored 1 file that the session had changed." in errors

@@ -340,7 +340,7 @@ def test_models_of_a_gateway_are_asked_for_and_kept(
     shown = capsys.readouterr()
     assert "openai/unlisted" in shown.out
     assert "openai/team-model" in shown.out
-    assert "says 500; what it said just now is shown" in shown.err
+    assert "says 500; showing its list from just now" in shown.err
     assert not [
         path
         for path in data_dir().rglob("*")
@@ -363,7 +363,7 @@ def test_doctor_shows_where_requests_go_and_asks_nobody(
     capsys.readouterr()
     shown = printed(capsys, "doctor")
     assert "from OPENAI_BASE_URL, models asked just now" in shown
-    assert "openai/team-model, window 65,536 tokens (as its server said)" in shown
+    assert "openai/team-model, window 65,536 tokens (from its server)" in shown
 
 
 def test_doctor_finds_a_damaged_database_and_says_what_to_do(
@@ -402,7 +402,7 @@ def test_what_a_server_refused_is_listed_and_can_be_forgotten(
         "system text begins the first message",
         "without the fields store",
     ]
-    assert "go out whole again" in printed(capsys, "models", "--forget", name)
+    assert "is sent whole again" in printed(capsys, "models", "--forget", name)
     assert "sent otherwise" not in printed(capsys, "models", "team")
     assert run(["models", "--forget", name]) == 1
 
@@ -430,9 +430,9 @@ def test_models_are_those_with_a_key_first(
         (["-p", "hi"], 1, "No model is chosen"),
         (["hello"], 2, "needs a terminal"),
         (["sesions"], 2, "did you mean sessions?"),
-        (["--demo", "doctor"], 2, "The command doctor comes first"),
+        (["--demo", "doctor"], 2, "The command doctor has to be the first"),
         (["--", "sesions"], 2, "needs a terminal"),
-        (["tree"], 1, "no session of this directory"),
+        (["tree"], 1, "no session in this directory"),
     ],
 )
 def test_every_mistake_is_one_sentence(

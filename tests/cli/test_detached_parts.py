@@ -120,7 +120,7 @@ def test_the_directory_is_private(short_path: Path, monkeypatch: pytest.MonkeyPa
     (place / "odd.json").write_text("[1]")
     assert all_runs() == {}
     assert list(place.iterdir()) == [], "nothing is left of runs that are gone"
-    with pytest.raises(DetachedError, match="Nothing is detached"):
+    with pytest.raises(DetachedError, match="There are no detached runs"):
         find("")
     place.chmod(0o755)
     assert runs_dir() != place, "others could look into it"

@@ -26,7 +26,7 @@ async def test_running_out_of_steps_is_no_success(tmp_path: Path) -> None:
     harness = make_agent(tmp_path, client, answer=None, max_steps=1)
     out, err = io.StringIO(), io.StringIO()
     assert await run_headless(harness, "go", out=out, err=err) == ExitCode.STOPPED
-    assert "To go on: tui-agent -c" in err.getvalue()
+    assert "To continue: tui-agent -c" in err.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ async def test_nothing_green_takes_nothing(tmp_path: Path) -> None:
     before = state_of(tmp_path / "project")
     code, _out, err = await race(harness, RaceWish("Go.", "2", check="false", pick="first-green"))
     assert code == ExitCode.FAILED
-    assert "Nothing was taken" in err
+    assert "No changes were taken" in err
     assert state_of(tmp_path / "project") == before
 
 

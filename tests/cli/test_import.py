@@ -141,7 +141,7 @@ def test_what_is_on_the_machine_is_listed_and_taken_by_its_number(
 
 def test_without_a_file_it_is_said_what_to_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sessions", "import"]) == 2
-    assert "Name a file or directory, or let --detect list" in capsys.readouterr().err
+    assert "Name a file or directory, or list the sessions" in capsys.readouterr().err
 
 
 def test_an_imported_session_goes_on_with_the_configured_model_and_says_so_once(
@@ -159,7 +159,8 @@ def test_an_imported_session_goes_on_with_the_configured_model_and_says_so_once(
         assert run(["-r", info.id, "-p", "and now?"]) == 0
         told = capsys.readouterr().err
         assert (
-            "local/gpt-5.1-codex can't be used here; the session goes on with openai/mine." in told
+            "local/gpt-5.1-codex can't be used here; the session continues with openai/mine."
+            in told
         )
         assert run(["-r", info.id, "-p", "and then?"]) == 0
         assert "can't be used here" not in capsys.readouterr().err

@@ -62,12 +62,12 @@ def test_a_key_is_tried_kept_shown_by_doctor_and_removed(
     run(["doctor"])
     doctor = capsys.readouterr().out
     assert "openai from tui-agent login" in doctor
-    assert "config.toml counts before the environment" in doctor
+    assert "Order: config.toml, then the environment" in doctor
     assert KEY not in doctor
     monkeypatch.setenv("OPENAI_API_KEY", "sk-another")
     run(["doctor"])
     assert (
-        "openai from OPENAI_API_KEY; the one of tui-agent login comes after it"
+        "openai from OPENAI_API_KEY, which overrides the one from tui-agent login"
         in capsys.readouterr().out
     )
 
@@ -93,7 +93,7 @@ def test_a_key_that_cannot_be_tried_is_kept_only_with_force(
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", refused_url())
     assert entered(monkeypatch, f"{KEY}\n", "login", "openai") == 1
-    assert "--force keeps it" in capsys.readouterr().err
+    assert "--force stores it anyway" in capsys.readouterr().err
     assert entered(monkeypatch, f"{KEY}\n", "login", "openai", "--force") == 0
     assert KEY in (config_dir() / "credentials.json").read_text()
 
@@ -117,9 +117,9 @@ def test_at_a_terminal_the_key_is_asked_for_unseen_and_whether_to_keep_it(
     [
         (("login", "grok"), 2, "There is no provider “grok”"),
         (("login",), 2, "Name a provider: anthropic, openai"),
-        (("login", "openai"), 2, "There is no key"),
+        (("login", "openai"), 2, "No key was entered"),
         (("login", "azure"), 1, "Azure OpenAI needs AZURE_API_BASE"),
-        (("logout",), 1, "No key was entered"),
+        (("logout",), 1, "There is no key to remove"),
         (("logins",), 2, "did you mean login?"),
     ],
 )
@@ -210,4 +210,4 @@ def test_copilot_and_chatgpt_take_a_token_and_no_sign_in(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert entered(monkeypatch, "", "login", name) == 2
-    assert "There is no key: type or paste it" in capsys.readouterr().err
+    assert "No key was entered: type or paste it" in capsys.readouterr().err

@@ -46,17 +46,20 @@ def test_a_server_is_added_listed_and_removed(capsys):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["add", "x"], "Name what starts the server"),
-        (["add", "x", "--env", "A=b", "npx"], "--env comes before the name"),
-        (["add", "a/b", "npx"], "A server's name is made of"),
-        (["add", "--env", "A", "x", "npx"], "Write it like --env NAME=VALUE"),
-        (["add", "x", "https://x.example", "more"], "An address has no arguments"),
-        (["add", "--header", "A: b", "x", "npx"], "--header and --sse are for an address"),
-        (["add", "--env", "A=b", "x", "https://x.example"], "--env is for a program"),
-        (["add", "x", "https://"], "An address is http:// or https:// and a host"),
-        (["add", "--header", "A: b\r\nC: d", "x", "https://x.example"], "Write it like --header"),
+        (["add", "x"], "Give the server's command or its address"),
+        (["add", "x", "--env", "A=b", "npx"], "Put --env before the name"),
+        (["add", "a/b", "npx"], "A server's name may contain only"),
+        (["add", "--env", "A", "x", "npx"], "Write the option as --env NAME=VALUE"),
+        (["add", "x", "https://x.example", "more"], "An address takes no arguments"),
+        (["add", "--header", "A: b", "x", "npx"], "--header and --sse need an address"),
+        (["add", "--env", "A=b", "x", "https://x.example"], "--env needs a command"),
+        (["add", "x", "https://"], "An address has to start with http:// or https:// and a host"),
+        (
+            ["add", "--header", "A: b\r\nC: d", "x", "https://x.example"],
+            "Write the option as --header",
+        ),
         (["remove", "x"], "x is not in your settings"),
-        (["test", "x"], "There is no server x; there are: none"),
+        (["test", "x"], "There is no server x. Servers: none"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(capsys, arguments, told):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-GONE = "The directory you are in is not there any more: change to another one."
+GONE = "The current directory no longer exists: change to another one."
 PROGRAM = (sys.executable, "-m", "tui_agent")
 
 
@@ -62,7 +62,7 @@ def test_a_home_that_is_closed_is_named_with_the_variable_that_helps(tmp_path: P
     assert "Permission denied. TUI_AGENT_CONFIG_DIR names another directory" in said
     environment["TUI_AGENT_CONFIG_DIR"] = str(tmp_path / "config")
     said = run('"$0" "$@" --demo -p hello', environment, tmp_path).stderr
-    assert "TUI_AGENT_DATA_DIR names another directory" in said
+    assert "Set TUI_AGENT_DATA_DIR to another directory" in said
     done = run('"$0" "$@" --demo -p hello --no-session', environment, tmp_path)
     assert "I am a script" in done.stdout
 

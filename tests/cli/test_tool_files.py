@@ -86,7 +86,7 @@ def test_one_that_is_not_trusted_is_not_read_and_that_is_said(
 
     assert done.code == 0, done.err
     assert "shout" not in offered(server)
-    assert done.err.count("Tools of this project are not read") == 1
+    assert done.err.count("This project's tools are not loaded") == 1
     assert "broken.py" not in done.err
 
 

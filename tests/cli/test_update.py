@@ -287,9 +287,9 @@ def test_a_bundle_updates_from_its_page_of_releases(
     expected = {
         "newer": (0, "tui-agent 99.1 is installed"),
         "same": (0, "This is the newest version."),
-        "damaged": (1, "is not what SHA256SUMS says"),
+        "damaged": (1, "does not match SHA256SUMS"),
         "other machine": (1, f"no bundle for {platform_name()}"),
-        "nothing": (1, "says 404"),
+        "nothing": (1, "answered 404"),
     }
     assert (code, expected[what][1] in shown.out + shown.err) == (expected[what][0], True)
     now = shell(prefix / "bin" / "tui-agent").stdout

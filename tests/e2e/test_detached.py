@@ -70,7 +70,7 @@ def test_it_goes_on_and_two_terminals_see_the_same(home: Place, server: ModelSer
     first.wait_quiet()
     ask(first, "/detach")
     assert first.wait_exit() == 0
-    assert f"Detached. tui-agent attach {name} brings it back." in first.text
+    assert f"Detached. To attach again: tui-agent attach {name}" in first.text
     assert not first.modes.get(1049)
     assert rows(home)[0]["attached"] == 0
 
@@ -243,8 +243,8 @@ def test_a_session_on_the_screen_is_detached(home: Place, server: ModelServer) -
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("attach", "nope"), "Nothing is detached."),
-        (("stop",), "Nothing is detached."),
+        (("attach", "nope"), "There are no detached runs."),
+        (("stop",), "There are no detached runs."),
         (("run", "--detach", "-p", "x"), "--detach is for the full-screen program"),
     ],
 )

@@ -58,7 +58,7 @@ def test_a_signal_ends_it_like_the_user_does(
     terminal.process.send_signal(number)
     assert terminal.wait_exit() == 128 + number
     assert not any(terminal.modes[mode] for mode in MODES)
-    assert "Go on with: tui-agent -c" in terminal.text
+    assert "Continue with: tui-agent -c" in terminal.text
     again = place.start("-c")
     again.wait_for("nterrupted")
     assert "One two" in again.text

@@ -110,7 +110,7 @@ def test_quit_and_continue_shows_the_same(place: Place, warm_server: ModelServer
     terminal.wait_for("You said: look for the lighthouse")
     before = conversation(terminal)
     quit_program(terminal)
-    assert "Go on with: tui-agent -c" in "\n".join(terminal.lines)
+    assert "Continue with: tui-agent -c" in "\n".join(terminal.lines)
     again = place.start("-c")
     again.wait_for("You said: look for the lighthouse")
     assert conversation(again) == before

@@ -87,7 +87,7 @@ def test_an_agent_of_the_users_is_named_on_the_command_line(
     }
     wrong = place.run("-p", "hi", "--mode", "poet")
     assert wrong.returncode == 2
-    assert "There is no mode or primary agent “poet”. There are: build" in wrong.stderr
+    assert "There is no mode or primary agent “poet”. Choose one of: build" in wrong.stderr
     assert "reviewer" in wrong.stderr
 
 

@@ -115,7 +115,7 @@ def test_the_window_is_found_per_slot_and_after_a_restart_with_another_size(
         own_server.start(size, slots)
         assert listed(place) == (size // slots, "server")
         own_server.kill()
-    assert "8,192 tokens (as its server said)" in place.run("doctor").stdout
+    assert "8,192 tokens (from its server)" in place.run("doctor").stdout
 
 
 @pytest.mark.parametrize("wire", WIRES)

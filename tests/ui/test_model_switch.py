@@ -99,7 +99,7 @@ async def test_without_a_screen_what_does_not_fit_is_switched_and_says_so(tmp_pa
     assert await run_headless(harness, "/model test/small", err=err) == 0
     assert harness.agent.model == "test/small"
     assert (
-        "Nobody can be asked in this run, so: Switch; clear old outputs and compact"
+        "Nobody can be asked in this run; assuming: Switch; clear old outputs and compact"
         in err.getvalue()
     )
 

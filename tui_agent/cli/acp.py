@@ -1,6 +1,6 @@
-"""``tui-agent acp``: the agent for editors, with the real parts.
+"""``tui-agent acp``: serves an editor over the Agent Client Protocol, on standard input and output.
 
-Standard output belongs to the protocol alone.
+Only the protocol writes to standard output; everything else that prints goes to standard error.
 """
 
 import asyncio
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     import acp
 
 MAX_MODELS = 300
-"""Models offered to an editor; its lists are short."""
+"""Maximum models offered to an editor."""
 LINE_BYTES = 50 * 1024 * 1024
-"""One message at most: images travel in it."""
+"""Longest message accepted, in bytes: a message can contain images."""
 
 
 def run_acp(arguments: Namespace) -> int:
-    """Serve one editor until it closes standard input, or ask for a key where an editor has that done in a terminal."""
+    """Serve one editor until it closes standard input; with ``--login`` only ask for a key."""
     if arguments.login:
         return run_login(Namespace(provider="", force=False))
-    # Standard output is the protocol's; whatever else prints goes where errors go.
+    # Standard output is the protocol's; whatever else prints goes to standard error.
     sys.stdout.flush()
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
@@ -67,7 +67,7 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
                 use_unstable_protocol=True,
             )
             agent.notify = connection._conn.send_notification  # noqa: SLF001
-            # The SDK has no route to the one method, and does not read all of the other.
+            # The SDK has no route to delete_session, and reads only a part of initialize.
             router = connection._conn._handler  # noqa: SLF001
             router.route_request(
                 AGENT_METHODS["session_delete"], DeleteSessionRequest, agent, "delete_session"
@@ -82,7 +82,7 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
 
 
 class WiredSessionFactory:
-    """Sessions and agents of the real parts."""
+    """Makes an editor's sessions and agents from the wired parts of the program."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
@@ -92,7 +92,7 @@ class WiredSessionFactory:
         self._models: tuple[str, ...] | None = None
 
     async def models(self, *, anew: bool = False) -> Sequence[str]:
-        """Return the models with a key, or configured; read once; ``anew`` rereads them, as a key may have been set."""
+        """Return the ids of configured models and of models with a key; cached unless ``anew``."""
         if self._models is None or anew:
             self._models = await asyncio.to_thread(self._usable)
         return self._models

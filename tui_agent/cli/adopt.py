@@ -1,4 +1,4 @@
-"""``tui-agent adopt``: what users wrote for other programs, and what of it counts here."""
+"""``tui-agent adopt``: lists other programs' files that take effect here, or leaves some out."""
 
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from tui_agent.places import LeftOut
 from tui_agent.safe_text import one_line
 
 TOLD = "other-programs-told"
-"""Marks, in the data directory, that the user knows of ``adopt``."""
+"""File in the data directory whose presence means that the user was told about ``adopt``."""
 _SIGNS = {
     ItemState.ACTIVE: "✓",
     ItemState.HELD_BACK: "…",
@@ -38,10 +38,10 @@ def run_adopt(arguments: Namespace) -> int:
             say_json(asdict(item))
         return 0
     if not items:
-        say("Nothing of other programs was found in your home and in this project.")
+        say("No files of other programs were found in your home directory or in this project.")
         return 0
     say(
-        "Leave something out: tui-agent adopt --without 'Claude Code/hooks'; take it back: --with\n"
+        "Leave something out: tui-agent adopt --without 'Claude Code/hooks'; use it again: --with\n"
     )
     for program, rows in groupby(items, key=lambda item: item.program):
         say(f"{program}")
@@ -53,7 +53,7 @@ def run_adopt(arguments: Namespace) -> int:
 
 
 def found_items(cwd: Path) -> tuple[FoundItem, ...]:
-    """Return everything of other programs in the user's home and in a directory's project, read now."""
+    """Return other programs' files in the user's home and the project of ``cwd``, read anew."""
     config = load_config().config
     chosen = folders_of(cwd, config)
     # What the user leaves out is listed too.
@@ -66,7 +66,7 @@ def found_items(cwd: Path) -> tuple[FoundItem, ...]:
 
 
 def first_news(cwd: Path) -> Callable[[Knowledge], str] | None:
-    """Return what tells of other programs' files, None where that was told before."""
+    """Return a function that describes other programs' files; None if the user was told before."""
     told = data_dir() / TOLD
     if is_there(told):
         return None
@@ -74,7 +74,9 @@ def first_news(cwd: Path) -> Callable[[Knowledge], str] | None:
     def news(_knowledge: Knowledge) -> str:
         text = summary(found_items(cwd))
         if text:
-            with suppress(OSError):  # a data directory that can't be written to is told again
+            with suppress(
+                OSError
+            ):  # if the data directory can't be written, the user is told again
                 told.touch()
         return text
 
@@ -82,7 +84,7 @@ def first_news(cwd: Path) -> Callable[[Knowledge], str] | None:
 
 
 def _choose(arguments: Namespace) -> int:
-    """Change what is left out, and say what holds then."""
+    """Save the changed list of what is left out, and print it."""
     known = load_config().config.other_programs.leave_out
     items = found_items(Path.cwd())
     groups = {item.program for item in items} | {
@@ -91,12 +93,12 @@ def _choose(arguments: Namespace) -> int:
     unknown = [name for name in arguments.without if name not in groups]
     if unknown:
         raise UsageError(
-            f"Nothing of “{unknown[0]}” was found. There are: {', '.join(sorted(groups))}."
+            f"“{unknown[0]}” was not found. Choose one of: {', '.join(sorted(groups))}."
         )
     kept = [name for name in known if name not in arguments.with_]
     left_out = list(dict.fromkeys([*kept, *arguments.without]))
     set_value("other_programs.leave_out", left_out or None)
-    say(f"Left out: {', '.join(left_out) or 'nothing'}. Sessions follow when they start.")
+    say(f"Left out: {', '.join(left_out) or 'nothing'}, in sessions started from now on.")
     return 0
 
 

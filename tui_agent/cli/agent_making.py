@@ -1,4 +1,4 @@
-"""Makes the agent of a session from the program's parts, and the settings it follows."""
+"""Makes the agent of a session from the wired parts, and the settings that the agent follows."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ def make_agent(
 ) -> Agent:
     """Return an agent for a session, in the session's own directory if that is still there.
 
-    ``servers`` are MCP servers for this session beside the configured ones.
+    ``servers`` are MCP servers for this session in addition to the configured ones.
     """
     cwd = wiring.cwd
     recorded = Path(session.info.cwd)
@@ -58,7 +58,7 @@ def make_agent(
     if session.read_only:
         return Agent(session, ports, model=_first_model(wiring, cwd), mode=mode, effort=effort)
     if effort is not None:
-        # The agent names it where the path names none.
+        # If the path names no effort, the agent appends it.
         named = resolve(session.active_path()).effort
         if named is not None and named.effort is not effort:
             session.append(EffortChangeEntry(effort=effort))
@@ -71,7 +71,7 @@ def make_agent(
 
 
 def adjustable(wiring: "Wiring", ports: AgentPorts) -> Adjustable:
-    """Return the current settings of the agent with these ports."""
+    """Return the settings, rules and sandbox that hold now for the agent with ``ports``."""
     return _adjustable(wiring, ports, _foreign(wiring, ports.cwd))
 
 
@@ -103,7 +103,7 @@ def _adjustable(wiring: "Wiring", ports: AgentPorts, foreign: ForeignSettings) -
 
 
 def _first_model(wiring: "Wiring", cwd: Path) -> str:
-    """Return the model of a session that has named none yet."""
+    """Return the model for a session that has not used one yet."""
     if _is_demo(cwd):
         return DEMO_MODEL
     return wiring.default_model()
@@ -118,7 +118,7 @@ def _wanted_effort(wiring: "Wiring") -> Effort | None:
 
 
 def _choose_model(wiring: "Wiring", agent: Agent) -> None:
-    """Use the model that was asked for, or one that can be asked where the session's own can't."""
+    """Switch to the model of the arguments, or from one that can't be used to a usable one."""
     if wiring.chosen is not None and wiring.chosen.model is not None:
         agent.change_model(wiring.chosen.model)
     wanted = wiring.arguments.model
@@ -127,15 +127,15 @@ def _choose_model(wiring: "Wiring", agent: Agent) -> None:
         return
     usable = _usable_model(wiring, agent.model)
     if usable != agent.model:
-        wiring.notice = f"{agent.model} can't be used here; the session goes on with {usable}."
+        wiring.notice = f"{agent.model} can't be used here; the session continues with {usable}."
         agent.change_model(usable)
 
 
 def _usable_model(wiring: "Wiring", model: str) -> str:
-    """Return the configured model where a session's own can't be asked: its provider is unknown or has no key.
+    """Return ``model``, or the default one if ``model``'s provider is unknown or has no key.
 
-    A session that was imported names a model of its program. It keeps that where the other can't be
-    asked either.
+    An imported session names a model of the program it came from. ``model`` is returned too if the
+    default one can't be used either.
     """
     candidates = (model, wiring.default_model())
     if DEMO_MODEL in candidates or NO_MODEL in candidates:
@@ -204,7 +204,7 @@ def _ports(
 
 
 def _rules(wiring: "Wiring", cwd: Path, foreign: ForeignSettings) -> tuple[Rule, ...]:
-    """Return the rules that hold in a directory; those of a project hold in that project only."""
+    """Return the permission rules for a directory; a project's own rules hold only inside it."""
     project = find_project(cwd)
     is_here = project == find_project(wiring.cwd)
     rules = [Rule("task", "*", Action.ALLOW), *foreign.rules]
@@ -222,10 +222,7 @@ def _news(cwd: Path) -> Callable[[Knowledge], str] | None:
 
 
 def _foreign(wiring: "Wiring", cwd: Path) -> ForeignSettings:
-    """Return what settings of other programs mean in a directory, read now.
-
-    In the demo's directory there are none.
-    """
+    """Return what other programs' settings contribute in a directory; nothing in the demo's."""
     if _is_demo(cwd):
         return ForeignSettings()
     folders = folders_without_plugins(cwd, wiring.loaded.config)
@@ -233,7 +230,7 @@ def _foreign(wiring: "Wiring", cwd: Path) -> ForeignSettings:
 
 
 def _tool_files(wiring: "Wiring", cwd: Path) -> ToolFiles:
-    """Return the tool files that hold in a directory; nothing is read yet."""
+    """Return the tool files of a directory, which are read on first use."""
     folders = folders_without_plugins(cwd, wiring.loaded.config)
 
     def find() -> tuple[list[FoundFile], list[str]]:
@@ -245,20 +242,19 @@ def _tool_files(wiring: "Wiring", cwd: Path) -> ToolFiles:
         if state.trusted:
             return found
         if state.is_held_back and len(found[0]) > len(users):
-            why = state.problem or "you have not trusted it (--trust, for one run)"
-            problems.append(f"Tools of this project are not read: {why}.")
+            why = state.problem or "you have not trusted the project (--trust does for one run)"
+            problems.append(f"This project's tools are not loaded: {why}.")
         return users, problems
 
     return ToolFiles(find)
 
 
 def _snapshot_store(wiring: "Wiring", project: Path) -> SnapshotStore | None:
-    """Return where former bytes of a project's changed files go; None when they are not wanted."""
+    """Return the store for former contents of changed files; None if checkpoints are off."""
     store = wiring.store
     if not wiring.loaded.config.checkpoints.enabled:
         return None
-    # The demo's project is in a directory of the program, and its files are the user's all the
-    # same.
+    # The demo's project lies in one of the program's own directories, but its files are the user's.
     own = []
     for place in map(real_path, (data_dir(), log_dir(), cache_dir())):
         if not real_path(project).is_relative_to(place):

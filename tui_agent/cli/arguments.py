@@ -38,13 +38,13 @@ SUBCOMMANDS = (
     "stop",
 )
 USUAL_ACTIONS = {"sessions": "list", "config": "get", "mcp": "list", "plugin": "list"}
-"""The action of a subcommand that is given none."""
+"""Default action of a subcommand."""
 ON_QUESTION = ("wait", "deny", "stop")
-"""What a run does with a question of its own."""
+"""Values of ``--on-question``: what a run does when it asks for permission."""
 RUN_LIMITS = ("max_steps", "max_cost", "max_tokens", "timeout")
-"""Settings of the same names that hold for this run."""
+"""Options that override the setting of the same name for this run."""
 LIKENESS = 0.75
-"""How much a word has to resemble a subcommand to be taken for a slip: 0 not at all, 1 the same."""
+"""Least similarity to a subcommand at which a word counts as misspelled, from 0 to 1 (equal)."""
 
 LAST = "id of a session; default: the session last used in this directory"
 SESSION = "id of the session, or its last characters"
@@ -58,16 +58,16 @@ commands:
   tui-agent context [ID]                       show what the model would see, block by block, or --request
   tui-agent compact [ID]                       summarise a session's history, or --preview it
   tui-agent cost [ID]                          show what a session has cost, all branches together
-  tui-agent models [NAME]                      list the models you can use; --all: every one that is known
+  tui-agent models [NAME]                      list the models you can use; --all: every known model
   tui-agent login|logout [PROVIDER]            enter a provider's key or sign in, or remove it
   tui-agent config path|get|set|unset          show and change settings
   tui-agent mcp list|add|remove|test           manage MCP servers
   tui-agent acp                                serve an editor over standard input and output
-  tui-agent run --detach PROMPT                begin a run that goes on without this terminal
-  tui-agent ps|attach|logs|stop [NAME]         list detached runs, show one here, print what it said, end it
+  tui-agent run --detach PROMPT                start a run that continues without this terminal
+  tui-agent ps|attach|logs|stop [NAME]         list detached runs; show, print or end one
   tui-agent doctor                             check the setup and show what is missing
   tui-agent update                             update the program the way it was installed, or say how
-  tui-agent adopt                              list files of other programs, and what of them counts here
+  tui-agent adopt                              list files of other programs that take effect here
   tui-agent plugin list|add|remove             manage plugins in Claude Code's layout
   tui-agent schema                             print the JSON schema of the events of --json
   tui-agent completion SHELL                   print a completion script for bash, zsh or fish
@@ -77,7 +77,7 @@ exit codes: {exit_codes_line()}
 
 
 class UsageError(Exception):
-    """The arguments are wrong; the message is one sentence for a person."""
+    """The arguments are wrong; the message tells the user why, in a sentence or two."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -89,7 +89,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     """Read the arguments; ``command`` is "run" or the name of a subcommand.
 
     Raises:
-        UsageError: they make no sense.
+        UsageError: the arguments are wrong or contradict each other.
         SystemExit: help or version was asked for and printed.
     """
     if argv[:1] == ["run"]:
@@ -132,7 +132,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def _take_demo(arguments: Namespace) -> None:
-    """Have the demo's model play with files of its own, not with the project's."""
+    """Turn ``-m`` with the demo's model into ``--demo``, which works in a scratch directory."""
     from tui_agent.model.demo import DEMO_MODEL
 
     if arguments.model == DEMO_MODEL:
@@ -141,7 +141,7 @@ def _take_demo(arguments: Namespace) -> None:
 
 
 def named_run(arguments: Namespace) -> Namespace:
-    """Return the run that a subcommand is a name of: ``tui-agent tree ID`` is ``tui-agent -r ID -p /tree``."""
+    """Translate a subcommand to the run it abbreviates: ``tree ID`` to ``-r ID -p /tree``."""
     given = {name: value for name, value in vars(arguments).items() if value}
     options = ["-c"]
     if "id" in given:
@@ -185,39 +185,39 @@ def _check(arguments: argparse.Namespace) -> None:
     rules = (
         (
             has_screen and arguments.json and not arguments.detach,
-            f"--json goes with -p and --detach. {more}",
+            f"--json needs -p or --detach. {more}",
         ),
         (
             has_screen and arguments.result is not None,
-            f"--result goes with -p; in the program it is /result. {more}",
+            f"--result needs -p; on the screen use /result. {more}",
         ),
         (
             arguments.detach and not has_screen,
             f"--detach is for the full-screen program; -p needs no terminal anyway. {more}",
         ),
-        (has_screen and key is not None, f"--key goes with -p. {more}"),
+        (has_screen and key is not None, f"--key needs -p. {more}"),
         (key is not None and not key.strip(), "--key needs a name."),
         (key is not None and clashing, f"--key finds the session itself: leave out {clashing}."),
-        (has_screen and is_race, f"--race goes with -p; in the program it is /race. {more}"),
+        (has_screen and is_race, f"--race needs -p; on the screen use /race. {more}"),
         (
             has_screen and check is not None,
-            f"--check goes with -p; in the program it is /check. {more}",
+            f"--check needs -p; on the screen use /check. {more}",
         ),
         (
             arguments.goal is not None and (has_screen or is_race),
-            f"--goal goes with -p, in a run that is no race; in the program it is /goal. {more}",
+            f"--goal needs -p and can't be combined with --race; on the screen use /goal. {more}",
         ),
         (arguments.goal is not None and not arguments.goal.strip(), "--goal needs a text."),
-        (not is_race and arguments.pick is not None, f"--pick goes with --race. {more}"),
+        (not is_race and arguments.pick is not None, f"--pick needs --race. {more}"),
         (
             arguments.check_rounds is not None and (check is None or is_race),
-            f"--check-rounds goes with --check, in a run that is no race. {more}",
+            f"--check-rounds needs --check and can't be combined with --race. {more}",
         ),
         (arguments.pick == "first-green" and check == "", "--pick first-green needs a --check."),
         (len(ways) > 1, f"Use one of -c, -r and --fork. {more}"),
         (
             arguments.take_over and not (arguments.continue_ or arguments.resume),
-            f"--take-over goes with -c or -r ID. {more}",
+            f"--take-over needs -c or -r ID. {more}",
         ),
     )
     for is_broken, why in rules:
@@ -226,24 +226,24 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _refuse_foreign(argv: list[str]) -> None:
-    """Say the way to what another program's option does, if one is among the arguments.
+    """Refuse an option that only other programs have, and say what to use instead.
 
     Raises:
-        UsageError: there is one.
+        UsageError: the arguments contain one.
     """
     from tui_agent.cli.names_elsewhere import OPTIONS
 
     for argument in argv:
         name = argument.partition("=")[0]
         if name in OPTIONS:
-            raise UsageError(f"There is no {name} here: {OPTIONS[name]}. See: tui-agent --help")
+            raise UsageError(f"tui-agent has no {name}: {OPTIONS[name]}. See: tui-agent --help")
 
 
 def _refuse_slip(word: str, argv: list[str]) -> None:
-    """Refuse one word that was surely meant as a subcommand: sent to a model it would cost money.
+    """Refuse a one-word message that resembles a subcommand: sent to a model it would cost money.
 
     Raises:
-        UsageError: it is one, or nearly one. After ``--`` everything is a message.
+        UsageError: the word resembles one, and the arguments contain no ``--``.
     """
     if not word.isalpha() or "--" in argv:
         return
@@ -252,13 +252,13 @@ def _refuse_slip(word: str, argv: list[str]) -> None:
     from tui_agent.cli.names_elsewhere import COMMANDS
 
     if instead := COMMANDS.get(word):
-        said = f"“{word}” is not a command here: {instead}."
+        said = f"“{word}” is not a command of tui-agent: {instead}."
         raise UsageError(f"{said} To send the word as a message: tui-agent -- {word}")
     for meant in get_close_matches(word.lower(), SUBCOMMANDS, n=1, cutoff=LIKENESS):
         if word != meant:
             said = f"“{word}” is not a command; did you mean {meant}?"
         else:
-            said = f"The command {meant} comes first."
+            said = f"The command {meant} has to be the first argument."
         raise UsageError(f"{said} To send the word as a message: tui-agent -- {word}")
 
 
@@ -305,13 +305,13 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     session.add_argument(
         "--take-over",
         action="store_true",
-        help="with -c or -r ID: open it though another program has it, which can only read it then",
+        help="with -c or -r ID: open it even if another program has it, which can only read it then",
     )
     session.add_argument("--no-session", action="store_true", help="keep no record of the session")
     session.add_argument(
         "--detach",
         action="store_true",
-        help="go on without this terminal; tui-agent attach shows it again",
+        help="run without this terminal; tui-agent attach shows the run",
     )
     session.add_argument(
         "--on-question",
@@ -343,7 +343,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     headless.add_argument(
         "--goal",
         metavar="TEXT",
-        help="go on until this is reached, judged by a small model whenever the model stops",
+        help="continue until this is reached, judged by a small model whenever the model stops",
     )
     headless.add_argument(
         "--check-rounds",
@@ -354,10 +354,13 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     headless.add_argument(
         "--key",
         metavar="NAME",
-        help="name this run; repeated, it continues where it was interrupted, or says how it ended",
+        help="name this run; repeated, continue it if it was interrupted, else print how it ended",
     )
     headless.add_argument(
-        "--pick", choices=PICKS, default=None, help="whose changes to take; default: none"
+        "--pick",
+        choices=PICKS,
+        default=None,
+        help="choose the runner whose changes are taken; default: none",
     )
     headless.add_argument(
         "--result",
@@ -380,7 +383,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         metavar="LEVEL",
         help=f"how much to think: {', '.join(Effort)}",
     )
-    modes = f"{', '.join(MODES)}, or the name of an agent of yours"
+    modes = f"{', '.join(MODES)}, or the name of one of your agents"
     how.add_argument("--mode", "--agent", dest="mode", metavar="NAME", help=modes)
     how.add_argument(
         "--trust",
@@ -526,21 +529,21 @@ def _add_detached(commands: "argparse._SubParsersAction[_Parser]") -> None:
     listing = commands.add_parser("ps", help="list detached runs")
     listing.add_argument("--json", action="store_true", help="print JSON")
     for name, about in (
-        ("attach", "show a detached run on this terminal; Ctrl+\\ lets it go"),
-        ("logs", "print what was said in a detached run"),
+        ("attach", "show a detached run on this terminal; Ctrl+\\ detaches"),
+        ("logs", "print the messages of a detached run"),
         ("stop", "end a detached run; its session is kept"),
     ):
         command = commands.add_parser(name, help=about)
         command.add_argument("id", nargs="?", default="", metavar="NAME", help=DETACHED)
         if name == "logs":
             command.add_argument(
-                "-f", "--follow", action="store_true", help="go on until the run ends"
+                "-f", "--follow", action="store_true", help="keep printing until the run ends"
             )
 
 
 def _add_config(config: argparse.ArgumentParser) -> None:
     steps = config.add_subparsers(dest="action", required=True, parser_class=_Parser)
-    steps.add_parser("path", help="print where the file of settings is")
+    steps.add_parser("path", help="print the path of the settings file")
     get = steps.add_parser(
         "get", help="print one setting, or all of them with where each comes from"
     )
@@ -548,7 +551,7 @@ def _add_config(config: argparse.ArgumentParser) -> None:
     change = steps.add_parser("set", help="write one setting")
     change.add_argument("key", help="a setting, such as ui.theme")
     change.add_argument("value", help="its new value")
-    steps.add_parser("unset", help="go back to the default").add_argument(
+    steps.add_parser("unset", help="remove one setting, so that its default applies").add_argument(
         "key", help="a setting, such as ui.theme"
     )
 
@@ -588,7 +591,7 @@ def _add_mcp(mcp: argparse.ArgumentParser) -> None:
         "--sse", action="store_true", help="use SSE; without this the transport is detected"
     )
     add.add_argument("--force", action="store_true", help="replace the server of that name")
-    add.add_argument("name", help="what you call the server")
+    add.add_argument("name", help="your name for the server")
     add.add_argument(
         "words",
         nargs=argparse.REMAINDER,
@@ -604,16 +607,14 @@ def _add_mcp(mcp: argparse.ArgumentParser) -> None:
 
 
 def _add_adopt(commands: "argparse._SubParsersAction[_Parser]") -> None:
-    adopt = commands.add_parser(
-        "adopt", help="list files of other programs, and what of them counts here"
-    )
+    adopt = commands.add_parser("adopt", help="list files of other programs that take effect here")
     adopt.add_argument("--json", action="store_true", help="print JSON")
     adopt.add_argument(
         "--without",
         action="append",
         default=[],
         metavar="GROUP",
-        help="leave out a program or one group of its things",
+        help="leave out a program, or one group of its files",
     )
     adopt.add_argument(
         "--with",
@@ -621,7 +622,7 @@ def _add_adopt(commands: "argparse._SubParsersAction[_Parser]") -> None:
         action="append",
         default=[],
         metavar="GROUP",
-        help="take back what was left out",
+        help="use again what was left out",
     )
 
 
@@ -629,13 +630,13 @@ def _add_plugin(plugin: argparse.ArgumentParser) -> None:
     actions = plugin.add_subparsers(dest="action", required=True, parser_class=_Parser)
     listing = actions.add_parser("list", help="list the plugins you added")
     listing.add_argument("--json", action="store_true", help="print JSON")
-    add = actions.add_parser("add", help="show what a plugin brings along, and add it")
+    add = actions.add_parser("add", help="show what a plugin contains, and add it")
     add.add_argument(
         "source",
         metavar="FOLDER|GIT-URL",
         help="a plugin's folder, a marketplace's, or a git address",
     )
-    add.add_argument("name", nargs="?", default="", help="the plugin of a marketplace")
+    add.add_argument("name", nargs="?", default="", help="name of the plugin in a marketplace")
     add.add_argument("--yes", action="store_true", help="add it without asking")
     actions.add_parser("remove", help="remove a plugin").add_argument(
         "name", help="the plugin's name"
@@ -740,7 +741,7 @@ def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
     importing.add_argument(
         "--keep-directories",
         action="store_true",
-        help="sessions work where their file says; for files of your own",
+        help="work in the directories that the files name; for files of your own",
     )
     importing.add_argument(
         "--json", action="store_true", help="print a line of JSON for each session"
@@ -766,7 +767,7 @@ def _dollars(text: str) -> float:
 
 
 def _seconds(text: str) -> float:
-    """Read a time: seconds, or a number with s, m or h."""
+    """Parse a duration to seconds: a number, optionally with the unit s, m or h."""
     unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:])
     try:
         return amount_in(text[:-1] if unit else text) * (unit or 1)

@@ -48,21 +48,23 @@ if TYPE_CHECKING:
 
 
 GO_ON = "continue"
-"""Message that takes up an interrupted run."""
-NOBODY_IS_ASKED = "This run asks nobody; do without, or say what you would need."
+"""Message that continues an interrupted run."""
+NOBODY_IS_ASKED = (
+    "Nobody is asked in this run. Continue without it, or say what permission you need."
+)
 MAX_FILES = 50_000
 BRANCH_SECONDS = 3.0
-"""How long git may look for changed files."""
+"""Seconds that git may take to look for changed files."""
 
 TYPING_PAUSE = 0.7
-"""Seconds without a key after which loading something is not noticed."""
+"""Seconds without a key press after which a short freeze of the screen is not noticed."""
 
 
 class ControllerWiring(AppServices):
     """The services of one controller.
 
-    ``cwd`` is where its new sessions are, the program's own directory by default; ``servers`` are
-    MCP servers of an editor beside the configured ones.
+    ``cwd`` is the directory of its new sessions, by default the program's; ``servers`` are MCP
+    servers that an editor adds to the configured ones.
     """
 
     def __init__(
@@ -85,17 +87,17 @@ class ControllerWiring(AppServices):
         self._agent: Agent | None = None
         """The agent on the screen."""
         self._agents: list[Agent] = []
-        """All that have a session open."""
+        """The agents whose sessions are open."""
         self.last_typed: Callable[[], float] = lambda: 0.0
         """Returns when the user last pressed a key, in seconds since the epoch."""
         self._background: set[asyncio.Task[None]] = set()
         self._getting_ready: Agent | None = None
         self.way_back = ""
-        """The command that goes on with the session closed last."""
+        """Shell command that continues the session closed last, "" for none."""
         self.detached_as = ""
         """Name of the detached run that this program is, "" for none."""
         self.goes_on: tuple[str, ...] = ()
-        """Arguments of the detached run to be started after this program; none for no such run."""
+        """Arguments of the detached run to start when this program ends; empty for none."""
 
     def clock(self) -> float:
         return time.time()
@@ -213,7 +215,7 @@ class ControllerWiring(AppServices):
         return agent
 
     async def _refuse(self, agent: Agent, request: PermissionRequest) -> PermissionAnswer:
-        """Answer a question as ``--on-question`` says: nobody is waited for."""
+        """Deny a permission at once; with ``--on-question stop`` interrupt the agent too."""
         del request
         if self._wiring.arguments.on_question == "stop":
             agent.interrupt()
@@ -256,7 +258,7 @@ class ControllerWiring(AppServices):
         self._wiring.close(session)
 
     def on_ready(self) -> None:
-        """Start the slow parts, once the screen is there."""
+        """Start loading the slow parts of the shown agent; called once the screen is painted."""
         if self._agent is None or self._agent is self._getting_ready:
             return
         self._getting_ready = self._agent
@@ -270,21 +272,20 @@ class ControllerWiring(AppServices):
         task.add_done_callback(self._background.discard)
 
     async def _get_ready(self, agent: Agent) -> None:
-        """Load the first request's parts, the encoding when the user pauses: it holds up the screen for a moment.
+        """Load what the first request needs.
 
-        The session being opened now is not to wait for it either.
+        The tokenizer is loaded when the user pauses, because that blocks the screen for a moment.
         """
         opened = time.time()
         await asyncio.to_thread(lambda: [tool.schema() for tool in agent.ports.own_tools])
         while time.time() - max(opened, self.last_typed()) < TYPING_PAUSE:  # noqa: ASYNC110 - a pause has no event
             await asyncio.sleep(TYPING_PAUSE / 2)
-        with suppress(
-            StoreError
-        ):  # a session that is gone by now, or can't be read, says so when it is used
+        # A session that is gone by now or can't be read is reported when it is used.
+        with suppress(StoreError):
             await agent.warm()
 
     def models(self) -> Sequence[ModelRow]:
-        """List the models of the catalog: those that can be used, then by provider as /login lists them."""
+        """Return the catalog's models: usable ones first, then in /login's order of providers."""
         available = self._wiring.router.keys.available()
         catalog = self._wiring.catalog
         rows: list[ModelRow] = []
@@ -357,7 +358,7 @@ class ControllerWiring(AppServices):
         known = [settings.base_url or "" for settings in self._wiring.loaded.config.models.values()]
         outcomes = await refresh(usual_servers(catalog.addresses, known), catalog.served)
         catalog.forget()
-        # One that never answered is none.
+        # A server that never answered is not there.
         servers = []
         for one in outcomes:
             if catalog.served.answer(one.server.place.url) is not None:

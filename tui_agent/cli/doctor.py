@@ -1,4 +1,4 @@
-"""``tui-agent doctor``: the setup, where it came from, and its gaps."""
+"""``tui-agent doctor``: reports the setup, where each part comes from, and what is missing."""
 
 import logging
 import os
@@ -51,16 +51,16 @@ from tui_agent.web.searching import BY_MODEL, advice, find_service
 ORIGINS = {
     "catalog": "from the catalog",
     "config": "from the settings",
-    "server": "as its server said",
+    "server": "from its server",
     "assumed": "assumed",
     "learnt": "learnt from a request that was refused",
 }
-"""Where the number of a window comes from, in words."""
+"""Where the size of a context window comes from, in words."""
 
 
 @frozen
 class Finding:
-    """One line of the report. ``advice`` says how to fix it when it is not ok."""
+    """One line of the report; ``advice`` says how to fix what is not ``ok``."""
 
     subject: str
     text: str
@@ -93,7 +93,7 @@ def lines_of(finding: Finding) -> list[str]:
 
 
 def findings() -> Iterator[Finding]:
-    """Yield every line of the report, looked at now; it takes a moment."""
+    """Examine the setup and yield the lines of the report; takes a moment."""
     yield Finding(
         "program", f"tui-agent {__version__}, Python {platform.python_version()}, {sys.executable}"
     )
@@ -122,7 +122,7 @@ def findings() -> Iterator[Finding]:
     yield from _sandbox(loaded.config)
     yield _sessions()
     if left := abandoned_homes(cache_dir() / "races"):
-        advice = "The next race removes them, or: tui-agent doctor --clean"
+        advice = "The next race removes them; to remove them now: tui-agent doctor --clean"
         yield Finding(
             "race",
             f"copies that no race uses: {', '.join(map(str, left))}",
@@ -134,7 +134,7 @@ def findings() -> Iterator[Finding]:
 def _settings(loaded: LoadedConfig) -> Iterator[Finding]:
     where = str(loaded.path)
     if not is_file(loaded.path):
-        where += " (not there: every setting has its default)"
+        where += " (no such file: every setting has its default)"
     yield Finding("settings", where)
     for key in sorted(loaded.origins):
         if loaded.origins[key] != "flag":
@@ -160,14 +160,14 @@ def _models(config: Config) -> Iterator[Finding]:
     for name, source in available.items():
         text = f"{name} from {source}"
         if name in logins and source != SOURCE:
-            text += f"; the one of {SOURCE} comes after it"
+            text += f", which overrides the one from {SOURCE}"
         yield Finding("key", text)
     if available:
-        yield Finding("", "config.toml counts before the environment, that before tui-agent login")
+        yield Finding("", "Order: config.toml, then the environment, then tui-agent login")
     if is_file(logins.path) and logins.path.stat().st_mode & 0o077:
         yield Finding(
             "key",
-            f"others may read {logins.path}",
+            f"other users can read {logins.path}",
             ok=False,
             advice=f"Run: chmod 600 {logins.path}",
         )
@@ -185,9 +185,9 @@ def _models(config: Config) -> Iterator[Finding]:
             "model", f"{len(own)} models are set up and none is chosen", ok=False, advice=advice
         )
     elif not available:
-        advice = "Enter a key: tui-agent login. Or set ANTHROPIC_API_KEY or its like, or add a server of your own."
+        advice = "Enter a key: tui-agent login. Or set a variable such as ANTHROPIC_API_KEY, or add your own server."
         yield Finding(
-            "model", "no model and no key", ok=False, advice=f"{advice} Without: tui-agent --demo"
+            "model", "no model and no key", ok=False, advice=f"{advice} Or try: tui-agent --demo"
         )
 
 
@@ -206,13 +206,13 @@ def _model_in_use(config: Config, catalog: Catalog, model: str) -> Iterator[Find
     if router.wire(model) is None and not is_installed():
         yield Finding(
             "",
-            "litellm, which it needs, is not installed",
+            "this model needs litellm, which is not installed",
             ok=False,
             advice=f"Run: {install_command()}",
         )
     if info.origin == "assumed":
         advice = f'Set it: tui-agent config set models."{model}".context_window SIZE; or ask: tui-agent models'
-        yield Finding("", "nothing is known of its window", advice=advice)
+        yield Finding("", "the size of its window is unknown", advice=advice)
 
 
 def _web_search(config: Config) -> Finding:
@@ -229,7 +229,7 @@ def _trust() -> Finding:
     project = find_project(cwd)
     state = state_of_project(cwd, TrustStore(data_dir() / "trust.json"))
     if not state.items:
-        return Finding("trust", f"{project} brings nothing along that could act")
+        return Finding("trust", f"{project} has nothing that needs trust")
     if state.trusted:
         return Finding("trust", f"{project} is trusted with {_counted(state.items)}")
     if state.problem:
@@ -239,7 +239,7 @@ def _trust() -> Finding:
         )
     why = "it changed since you were asked, or you were not asked yet"
     if state.refused:
-        why = "you said never"
+        why = "you answered never"
     return Finding(
         "trust", f"{project} is not trusted ({why}). Not active: {_counted(state.items)}"
     )
@@ -284,7 +284,7 @@ def _knowledge(known: Knowledge) -> Iterator[Finding]:
             source = f" from {origin}" if origin else ""
             yield Finding(subject, f"{', '.join(names)}{source}")
     for name, instead in known.passed_over.items():
-        yield Finding("", f"{name} is not read: {instead} counts there (instructions_order)")
+        yield Finding("", f"{name} is not read: {instead} is read instead (instructions_order)")
     for problem in known.problems:
         yield Finding("files", problem, ok=False)
 
@@ -326,7 +326,7 @@ def _sandbox(config: Config) -> Iterator[Finding]:
         layer = ", with a copy-on-write layer"
     yield Finding(
         "sandbox",
-        f"{state.kind} ({state.program}){layer}: commands see the project, and of this machine",
+        f"{state.kind} ({state.program}){layer}: commands see the project, and on this machine",
     )
     for line in sandbox.view_lines():
         yield Finding("", line)
@@ -346,8 +346,8 @@ def _sessions() -> Finding:
     if damage:
         path = data_dir() / DATABASE
         advice = (
-            "Close every tui-agent, keep a copy of the file, and put a backup in its place (files that end in .bak are "
-            f"beside it after an update), or what can be read: sqlite3 {path} .recover | sqlite3 {path}.new"
+            "Close every tui-agent and copy the file. Then replace it with a backup (updates leave files that end in "
+            f".bak beside it), or with what can be recovered: sqlite3 {path} .recover | sqlite3 {path}.new"
         )
         return Finding("sessions", f"{path} is damaged: {damage}", ok=False, advice=advice)
     if problem is not None:

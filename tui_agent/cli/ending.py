@@ -1,4 +1,4 @@
-"""The end of the program: how it answers signals, and that it ends soon, whatever its threads compute."""
+"""Ends the program: handles signals, and limits how long running threads can delay the end."""
 
 import asyncio
 import logging
@@ -12,21 +12,21 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
-"""Signals that ask for an end and leave time for it."""
+"""Signals that ask the program to end and leave it time to do so."""
 
 SECONDS_TO_END = 10
-"""After these the system ends a program that was asked to end and still runs."""
+"""Seconds after which the system kills a program that was asked to end and still runs."""
 
 THREAD_SECONDS = 1.0
-"""How long threads are waited for at the end; nothing can stop a thread."""
+"""Seconds to wait for threads at the end; a thread can't be stopped."""
 _WORKERS = 16
 
 
 @contextmanager
 def listening(act: Callable[[int], object], *numbers: int) -> Iterator[None]:
-    """Call ``act`` with the number of a signal while the block runs; those the program was started deaf to stay so.
+    """Call ``act`` with the number of each signal received while the block runs, on the event loop.
 
-    ``act`` is called by the event loop, where it may do anything.
+    Signals that were ignored when the program started stay ignored.
     """
     loop = asyncio.get_running_loop()
     heard = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
@@ -40,13 +40,13 @@ def listening(act: Callable[[int], object], *numbers: int) -> Iterator[None]:
 
 
 def end_in_time() -> None:
-    """Have the system end the program when it doesn't end on its own, whatever holds it up."""
+    """Have the system kill the program if it has not ended within `SECONDS_TO_END`."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(SECONDS_TO_END)
 
 
 class _Threads(ThreadPoolExecutor):
-    """The threads of an event loop; at the end they are waited for only so long."""
+    """The worker threads of an event loop; `shutdown` waits for them `THREAD_SECONDS` at most."""
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:  # noqa: FBT001, FBT002 - as inherited
         super().shutdown(wait=False, cancel_futures=cancel_futures)
@@ -56,22 +56,22 @@ class _Threads(ThreadPoolExecutor):
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in an event loop of its own, as ``asyncio.run`` does, without waiting for endless threads."""
+    """Run a coroutine as ``asyncio.run`` does, but without waiting for endless threads."""
     with asyncio.Runner() as runner:
         runner.get_loop().set_default_executor(_Threads(_WORKERS, "work"))
         return runner.run(_with_its_tasks(work))
 
 
 async def _with_its_tasks(work: Coroutine[Any, Any, T]) -> T:
-    """Cancel what still runs after the work as well, but not the part of asyncio that connects a starting program.
+    """Await ``work``, then cancel other tasks, except those in which asyncio connects a program.
 
-    Python 3.11 never wakes who waits for a program whose pipes were not connected, and the end
-    would wait for ever.
+    Python 3.11 never wakes a task that waits for a program whose pipes were not connected, and the
+    end would wait forever.
     """
     try:
         return await work
     finally:
-        # It says of a program that was waited for by somebody else that its end was lost.
+        # asyncio warns of a lost exit status when other code has waited for a program.
         logging.getLogger("asyncio").setLevel(logging.ERROR)
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:

@@ -1,4 +1,4 @@
-"""The lines that ``--json`` prints: an event each, and the schema that they keep to, made of the same classes."""
+"""The lines that ``--json`` prints, one event each, and their JSON schema."""
 
 import dataclasses
 import json
@@ -12,8 +12,7 @@ from tui_agent.agent.events import AgentEvent
 from tui_agent.lazy import frozen
 
 VERSION = 1
-"""Raised when lines change such that their readers have to; more fields and kinds are no such
-change."""
+"""Increased when a change breaks readers of the lines; added fields and kinds do not."""
 
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
@@ -40,7 +39,7 @@ class Page:
 class ServerInventory:
     """An MCP server.
 
-    ``detail`` says why it isn't ready; its tools may be offered by way of the tool ``mcp``.
+    ``detail`` says why it is not ready; its tools may be offered through the tool ``mcp``.
     """
 
     name: str
@@ -51,10 +50,10 @@ class ServerInventory:
 
 @frozen
 class Inventory:
-    """What a run begins with, once servers had their time to start: after the session, before any request.
+    """What a run begins with, once servers had time to start: before the first request.
 
-    ``tools`` are those the model is offered, ``sandbox`` is the kind of sandbox or none,
-    ``problems`` say what could not be used.
+    ``tools`` are offered to the model, ``sandbox`` is the kind of sandbox or “none”, ``problems``
+    say what could not be used.
     """
 
     servers: tuple[ServerInventory, ...]
@@ -70,7 +69,7 @@ Line = AgentEvent | Session | Inventory | Page
 
 
 def event_json(event: Line) -> dict[str, Any]:
-    """Return an event as JSON: ``type`` is its name in snake case, entries are as they are stored."""
+    """Return an event as JSON: ``type`` is its name in snake case, entries are as stored."""
     fields = {field.name: _plain(getattr(event, field.name)) for field in dataclasses.fields(event)}
     return {"type": event_name(type(event)), **fields}
 
@@ -108,7 +107,7 @@ def events_schema() -> dict[str, Any]:
 
 
 def _kind_schema(kind: type, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of one kind of line; what it refers to goes into ``shared``."""
+    """Return the schema of one kind of line; definitions it refers to are added to ``shared``."""
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
     schema = _open(adapter.json_schema(mode="serialization", ref_template="#/$defs/{model}"))
     shared |= schema.pop("$defs", {})
@@ -123,7 +122,7 @@ def _kind_schema(kind: type, shared: dict[str, Any]) -> dict[str, Any]:
 
 
 def _open(schema: Any) -> Any:
-    """Return a schema that lets fields be added, without the titles that only repeat names."""
+    """Return a copy of a schema that allows additional fields and has no generated titles."""
     if isinstance(schema, list):
         return [_open(part) for part in schema]
     if not isinstance(schema, dict):
@@ -138,6 +137,6 @@ def _open(schema: Any) -> Any:
 
 
 def run_schema(_arguments: Namespace) -> int:
-    """Print the schema as ``docs/events.schema.json`` holds it."""
+    """Print the schema of the lines, which is the content of ``docs/events.schema.json``."""
     print(json.dumps(events_schema(), ensure_ascii=False, indent=2))
     return 0

@@ -1,4 +1,4 @@
-"""Extensions of an agent, by project: the MCP servers and the hooks of the settings that hold there."""
+"""Finds the MCP servers, hooks and files that extend an agent in a directory; owns the servers."""
 
 import asyncio
 import os
@@ -49,23 +49,20 @@ from tui_agent.trust import (
 )
 
 
-def _commands(settings: Path, *, held: bool) -> list[str]:
-    """Return the commands of a settings file.
-
-    Those that ask for the sandbox only where nothing would be ``held``.
-    """
+def _commands(settings: Path, *, outside_sandbox: bool) -> list[str]:
+    """Return the hook and server commands of a settings file, all or those outside the sandbox."""
     try:
         table = read_table(settings)
     except ConfigError:
-        return []  # starting reports the error
+        return []  # the start of the program reports the error
     rows = objects([*as_list(table.get("hooks")), *as_dict(table.get("mcp")).values()])
-    if held:
+    if outside_sandbox:
         rows = [row for row in rows if not row.get("sandboxed")]
     return [_command_of(row) for row in rows]
 
 
 def _command_of(row: Mapping[str, Any]) -> str:
-    """Return what a hook or a server starts, as one line."""
+    """Return the command line in the settings of a hook or a server."""
     return " ".join(map(str, [row.get("command", ""), *as_list(row.get("args"))]))
 
 
@@ -76,13 +73,13 @@ def state_of_project(
     assume_trust: bool = False,
     find: Callable[[Path], SandboxState] = find_sandbox,
 ) -> ProjectState:
-    """Return the trust state of a directory's project, with the files of it that are run outside a sandbox.
+    """Return the trust state of a directory's project, including files that run outside a sandbox.
 
-    Files that the user's commands name are; where there is no sandbox, those the project's own name
-    are, too.
+    These are files that the user's commands name and, if there is no sandbox, also files that the
+    project's own commands name.
     """
     project = find_project(cwd)
-    theirs = _commands(project_config(project), held=False)
+    theirs = _commands(project_config(project), outside_sandbox=False)
     for server in servers_of_project(project, upward(cwd, project)):
         if server.row is not None:
             theirs.append(_command_of(server.row))
@@ -94,17 +91,17 @@ def state_of_project(
         is_off = "off" in (chosen, as_dict(chosen).get("mode"))
         if not is_off and find(project).kind is not None:
             theirs = []
-    commands = [*_commands(config_path(), held=True), *theirs]
+    commands = [*_commands(config_path(), outside_sandbox=True), *theirs]
     return project_state(project, store, cwd=cwd, assume_trust=assume_trust, commands=commands)
 
 
 def is_trusted(cwd: Path) -> bool:
-    """Return True if the project of a directory may act, as the user's answers are kept now."""
+    """Return True if the user trusts the project of a directory as it is now."""
     return state_of_project(cwd, TrustStore(data_dir() / "trust.json")).trusted
 
 
 def folders_of(cwd: Path, config: Config) -> Folders:
-    """Return where files that guide the agent are looked for in a directory, those of plugins included."""
+    """Return the folders of instructions, skills, commands and agents, plugins' folders included."""
     return replace(
         folders_without_plugins(cwd, config),
         plugins=tuple(PluginStore(data_dir() / PLUGINS).plugins()),
@@ -112,7 +109,7 @@ def folders_of(cwd: Path, config: Config) -> Folders:
 
 
 def folders_without_plugins(cwd: Path, config: Config) -> Folders:
-    """Return the same without plugins, whose files need not be read and digested then."""
+    """Return `folders_of` without plugins, whose files are then neither read nor digested."""
     left_out = LeftOut(config.other_programs.leave_out)
     return Folders(cwd, find_project(cwd), config_dir(), Path.home(), left_out)
 
@@ -122,10 +119,7 @@ def _config(project: Path, *, trusted: bool) -> Config:
 
 
 def knowledge_of(folders: Folders, config: Config, *, trusted: bool) -> Knowledge:
-    """Return what guides the agent, without what other programs' settings add.
-
-    Nothing is read yet.
-    """
+    """Return the knowledge in ``folders``, not loaded yet, without other programs' settings."""
     sources = Sources(folders, config.instructions, config.memory.tokens, config.instructions_order)
     return Knowledge(sources, prompt=prompt, trusted=lambda: trusted)
 
@@ -135,9 +129,9 @@ def _wanted(servers: Iterable[ForeignServer], left_out: LeftOut) -> Iterator[For
 
 
 class Extensions:
-    """Keeps one hub for each directory with servers that sessions are open in or below.
+    """Keeps a hub of MCP servers for each directory that configures some, and finds hooks.
 
-    ``trusts`` says whether a directory's project acts.
+    ``trusts`` returns True if the project of a directory is trusted.
     """
 
     def __init__(
@@ -158,10 +152,10 @@ class Extensions:
         self._own_hubs: list[McpHub] = []
 
     def hub(self, cwd: Path, more: Mapping[str, McpServerSettings] | None = None) -> McpHub:
-        """Return the servers for a directory; nothing is started.
+        """Return the hub of a directory's servers, which are not started yet.
 
-        With ``more`` of one session it is that session's own, and its first run waits for them:
-        whoever names servers for a session wants it to have them.
+        ``more`` are additional servers of one session: the hub is then that session's own, and its
+        first run waits until the servers have started.
         """
         project = find_project(cwd)
         if more:
@@ -171,7 +165,7 @@ class Extensions:
 
             def find() -> FoundServers:
                 found = self.servers(cwd)
-                # Of two with one name the added one counts.
+                # An added server replaces a configured one of the same name.
                 others = (spec for spec in found.specs if spec.name not in more)
                 return FoundServers((*others, *own), found.problems)
 
@@ -187,7 +181,7 @@ class Extensions:
         return self._hubs[place]
 
     def hub_of(self, spec: ServerSpec) -> McpHub:
-        """Return one server alone; it is not started."""
+        """Return a new hub with one server, which is not started yet."""
         self._own_hubs.append(self._new_hub(lambda: FoundServers((spec,)), Timeouts(starts=1)))
         return self._own_hubs[-1]
 
@@ -241,7 +235,7 @@ class Extensions:
         )
 
     def _held_back(self, cwd: Path, command: str, sandboxed: bool) -> str:  # noqa: FBT001 - of the settings
-        """Return why a command of the settings is not run in a directory, "" when it may be."""
+        """Return why a configured command is not run in a directory, "" if it may run."""
         project = find_project(cwd)
         if not (named := next(named_files(project, command), None)):
             return ""
@@ -286,14 +280,14 @@ class Extensions:
     def _hook(
         self, row: HookSettings, cwd: Path, environment: Mapping[str, str], problems: list[str]
     ) -> Iterator[CommandHook]:
-        """Yield the hook of some settings, unless it runs a file that is not trusted."""
+        """Yield the hook of ``row``; if it runs an untrusted file, add to ``problems`` instead."""
         if why := self._held_back(cwd, row.command, row.sandboxed):
             problems.append(f"The hook “{row.command}” is left out: {why}")
         else:
             yield CommandHook(row, cwd, environment, changed=self._pinned.changed)
 
     def config(self, cwd: Path) -> Config:
-        """Return the settings that hold in a directory, read now, or raise `ConfigError`."""
+        """Read the settings for a directory; raises `ConfigError`."""
         return _config(find_project(cwd), trusted=self._trusts(cwd))
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""A run without a screen: the same controller, its messages and its agent's events as text or as JSON lines."""
+"""Runs without a screen: drives the controller, prints messages and events as text or JSON."""
 
 import asyncio
 import sys
@@ -56,12 +56,9 @@ if TYPE_CHECKING:
     from tui_agent.app.race_commands import RaceWish
 
 TELL_WAITING_AFTER = 2.0
-"""Seconds after which is said that a run waits for servers before it begins."""
+"""Seconds that a run waits for MCP servers before it says so."""
 WAIT_SECONDS = 0.5
-"""Seconds between two looks at a run that another program works on."""
-GO_ON = "continue"
-"""The message that a run which was cut off goes on with."""
-
+"""Seconds between two checks whether another program still works on a run."""
 T = TypeVar("T")
 
 NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, or say what would have to be allowed."
@@ -69,18 +66,18 @@ NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, o
 
 @frozen
 class KeyedRun:
-    """The run with a key, as far as it has come. ``session`` is None where it has to begin."""
+    """A run named by ``--key``; ``session`` is None if the run has not begun."""
 
     key: str
     session: SessionInfo | None = None
 
     @classmethod
     async def find(cls, store: Store, key: str) -> "KeyedRun":
-        """Look up the run with a key; one that is at work in another program is waited for."""
+        """Return the run with a key; waits while another program works on it."""
         found = store.session_with_key(key)
         if found is not None and found.held_by is not None:
             say(
-                f"Waiting for the run with the key “{key}”, process {found.held_by.pid}.",
+                f"Waiting for process {found.held_by.pid} to end the run with the key “{key}”.",
                 file=sys.stderr,
             )
         while found is not None and found.held_by is not None:
@@ -94,13 +91,13 @@ class KeyedRun:
 
     @property
     def has_begun(self) -> bool:
-        """Whether its message was sent before it was cut off."""
+        """Whether the message of the run has been sent."""
         return self.session is not None and bool(self.session.first_message)
 
     def repeat(self, store: Store, *, as_json: bool) -> int | None:
-        """Print the answer of a finished run, without a request; returns its exit code, None where it has not finished.
+        """Print the answer of a finished run; returns its exit code, None if it is not finished.
 
-        It has where it ended for a reason of its own. A provider's error is none: the run goes on.
+        A run that ended by an error or an interruption is not finished.
         """
         outcome = self.session.outcome if self.session is not None else None
         if self.session is None or outcome is None or outcome.reason in {"error", "interrupted"}:
@@ -122,7 +119,7 @@ class KeyedRun:
 
 
 class HeadlessRun(Frontend):
-    """The controller's frontend where nobody looks: drives one message or command and writes the outcome."""
+    """The frontend without a screen: sends one message or runs one command, prints the outcome."""
 
     is_attended = False
 
@@ -147,22 +144,23 @@ class HeadlessRun(Frontend):
         self._denied: list[str] = []
         self._unanswered = ""
         self._refused: set[str] = set()
-        self._untold: OSError | None = None
+        self._write_error: OSError | None = None
         self._acted = False
 
     async def open(self, request: OpenRequest) -> None:
-        """Open the session it is about.
+        """Open the session of the run.
 
         Raises:
-            StoreError: it can't be opened.
-            CommandError: another live program has it.
+            StoreError: the session can't be opened.
+            CommandError: another live program has it open.
         """
         try:
             await self.controller.open_or_raise(request)
         except SessionHeld as held:
-            ways = f"add --take-over to end its writing, or use --fork {short_id(held.session_id)} to go on in a copy"
+            copy = f"continue in a copy: --fork {short_id(held.session_id)}"
             raise CommandError(
-                f"Process {held.pid} on {held.host} works on this session: {ways}."
+                f"Process {held.pid} on {held.host} has this session open. "
+                f"Add --take-over to open it here, or {copy}"
             ) from None
 
     @property
@@ -170,7 +168,7 @@ class HeadlessRun(Frontend):
         return self.controller.open_agent
 
     async def run(self, message: str, piped: str = "") -> ExitCode:
-        """Send the message or run the command, wait for the end, return the exit code.
+        """Send the message or run the command, wait for the end and return the exit code.
 
         ``piped`` is the text of standard input.
 
@@ -189,9 +187,9 @@ class HeadlessRun(Frontend):
         return code or (ExitCode.FAILED if self._failed else ExitCode.DONE)
 
     async def race(self, wish: "RaceWish") -> ExitCode:
-        """Hold a race, take the runner it is to pick, and write each one's result; raises as `run`.
+        """Run a race, take the picked runner's changes, print every result; raises as `run`.
 
-        Of one that is interrupted the branches stay, and one of them can be taken.
+        The branches of an interrupted race are kept, and one of them can still be taken.
         """
         code = await self._interruptible(self._race(wish))
         if code is None and self._failed:
@@ -199,7 +197,7 @@ class HeadlessRun(Frontend):
         return code or ExitCode.DONE
 
     async def go_on(self, keyed: "KeyedRun") -> None:
-        """Give the open session its key, or bring the files of one that was cut off back into a fresh checkout."""
+        """Record the key of a new run, or restore the files that an interrupted run had changed."""
         session = self.agent.session
         if keyed.session is None:
             self.controller.services.store.set_key(session.id, keyed.key)
@@ -207,15 +205,10 @@ class HeadlessRun(Frontend):
         self.controller.services.store.set_outcome(session.id, None)
         restored = await self.agent.files.bring_back()
         if restored.done:
-            self.say(
-                f"Brought back what the session had changed: {plural(len(restored.done), 'file')}."
-            )
+            self.say(f"Restored {plural(len(restored.done), 'file')} that the session had changed.")
 
     def keep_outcome(self, code: int) -> None:
-        """Keep how the run ended, for lists and for ``--key``.
-
-        A run that never began has no outcome.
-        """
+        """Record how the run ended, for lists and for ``--key``; nothing if it never began."""
         if (
             (agent := self.controller.agent) is None
             or not self._ended.done()
@@ -233,10 +226,7 @@ class HeadlessRun(Frontend):
         self.controller.services.store.set_outcome(session.id, outcome)
 
     async def write_result(self, target: str) -> ExitCode | None:
-        """Write the session's changes to a file or to ``branch:NAME``.
-
-        Returns an exit code if that failed.
-        """
+        """Write the session's changes to a file or ``branch:NAME``; returns a code on failure."""
         from tui_agent.app import transfer_commands
 
         try:
@@ -251,9 +241,10 @@ class HeadlessRun(Frontend):
         return None
 
     async def _interruptible(self, todo: Coroutine[Any, Any, None]) -> ExitCode | None:
-        """Do something, and the run it starts, until a signal comes.
+        """Await ``todo`` and the run it starts; returns an exit code if a signal interrupted them.
 
-        Returns the exit code of an interrupted run.
+        Raises:
+            OSError: the output could not be written.
         """
         work = asyncio.ensure_future(todo)
 
@@ -269,8 +260,8 @@ class HeadlessRun(Frontend):
             if self.agent.running:
                 await self._ended
                 await self.agent.memory.settle()
-        if self._untold is not None:
-            raise self._untold
+        if self._write_error is not None:
+            raise self._write_error
         return None
 
     async def _race(self, wish: "RaceWish") -> None:
@@ -297,15 +288,15 @@ class HeadlessRun(Frontend):
                 )
                 self.show(Report(row.name, ["", Heading(row.name), *answer.splitlines()]))
         if wish.pick != "none" and entry.taken is None:
-            self.say("Nothing was taken: no runner reached what is asked for.", "error")
+            self.say("No changes were taken: no runner meets --pick.", "error")
         elif not any(
             row.state in {RunnerState.DONE, RunnerState.PASSED, RunnerState.FAILED}
             for row in entry.runners
         ):
-            self.say("No runner came to an end.", "error")
+            self.say("No runner finished.", "error")
 
     async def _take_inventory(self) -> None:
-        """Give servers their time to start, and tell what the run begins with."""
+        """Wait for MCP servers to start; with ``--json`` print the inventory."""
         agent = self.agent
         ports = self.agent.ports
         await agent.context.warm()
@@ -345,7 +336,7 @@ class HeadlessRun(Frontend):
             self.say(f"Waiting for the MCP servers to start: {', '.join(names)}.")
 
     async def _begin(self, message: str, piped: str) -> None:
-        """Send the message or run the command; the run it started may still be going on after that.
+        """Send the message or run the command; returns while the run it started may still go on.
 
         Raises:
             CommandError: the message is a command that can't be used.
@@ -386,10 +377,10 @@ class HeadlessRun(Frontend):
             say(message, file=self._err)
 
     async def ask(self, question: Question[T]) -> T | None:
-        """Return the answer meant for when nobody can be asked, or raise a `CommandError`."""
+        """Return the question's default answer, or raise a `CommandError` if it has none."""
         if not isinstance(question, Choice):
             raise CommandError(
-                "Nobody can be asked in this run. Give the answer as the argument, if it takes one."
+                "Nobody can be asked in this run. Give the answer as an argument, if it takes one."
             )
         texts = dict(question.answers)
         if question.unasked is None:
@@ -399,7 +390,7 @@ class HeadlessRun(Frontend):
                 f"{question.question} Nobody can be asked in this run. The answers are: {words}."
             )
         self.say(
-            f"{question.question} Nobody can be asked in this run, so: {texts[question.unasked]}."
+            f"{question.question} Nobody can be asked in this run; assuming: {texts[question.unasked]}."
         )
         return question.unasked  # type: ignore[return-value]  # a choice is answered by a key
 
@@ -435,7 +426,7 @@ class HeadlessRun(Frontend):
         self._is_first = False
 
     def go_to(self, request: OpenRequest) -> None:
-        """Refuse: one run is about one session."""
+        """Raise a `CommandError`: a run can't switch to another session."""
         raise CommandError(
             f"Name the session with -r: tui-agent -r {request.session_id or 'ID'} -p …"
         )
@@ -446,7 +437,7 @@ class HeadlessRun(Frontend):
         try:
             self._tell(event)
         except OSError as error:  # nobody reads any more, or there is no room left
-            self._untold = self._untold or error
+            self._write_error = self._write_error or error
             self.agent.interrupt()
         if isinstance(event, RunEnded) and not self._ended.done():
             self._ended.set_result(event)
@@ -457,7 +448,7 @@ class HeadlessRun(Frontend):
         match event:
             case PermissionAsked(request=request):
                 if request.again:
-                    # It ran, and achieved nothing.
+                    # The repeated call ran before, and achieved nothing.
                     self._denied.append(f"{request.tool} {request.title}")
                     self._refused.add(request.call_id)
                 # Answered from outside the event, as a person would.
@@ -490,7 +481,7 @@ class HeadlessRun(Frontend):
                 pass
 
     def _did_more_than_read(self, result: ToolResultEntry) -> bool:
-        """Whether a result is of a command that may have changed something."""
+        """Whether a result is that of a shell command that may have changed something."""
         from tui_agent.shell.needs import command_needs
 
         if result.tool != "bash" or self._last is None:
@@ -510,9 +501,9 @@ class HeadlessRun(Frontend):
         return any(not need.harmless for need in needs)
 
     def _left_undone(self) -> str | None:
-        """Return why a run that ended by itself did not do all that was asked, None where it did."""
+        """Return why a run that ended normally did not do what it was asked to; None if it did."""
         if self._unanswered:
-            return f"It asked what nobody could answer here: {self._unanswered}"
+            return f"Nobody could answer this question: {self._unanswered}"
         if self.agent.goals.ended:
             return self.agent.goals.ended
         if self._denied and not self._acted:
@@ -522,7 +513,7 @@ class HeadlessRun(Frontend):
         return self._incomplete()
 
     def _outcome(self, ended: RunEnded) -> tuple[ExitCode, str]:
-        to_go_on = "To go on: tui-agent -c -p continue"
+        to_go_on = "To continue: tui-agent -c -p continue"
         match ended.reason:
             case "done" | "length" if ended.check == "failed":
                 check = self.agent.ports.check
@@ -545,12 +536,15 @@ class HeadlessRun(Frontend):
         return outcome
 
     def _incomplete(self) -> str | None:
-        """Return why the last answer is not all that was to be said, None when it is."""
+        """Return why the last answer is incomplete, None if it is complete."""
         if self._last is None:
             return None
         match verdict_on(self._last):
             case Verdict.CUT:
-                return "The answer was cut off at the model's or the server's limit. tui-agent -c goes on."
+                return (
+                    "The answer was cut off at the model's or the server's limit. "
+                    "To continue: tui-agent -c"
+                )
             case Verdict.REFUSED:
                 return "The provider's content filter ended the answer."
             case _:

@@ -1,6 +1,6 @@
-"""Rules in the user's own file: added and removed, for every project or one.
+"""Adds permission rules to the user's settings file and removes them.
 
-A rule of the kind "here" is kept under its project.
+A rule whose source is "here" is stored under its project, any other one for all projects.
 """
 
 import json
@@ -13,10 +13,7 @@ from tui_agent.path_checks import real_path
 
 
 def keep_rule(rule: Rule, project: Path) -> str | None:
-    """Add a rule to the user's file, one of the kind "here" for a project.
-
-    Return why that can't be done.
-    """
+    """Save a rule in the user's settings file; returns why that failed, None on success."""
     try:
         table, patterns = _kept_rules(rule, project)
         patterns[_written_pattern(rule)] = rule.action.value
@@ -27,19 +24,19 @@ def keep_rule(rule: Rule, project: Path) -> str | None:
 
 
 def forget_rule(rule: Rule, project: Path) -> str | None:
-    """Remove a rule from the user's file; return why that can't be done.
+    """Remove a rule from the user's settings file; returns why that failed, None on success.
 
-    Rules of a session and of the command line are kept nowhere: there is nothing to remove.
+    Rules of a session or of the command line are not stored: removing them always succeeds.
     """
     if rule.source == "project":
-        return f"It is kept in {STORED['project']}: edit that file, and the project is asked about again."
+        return f"The rule is in {STORED['project']}: edit that file, then trust the project again."
     if rule.source not in {"user", "here"}:
         return None
     pattern = _written_pattern(rule)
     try:
         table, patterns = _kept_rules(rule, project)
         if pattern not in patterns:
-            return f"It is not in {config_path()} (a variable of the environment sets it)."
+            return f"The rule is not in {config_path()}: an environment variable sets it."
         del patterns[pattern]
         set_value(f'{table}."{rule.permission}"', patterns or None)
     except (ConfigError, OSError) as error:
@@ -56,14 +53,14 @@ def _written_pattern(rule: Rule) -> str:
 
 
 def _kept_rules(rule: Rule, project: Path) -> tuple[str, dict[str, Any]]:
-    """Return the table of the user's file that a rule belongs in, and its patterns for the rule's permission."""
+    """Return the key of the table that a rule belongs in, and the patterns for its permission."""
     table = "permissions"
     if rule.source == "here":
         table = f"projects.{json.dumps(str(real_path(project)), ensure_ascii=False)}.permissions"
     found: Any = read_table(config_path())
     for key in (*split_key(table), rule.permission):
         found = found.get(key, {}) if isinstance(found, dict) else {}
-    # A plain action is one for everything.
+    # A plain action applies to every pattern.
     if not isinstance(found, dict):
         return table, {"*": str(found)}
     return table, dict(found)

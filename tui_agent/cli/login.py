@@ -1,4 +1,4 @@
-"""``tui-agent login`` and ``logout``: keys on the command line."""
+"""``tui-agent login`` and ``logout``: enter and remove providers' keys on the command line."""
 
 import asyncio
 import getpass
@@ -31,7 +31,7 @@ def run_login(arguments: Namespace) -> int:
         if provider.note:
             say(provider.note, file=sys.stderr)
         if provider.page and sys.stdin.isatty():
-            say(f"Keys are made at {provider.page}")
+            say(f"Create a key at {provider.page}")
         key = _read(f"Key of {provider.name} (not shown): ")
     if key:
         return _try(controller, provider, key, force=arguments.force)
@@ -42,7 +42,7 @@ def run_logout(arguments: Namespace) -> int:
     controller = _controller()
     kept = [row for row in controller.rows() if row.is_kept]
     if not kept:
-        say("No key was entered with tui-agent login.", file=sys.stderr)
+        say("There is no key to remove: none was entered with tui-agent login.", file=sys.stderr)
         return 1
     row = _named(kept, arguments.provider)
     say(controller.forget(row.id))
@@ -55,7 +55,7 @@ def _controller() -> LoginController:
 
 
 def _named(rows: Sequence[LoginRow], name: str) -> LoginRow:
-    """Return the provider of a name; without one, the only one there is or the one the user types."""
+    """Return the row of a provider's id or name; for "" the only row or the one the user names."""
     if not name and len(rows) == 1:
         return rows[0]
     if not name and sys.stdin.isatty():
@@ -68,7 +68,7 @@ def _named(rows: Sequence[LoginRow], name: str) -> LoginRow:
         known = ", ".join(row.id for row in rows)
         if not name:
             raise UsageError(f"Name a provider: {known}.")
-        raise UsageError(f"There is no provider “{name}”. There are: {known}.")
+        raise UsageError(f"There is no provider “{name}”. Choose one of: {known}.")
     return found
 
 
@@ -78,19 +78,20 @@ def _read(prompt: str) -> str:
     else:
         text = sys.stdin.readline()
     if not text.strip():
-        raise UsageError("There is no key: type or paste it, or pipe it in.")
+        raise UsageError("No key was entered: type or paste it, or pipe it in.")
     return text
 
 
 async def _sign_in(controller: LoginController, provider: LoginRow) -> str:
-    """Print the page to sign in at, and keep the key from the browser or a pasted code.
+    """Print the page to sign in at, and store the key that the browser or a pasted code yields.
 
-    Return a pasted key.
+    Returns "" then; if the user pastes a key instead, returns it and stores nothing.
     """
     async with controller.sign_in(provider.id) as attempt:
         say(f"Sign in to {provider.name} with a browser at\n\n  {attempt.url}\n", file=sys.stderr)
         say(
-            "If the browser is on another machine, paste the address it ends at. A key can be pasted too.",
+            "If the browser is on another machine, paste the address it ends at. "
+            "You can also paste a key.",
             file=sys.stderr,
         )
         signing = asyncio.ensure_future(attempt.key())
@@ -110,7 +111,7 @@ async def _sign_in(controller: LoginController, provider: LoginRow) -> str:
 
 
 async def _read_beside(other: "asyncio.Future[str]", prompt: str) -> str:
-    """Return a line that is entered, "" when ``other`` is done before."""
+    """Return the line that the user enters, "" if ``other`` is done first."""
     entered: asyncio.Future[Any] = asyncio.ensure_future(asyncio.to_thread(_read, prompt))
     before = None
     if sys.stdin.isatty():
@@ -119,7 +120,7 @@ async def _read_beside(other: "asyncio.Future[str]", prompt: str) -> str:
         await asyncio.wait({other, entered}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         if before is not None:
-            # If reading unseen was given up, typing is shown again.
+            # A hidden read that was given up leaves the echo off.
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
     if entered.done():
         return str(entered.result())
@@ -127,9 +128,9 @@ async def _read_beside(other: "asyncio.Future[str]", prompt: str) -> str:
 
 
 def _try(controller: LoginController, provider: LoginRow, key: str, *, force: bool) -> int:
-    """Keep a key that the provider accepts.
+    """Try a key and store it if the provider accepts it; returns the exit code.
 
-    A key that could not be tried is kept where the user wants it.
+    A key that could not be tried is stored with ``force``, or if the user says so.
     """
     trial = asyncio.run(controller.try_key(provider.id, key))
     if trial.verdict == "accepted" or (force and trial.verdict == "unknown"):
@@ -138,12 +139,12 @@ def _try(controller: LoginController, provider: LoginRow, key: str, *, force: bo
     can_keep = trial.verdict == "unknown"
     advice = ""
     if can_keep and not sys.stdin.isatty():
-        advice = " --force keeps it all the same."
+        advice = " --force stores it anyway."
     say(f"{trial.sentence}{advice}", file=sys.stderr)
     if (
         can_keep
         and sys.stdin.isatty()
-        and input("Keep it all the same? [y/N] ").strip().lower() in {"y", "yes"}
+        and input("Store it anyway? [y/N] ").strip().lower() in {"y", "yes"}
     ):
         say(controller.keep_key(provider.id, key))
         return 0

@@ -1,4 +1,4 @@
-"""Process start: the log file, and pydantic without plug-ins."""
+"""Prepares the process: sends logs to a file, and keeps pydantic from loading plug-ins."""
 
 import logging
 import sys
@@ -10,7 +10,7 @@ from tui_agent.paths import log_dir
 
 
 class LogFile(logging.Handler):
-    """The log file, made with its first line: loading what rotates files takes 2 ms of a start."""
+    """The rotating log file, made with its first line: the import takes 2 ms of a start."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -31,12 +31,11 @@ class LogFile(logging.Handler):
 
 
 def start_logging(*, debug: bool) -> None:
-    """Log to a file, never to the screen; secrets are taken out."""
+    """Send log records to the log file, never to the screen, with secrets redacted."""
     from tui_agent.model.redaction import LOG_LINE, RedactingFormatter
 
-    logging.raiseExceptions = (
-        False  # a log that can't be written, on a full disk, is no reason to write to the screen
-    )
+    # A log that can't be written, on a full disk, must not write to the screen.
+    logging.raiseExceptions = False
     directory = log_dir()
     try:
         for place in (directory.parent, directory):
@@ -53,9 +52,8 @@ def start_logging(*, debug: bool) -> None:
 def skip_plugins() -> None:
     """Keep pydantic from looking for plug-ins. Call it before the first model is used.
 
-    Pydantic would read the metadata of every installed package, and loading what reads them takes
-    8 ms of each start. Its own switch is an environment variable, which the user's commands would
-    inherit.
+    Looking for them takes 8 ms of each start. Pydantic's own switch is an environment variable,
+    which the user's commands would inherit.
     """
     loader = ModuleType("pydantic.plugin._loader")
     loader.get_plugins = tuple  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Runs the command of the arguments, and turns every failure into one sentence and an exit code."""
+"""Runs the command that the arguments name; turns failures into one sentence and an exit code."""
 
 import errno
 import gc
@@ -15,11 +15,11 @@ from tui_agent.cli.output import ExitCode, discard_output, provide_streams, say
 
 MAX_STDIN_CHARS = 2_000_000
 STDIN_PATIENCE = 3.0
-"""Seconds until a note that standard input has not ended."""
+"""Seconds to read standard input before the user is told that it has not ended."""
 
-STILL_OPEN = "Waiting for standard input to end. Where nothing is piped in, add </dev/null."
+STILL_OPEN = "Waiting for standard input to end. If nothing is piped in, add </dev/null."
 USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError", "UnknownModelError"}
-"""By name, so that the modules they come from are not imported for every run."""
+"""Errors that exit with the code for wrong usage; by name, to import no modules for them."""
 
 _MODULES = {
     "logout": "login",
@@ -27,7 +27,7 @@ _MODULES = {
     "schema": "events",
     "completion": "arguments",
 }
-"""Modules of subcommands that are not called like them."""
+"""Modules of subcommands whose names differ from the subcommand's."""
 
 
 def run(argv: list[str]) -> int:
@@ -41,7 +41,7 @@ def run(argv: list[str]) -> int:
             Path.cwd()
         except OSError:
             raise UsageError(
-                "The directory you are in is not there any more: change to another one."
+                "The current directory no longer exists: change to another one."
             ) from None
         arguments = parse(argv)
     except UsageError as error:
@@ -68,7 +68,7 @@ def run(argv: list[str]) -> int:
 
 
 def _command(arguments: Namespace) -> Callable[[Namespace], int]:
-    """Return the command's function: ``run_NAME`` of its module, imported only when it is asked for."""
+    """Return the function that runs the command; only the module it is in is imported."""
     name = arguments.command
     if name == "run" and arguments.detach:
         return _detached("run_detached")
@@ -121,10 +121,7 @@ def _full_screen(arguments: Namespace) -> int:
 
 
 def is_plain() -> bool:
-    """Return True if the user chose plain mode, or the terminal can't move its cursor.
-
-    Reads no more than it has to.
-    """
+    """Return True if the user chose plain mode, or the terminal can't move its cursor."""
     if sys.stdin.isatty() and os.environ.get("TERM") in {"dumb", "unknown"}:
         return True
     chosen = os.environ.get("TUI_AGENT_UI__PLAIN", "")
@@ -145,7 +142,7 @@ def is_plain() -> bool:
 
 
 def _headless(arguments: Namespace) -> int:
-    # Nothing that is imported and wired becomes garbage; looking for it costs a tenth of the start.
+    # Nothing that is imported and wired becomes garbage; collecting costs a tenth of the start.
     gc.disable()
     from tui_agent.cli.logs import skip_plugins
 
@@ -197,7 +194,8 @@ def _sentence(error: Exception, *, debug: bool) -> str:
     from tui_agent.paths import DATA_VARIABLE, data_dir, log_dir
 
     if isinstance(error, OSError) and str(error.filename).startswith(str(data_dir())):
-        return f"{error.filename} can't be used: {error.strerror}. {DATA_VARIABLE} names another directory for data."
+        problem = f"{error.filename} can't be used: {error.strerror}."
+        return f"{problem} Set {DATA_VARIABLE} to another directory."
 
     where = Path(log_dir()) / "tui-agent.log"
     return f"Unexpected error: {type(error).__name__}: {error}. Details are in {where}; --debug shows them here."

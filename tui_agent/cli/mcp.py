@@ -22,7 +22,7 @@ _ADDRESS = re.compile(r"https?://[^\s/]")
 _VARIABLE = re.compile(r"\s*([^\s=\0]+)\s*=([^\0]*)")
 _HEADER = re.compile(r"\s*([\w!#$%&'*+.^`|~-]+)\s*:([^\0\r\n]*)", re.ASCII)
 _COUNTED_AS = "gpt-4o"
-"""Whose encoding counts the tokens of schemas; models differ little."""
+"""Model whose encoding counts the tokens of tool schemas; models differ little."""
 
 
 def run_mcp(arguments: Namespace) -> int:
@@ -81,11 +81,11 @@ def _add(arguments: Namespace) -> int:
         words = words[1:]
     if not words:
         raise UsageError(
-            "Name what starts the server, or its address: tui-agent mcp add NAME COMMAND …"
+            "Give the server's command or its address: tui-agent mcp add NAME COMMAND …"
         )
     if words[0].startswith("-"):
         raise UsageError(
-            f"{words[0]} comes before the name: tui-agent mcp add [--env A=B] NAME COMMAND …"
+            f"Put {words[0]} before the name: tui-agent mcp add [--env A=B] NAME COMMAND …"
         )
     is_remote = "://" in words[0]
     _check_use(words, arguments, remote=is_remote)
@@ -98,7 +98,7 @@ def _add(arguments: Namespace) -> int:
     }
     settings = McpServerSettings.model_validate(row)
     if _NAME.fullmatch(arguments.name) is None:
-        raise UsageError("A server's name is made of letters, digits, “_”, “-” and “.”.")
+        raise UsageError("A server's name may contain only letters, digits, “_”, “-” and “.”.")
     if arguments.name in load_config().config.mcp and not arguments.force:
         raise UsageError(f"A server {arguments.name} already exists; --force replaces it.")
     set_value(f'mcp."{arguments.name}"', settings.model_dump(mode="json", exclude_defaults=True))
@@ -108,19 +108,17 @@ def _add(arguments: Namespace) -> int:
 
 def _check_use(words: list[str], arguments: Namespace, *, remote: bool) -> None:
     if not remote and (arguments.header or arguments.sse):
-        raise UsageError(
-            "--header and --sse are for an address; a program gets --env and arguments."
-        )
+        raise UsageError("--header and --sse need an address; a command takes --env and arguments.")
     if not remote:
         return
     if len(words) > 1:
         raise UsageError(
-            "An address has no arguments. Put --header before the name to add what is sent to it."
+            "An address takes no arguments. To send it a header, put --header before the name."
         )
     if arguments.env:
-        raise UsageError("--env is for a program; --header adds what is sent to an address.")
+        raise UsageError("--env needs a command; an address takes --header.")
     if _ADDRESS.match(words[0]) is None:
-        raise UsageError("An address is http:// or https:// and a host.")
+        raise UsageError("An address has to start with http:// or https:// and a host.")
 
 
 def _pairs(texts: Iterable[str], form: re.Pattern[str], usage: str) -> dict[str, str]:
@@ -128,7 +126,7 @@ def _pairs(texts: Iterable[str], form: re.Pattern[str], usage: str) -> dict[str,
     for text in texts:
         found = form.fullmatch(text)
         if found is None:
-            raise UsageError(f"Write it like {usage}.")
+            raise UsageError(f"Write the option as {usage}.")
         pairs[found[1]] = found[2].strip()
     return pairs
 
@@ -138,7 +136,7 @@ async def _test(name: str) -> int:
     spec = next((spec for spec in found.specs if spec.name == name), None)
     if spec is None:
         known = ", ".join(spec.name for spec in found.specs) or "none"
-        raise UsageError(f"There is no server {name}; there are: {known}.")
+        raise UsageError(f"There is no server {name}. Servers: {known}.")
     hub = Extensions(is_trusted).hub_of(spec)
     hub.listeners.append(lambda notice: say(notice.message, file=sys.stderr))
     try:

@@ -1,4 +1,4 @@
-"""Models under the user's settings: catalog, keys, the default of a new session, and ``tui-agent models``."""
+"""The model catalog under the user's settings, the default model, and ``tui-agent models``."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ DEFAULT_MODELS = (
     "xai/grok-4.20",
     "openrouter/anthropic/claude-sonnet-5",
 )
-"""Used when no model is configured: the first whose provider has a key."""
+"""Models to use if none is configured: the first whose provider has a key."""
 
 
 def catalog_of(config: Config) -> DemoCatalog:
@@ -44,25 +44,22 @@ def catalog_of(config: Config) -> DemoCatalog:
 
 
 def directory_of(catalog: Catalog) -> CatalogDirectory:
-    """Return what is known of the catalog's models, facts learnt from their servers included."""
+    """Return the directory of the catalog's models, which adds facts learnt from their servers."""
     return CatalogDirectory(catalog, LearntFacts(data_dir() / LEARNT))
 
 
 def own_models(config: Config) -> tuple[str, ...]:
-    """Return the models of the settings that say where their server is.
-
-    The other tables only correct the catalog.
-    """
+    """Return the configured models with a ``base_url``; other tables only adjust the catalog."""
     return tuple(name for name, settings in config.models.items() if settings.base_url)
 
 
 def choose_model(config: Config, providers: Container[str], knows: Callable[[str], bool]) -> str:
-    """Return the ``model`` setting, else the only model of a server of the user's, else the first default with a key.
+    """Return the ``model`` setting, else the user's only own model, else a default with a key.
 
-    ``providers`` are those with a key, ``knows`` says whether the catalog has a model. "" when
-    there is none, or when several servers are set up and the user has to say which.
+    ``providers`` are those with a key; ``knows`` returns True for a model of the catalog. Returns
+    `NO_MODEL` if there is none of these.
     """
-    # The demo plays with files of its own: chosen for a project it would act on that.
+    # The demo's model needs the demo's files: chosen for a project it would change that.
     if config.model and config.model != DEMO_MODEL:
         return config.model
     own = own_models(config)
@@ -75,11 +72,9 @@ def choose_model(config: Config, providers: Container[str], knows: Callable[[str
 
 
 def run_models(arguments: Namespace) -> int:
-    """List models: those one can use now, or with ``--all`` every one known.
+    """Print the usable models, or with ``--all`` every known one; asks the user's servers first.
 
-    Servers of the user's are asked first.
-
-    With ``--forget`` nothing is listed: what the server of that model refused is forgotten.
+    With ``--forget`` print none, and forget what the server of that model refused.
     """
     from tui_agent.model.discovery import refresh, servers
 
@@ -128,14 +123,16 @@ def run_models(arguments: Namespace) -> int:
 
 def _forget(directory: CatalogDirectory, model: str) -> int:
     if not directory.forget_refusals(model):
-        print(f"Nothing is known that the server of {model} refused.", file=sys.stderr)
+        print(
+            f"There is nothing to forget: no refusal of {model}'s server is known.", file=sys.stderr
+        )
         return 1
-    print(f"Forgotten: requests to {model} go out whole again.")
+    print(f"Forgotten: the next request to {model} is sent whole again.")
     return 0
 
 
 def describe_reply(outcome: "ServerReply", catalog: Catalog) -> str:
-    """Return one line: how many models a server listed, or the problem and the age of its last list."""
+    """Return one line: how many models a server listed, or its problem and its last list's age."""
     server = outcome.server
     if server.place.source:
         place = f"{server.host} ({server.place.source})"
@@ -144,7 +141,7 @@ def describe_reply(outcome: "ServerReply", catalog: Catalog) -> str:
     if outcome.problem:
         text = f"{place}: {outcome.problem}"
         if age := catalog.served.age(server.place.url):
-            text += f"; what it said {age} is shown"
+            text += f"; showing its list from {age}"
         return text
     answer = catalog.served.answer(server.place.url)
     count = 0
@@ -155,14 +152,14 @@ def describe_reply(outcome: "ServerReply", catalog: Catalog) -> str:
 
 
 def is_usable(info: ModelInfo, available: dict[str, str], catalog: Catalog) -> bool:
-    """Whether requests to a model can be authorised, as far as can be known without sending one."""
+    """Whether requests to a model can be authorized, as far as is known without sending one."""
     return (
         info.provider in available or info.id in catalog.settings or catalog.place(info.id).is_own
     )
 
 
 def price(info: ModelInfo) -> tuple[float, float] | None:
-    """Return US dollars per million tokens sent and answered, None when unknown."""
+    """Return US dollars per million input and output tokens, None if unknown."""
     if not info.prices:
         return None
     return info.prices[0].input * 1_000_000, info.prices[0].output * 1_000_000

@@ -1,11 +1,11 @@
-"""Options and subcommands of Claude Code, Codex, OpenCode and Pi, with the way to the same thing."""
+"""Options and subcommands of Claude Code, Codex, OpenCode and Pi, and what to use instead."""
 
 from collections.abc import Mapping
 
 _JSON = "--json prints one event per line"
 _MODE = "use --mode auto-edit or --mode yolo"
 _RULE = "use --allow RULE, such as 'bash:make *'"
-_PLACES = "[sandbox] read and write in config.toml name more directories"
+_PLACES = "set read and write of [sandbox] in config.toml"
 
 OPTIONS: Mapping[str, str] = {
     "--add-dir": _PLACES,
@@ -18,7 +18,7 @@ OPTIONS: Mapping[str, str] = {
     "--dangerously-skip-permissions": _MODE,
     "--disallowedTools": "use --deny RULE",
     "--disallowed-tools": "use --deny RULE",
-    "--fallback-model": "fallback_models in config.toml names models that stand in",
+    "--fallback-model": "set fallback_models in config.toml",
     "--fork-session": "use --fork ID",
     "--format": _JSON,
     "--full-auto": _MODE,
@@ -29,8 +29,8 @@ OPTIONS: Mapping[str, str] = {
     "--output-format": _JSON,
     "--permission-mode": _MODE,
     "--provider": "a model is named with its provider: --model openai/gpt-5",
-    "--sandbox": "sandbox.mode in config.toml",
-    "--search": "websearch.service in config.toml chooses a search",
+    "--sandbox": "set sandbox.mode in config.toml",
+    "--search": "set websearch.service in config.toml",
     "--session": "use -r ID",
     "--session-id": "use -r ID",
     "--skip-git-repo-check": "no repository is needed",
@@ -40,7 +40,7 @@ OPTIONS: Mapping[str, str] = {
     "--worktree": "--race works in copies of the project",
     "--yolo": "use --mode yolo",
 }
-"""The option, and what to do instead."""
+"""What to use instead of an option."""
 
 COMMANDS: Mapping[str, str] = {
     "agents": "tui-agent ps lists what works in the background",
@@ -48,6 +48,6 @@ COMMANDS: Mapping[str, str] = {
     "exec": 'tui-agent -p "…" runs without a screen',
     "fork": "tui-agent --fork ID continues in a copy of a session",
     "resume": "tui-agent -c continues the last session, -r picks one",
-    "upgrade": "tui-agent update does it",
+    "upgrade": "use tui-agent update",
 }
-"""The word, and what to do instead."""
+"""What to use instead of a subcommand."""

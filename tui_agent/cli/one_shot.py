@@ -1,4 +1,4 @@
-"""Carries out the arguments of a run without a screen, from the wiring of its parts to its result."""
+"""Performs a run without a screen, from wiring the parts to writing the result."""
 
 import gc
 import sys
@@ -6,16 +6,16 @@ from argparse import Namespace
 from contextlib import aclosing
 
 from tui_agent.agent.ports import RunCheck
-from tui_agent.cli.controller_wiring import ControllerWiring
-from tui_agent.cli.headless import GO_ON, HeadlessRun, KeyedRun
+from tui_agent.cli.controller_wiring import GO_ON, ControllerWiring
+from tui_agent.cli.headless import HeadlessRun, KeyedRun
 from tui_agent.cli.output import ExitCode
 from tui_agent.cli.wiring import Wiring
 
 
 async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
-    """Send a message, or hold a race of it.
+    """Send a message or run a race with it; returns the exit code.
 
-    Returns the exit code. ``piped`` is the text of standard input.
+    ``piped`` is the text of standard input.
     """
     async with aclosing(Wiring(arguments)) as wiring:
         for warning in wiring.loaded.warnings:
@@ -35,7 +35,7 @@ async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
                 await run.go_on(keyed)
             if wiring.notice:
                 print(wiring.notice, file=sys.stderr)
-            # What is imported and wired by now stays to the end.
+            # Everything imported and wired by now is needed until the end.
             gc.freeze()
             gc.enable()
             if arguments.race is not None:
@@ -63,7 +63,7 @@ async def _hold_race(run: HeadlessRun, arguments: Namespace, message: str, piped
 
 
 def _set_aims(run: HeadlessRun, arguments: Namespace) -> None:
-    """Give a run its check and its goal, if it has them."""
+    """Give the run the check and the goal that the arguments name, if any."""
     if arguments.check and arguments.check_rounds is None:
         run.agent.ports.check = RunCheck(arguments.check)
     elif arguments.check:

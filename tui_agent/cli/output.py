@@ -1,4 +1,4 @@
-"""Prints texts that may come from models, tools and files: on a terminal nothing in them acts."""
+"""Prints text so that control characters in it can't act on a terminal; defines the exit codes."""
 
 import io
 import json
@@ -12,7 +12,7 @@ from tui_agent.safe_text import UNSEEN, escaped_json, visible
 
 
 class ExitCode(IntEnum):
-    """How a run of the program ended. ``word`` is for the help, ``meaning`` for the documents."""
+    """How a run of the program ended; ``word`` is for the help, ``meaning`` for the documents."""
 
     word: str
     meaning: str
@@ -57,7 +57,7 @@ def exit_codes_line() -> str:
 
 
 def provide_streams() -> None:
-    """See to it that printing never fails for where it goes: a stream that was closed, letters a locale has not."""
+    """Keep printing from failing because of a closed stream or of letters the locale lacks."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - lives as long as the program
     if sys.stderr is None:
@@ -68,7 +68,7 @@ def provide_streams() -> None:
 
 
 def discard_output() -> None:
-    """Flush standard output; where that fails, drop its buffer: Python would exit with code 120."""
+    """Flush standard output, or drop its buffer if that fails: Python would exit with code 120."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -78,16 +78,13 @@ def discard_output() -> None:
 
 
 def say(text: str, *, file: TextIO | None = None, end: str = "\n") -> None:
-    """Print a text at once. A terminal gets it harmless, a pipe or file gets it as it is."""
+    """Print and flush a text; on a terminal, characters that could act on it are made visible."""
     stream = file or sys.stdout
     print(visible(text, UNSEEN) if stream.isatty() else text, file=stream, end=end, flush=True)
 
 
 def say_json(value: Any, *, file: TextIO | None = None) -> None:
-    """Print a value as one line of JSON at once.
-
-    For a terminal all that acts or can't be seen is escaped in it.
-    """
+    """Print and flush a value as one line of JSON; on a terminal, unseen characters are escaped."""
     stream = file or sys.stdout
     text = json.dumps(value, ensure_ascii=False)
     print(escaped_json(text) if stream.isatty() else text, file=stream, flush=True)

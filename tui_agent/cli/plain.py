@@ -81,25 +81,25 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OUTPUT_LINES = 20
-"""Lines of a command's output, and of a failed tool's, that are printed."""
+"""Maximum lines printed of the output of a command or of a failed tool."""
 DETAIL_LINES = 200
-"""Lines of a question's diff that are printed."""
+"""Maximum lines printed of a permission question's details, such as its diff."""
 ROWS = 20
-"""Rows of a list that are offered at once; words narrow it down."""
+"""Maximum rows of a list printed at once; typed words filter the list."""
 TREE_ENTRIES = 200
-"""Newest entries that ``/tree`` prints."""
+"""Maximum lines that ``/tree`` prints, those of the newest entries."""
 QUIT_SECONDS = 2.0
-"""Seconds in which a second Ctrl+C quits an idle program."""
+"""Seconds within which a second Ctrl+C quits the idle program."""
 PROMPT_SECONDS = 0.1
-"""Quiet seconds after which an idle program asks for the next message."""
+"""Seconds without output after which the idle program prints `PROMPT`."""
 PROMPT = "You: "
 LETTERS = {"y": "once", "yes": "once", "a": "session", "n": "deny", "no": "deny"}
-"""Words that answer a permission question like the numbers do."""
-NOBODY_TO_ASK = "The input has ended, so nobody can be asked."
+"""Words that answer a permission question in place of a number, with the names of the answers."""
+NOBODY_TO_ASK = "Nobody can be asked: the input has ended."
 
 
 class LineReader:
-    """The lines of a file descriptor, read without a thread."""
+    """Reads lines from a file descriptor on the event loop, without a thread."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -128,7 +128,7 @@ class LineReader:
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
-        """Turn the terminal's echo off, for a secret."""
+        """Turn the terminal's echo off while the block runs, so that a secret can be typed."""
         if not os.isatty(self._descriptor):
             yield
             return
@@ -145,7 +145,7 @@ class PlainFrontend(Frontend):
     """Prints messages, answers and questions; lines typed meanwhile are messages, commands or answers.
 
     ``read`` returns the next line, None at the end of the input. A line answers a permission
-    question only if the question was printed ``ui.permission_grace`` seconds before.
+    question only if the question was printed at least ``ui.permission_grace`` seconds before.
     """
 
     def __init__(
@@ -180,10 +180,7 @@ class PlainFrontend(Frontend):
     # -- input
 
     async def run(self, start: FirstView) -> int:
-        """Open the session and take lines until the user quits or the input ends.
-
-        Returns the exit code.
-        """
+        """Handle lines until the user quits or the input ends; returns the exit code."""
         self._print(
             "tui-agent, plain mode. Write a message and press Enter; /help lists commands, /quit quits."
         )
@@ -241,7 +238,7 @@ class PlainFrontend(Frontend):
             await self._ended.wait()
 
     def _interrupt(self, _number: int) -> None:
-        """Cancel the question, else stop the agent; twice while idle quits."""
+        """Cancel the open question, else interrupt the agent; when idle, quit the second time."""
         agent = self.controller.agent
         now = self._clock()
         self._is_prompted = True  # the terminal shows ^C: output begins a new line
@@ -332,7 +329,11 @@ class PlainFrontend(Frontend):
     # -- questions
 
     async def ask(self, question: Question[T]) -> T | None:
-        """Print the question with numbered answers and wait for a line; an empty one goes back."""
+        """Print the question with numbered answers and return the answer, None for an empty line.
+
+        Raises:
+            CommandError: the question needs the full screen.
+        """
         async with self._asking:
             match question:
                 case Choice():
@@ -376,7 +377,7 @@ class PlainFrontend(Frontend):
                     return ModelPick(line) if line is not None else None  # type: ignore[return-value]
                 case _:
                     raise CommandError(
-                        "That needs the full screen. With arguments the command may work: /help."
+                        "This needs the full screen. Some commands also take arguments; see /help."
                     )
 
     def _print_all(self, *texts: str) -> None:
@@ -395,7 +396,7 @@ class PlainFrontend(Frontend):
             self._prompt_soon()
 
     async def _ask_row(self, rows: Sequence[PickRow]) -> str | None:
-        """Return the key of the row whose number is typed; words keep the rows that contain all of them."""
+        """Return the key of the row whose number is typed, None for an empty line; words filter."""
         shown = list(rows)
         while True:
             for number, row in enumerate(shown[:ROWS], 1):
@@ -473,9 +474,7 @@ class PlainFrontend(Frontend):
         patterns = []
         for rule in request.rules:
             name, _, pattern = rule.partition(": ")
-            changed = await self.ask(
-                TextLine(f"Pattern for {name}; * stands for anything", pattern)
-            )
+            changed = await self.ask(TextLine(f"Pattern for {name}; * matches anything", pattern))
             if changed is None:
                 return
             patterns.append(changed)
@@ -487,10 +486,10 @@ class PlainFrontend(Frontend):
     # -- the session
 
     async def _tree(self) -> None:
-        """Print the tree, and go to the entry whose number is typed."""
+        """Print the tree, and move to the entry whose number is typed."""
         for line in tree_lines(self.controller.open_agent.session):
             self._print(line)
-        typed = await self.ask(TextLine("Number of the entry to go to; an empty line stays here"))
+        typed = await self.ask(TextLine("Number of the entry to move to; an empty line stays here"))
         if typed is None:
             return
         agent = self.controller.idle_agent
@@ -563,14 +562,14 @@ class PlainFrontend(Frontend):
 
 
 class MarkdownLines:
-    """Turns streamed Markdown into lines as they would be read out: no marks, tables as cells with commas."""
+    """Turns streamed Markdown into lines for reading aloud: no markup, commas between cells."""
 
     def __init__(self) -> None:
         self._open = ""
         self._in_code = False
 
     def feed(self, text: str) -> Iterator[str]:
-        """Take more text; yield the lines that are complete now."""
+        """Add streamed text and yield the lines that it completes."""
         *lines, self._open = (self._open + text).split("\n")
         for line in lines:
             yield from self._lines(line)
@@ -597,9 +596,9 @@ class MarkdownLines:
 
 
 def tree_lines(session: Session) -> list[str]:
-    """Return a session's newest entries in the order of the tree, a line for each, without drawing.
+    """Return the last entries of a session's tree, one line each, at most `TREE_ENTRIES` lines.
 
-    A branch begins with a line that says which of how many it is and where it left.
+    A branch begins with a line such as “Branch 2 of 3 from #12:”.
     """
     headers = session.skeleton()
     labels = session.labels()
@@ -633,7 +632,7 @@ def tree_lines(session: Session) -> list[str]:
 
 
 def _sentence(event: AgentEvent) -> str:
-    """Return the line for an event that is only a message, "" for all others."""
+    """Return the line to print for an event that needs no more than that, "" for other events."""
     text = ""
     match event:
         case ToolStarted(tool=tool, title=title):
@@ -669,5 +668,5 @@ async def run_plain(arguments: Namespace) -> int:
         finally:
             reader.close()
     if parts.way_back:
-        say(f"Go on with: {parts.way_back}")
+        say(f"Continue with: {parts.way_back}")
     return code

@@ -20,7 +20,7 @@ def run_plugin(arguments: Namespace) -> int:
                 return _add(store, arguments)
             case "remove":
                 store.remove(arguments.name)
-                say(f"Removed {arguments.name}. Sessions follow when they start.")
+                say(f"Removed {arguments.name} from sessions started from now on.")
                 return 0
             case _:
                 return _list(store, as_json=arguments.json)
@@ -37,13 +37,13 @@ def _add(store: PluginStore, arguments: Namespace) -> int:
             say("Not added.")
             return 1
         store.add(plugin, arguments.source, digest)
-    say(f"Added {plugin.name}. Sessions have it when they start.")
+    say(f"Added {plugin.name} to sessions started from now on.")
     return 0
 
 
 def _agreed() -> bool:
     if not sys.stdin.isatty():
-        raise UsageError("Nobody can be asked whether to add it: look at the list, then add --yes.")
+        raise UsageError("Nobody can be asked whether to add it: check the list, then add --yes.")
     return input("Its hooks and servers run with your rights. Add it? [y/N] ").strip().lower() in {
         "y",
         "yes",

@@ -1,4 +1,4 @@
-"""Starts the full-screen program: the prompt is painted first, everything else is brought in after it."""
+"""Starts the full-screen program: paints the prompt first, then loads everything else."""
 
 import asyncio
 import gc
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 async def run_screen(arguments: Namespace) -> int:
-    """Run the full-screen program until the user quits.
+    """Run the full-screen program until the user quits; returns the exit code.
 
-    Returns the exit code, raises the parts' errors.
+    Raises whatever made the program fail.
     """
-    # Nothing imported, read or built for the first session becomes garbage; looking for it costs a
-    # tenth of the start, and more in a long session. The app turns it on again.
+    # Nothing imported, read or built for the first session becomes garbage; collecting costs a
+    # tenth of the start, and more in a long session. The app turns the collector on again.
     gc.disable()
     from tui_agent.ui.app import TuiAgentApp
     from tui_agent.ui.background import BackgroundMemory
@@ -70,13 +70,12 @@ async def run_screen(arguments: Namespace) -> int:
         return 0
     with suppress(OSError):  # a terminal that is gone
         for way in filter(None, (screen.way_back for screen in screens)):
-            # In a browser standard output belongs to the packets; the server shows the other.
-            print(f"Go on with: {way}", flush=True)
+            print(f"Continue with: {way}", flush=True)
     return app.return_code or 0
 
 
 def _wire(arguments: Namespace) -> "Wiring":
-    """Import the first session's modules and build the parts, in a thread: keys are answered meanwhile."""
+    """Import the first session's modules and build the parts; runs in a thread of its own."""
     from tui_agent.cli.logs import skip_plugins
 
     skip_plugins()
@@ -84,13 +83,16 @@ def _wire(arguments: Namespace) -> "Wiring":
     from tui_agent.cli.wiring import Wiring
     from tui_agent.tools.registry import builtin_tools
 
-    # An agent makes its own; here they are only imported.
+    # An agent makes its own tools; here their modules are only imported.
     builtin_tools()
     return Wiring(arguments)
 
 
 def first_look() -> "Look":
-    """Return how the first paint looks, read straight from the file; mistakes are reported when all of it is read."""
+    """Return theme and motion of the first paint, read directly from the settings file.
+
+    Mistakes in the file are ignored here; loading the settings reports them.
+    """
     from tui_agent.app.services import Look
 
     try:

@@ -1,6 +1,6 @@
 """``tui-agent sessions``: list, search and delete recorded sessions without opening the screen.
 
-Exporting and importing are ``tui_agent.cli.transfer``'s.
+Exporting and importing are in ``tui_agent.cli.transfer``.
 """
 
 import shutil
@@ -30,15 +30,16 @@ def open_store() -> Store:
     except OSError as error:
         raise StoreUnavailable(
             f"Sessions can't be kept in {directory}: {error.strerror or error}. "
-            f"{DATA_VARIABLE} names another directory; --no-session keeps none."
+            f"Set {DATA_VARIABLE} to another directory, or add --no-session to keep no record."
         ) from None
     return Store(directory / DATABASE)
 
 
 def named_or_last(store: Store, name: str, cwd: Path) -> SessionInfo:
-    """Return the session with an id, or with "" the one last used in a directory; raises `StoreError` for none.
+    """Return the session with an id, or for "" the one last used in a directory.
 
-    A directory without a session has those of the nearest one above it in the project.
+    If the directory has none, the nearest directory above it in the project counts. Raises
+    `StoreError` if there is no such session.
     """
     if name:
         return store.session(name)
@@ -51,9 +52,9 @@ def named_or_last(store: Store, name: str, cwd: Path) -> SessionInfo:
     newest = next(iter(store.sessions(limit=1)), None)
     demo = ""
     if newest and newest.model == DEMO_MODEL:
-        demo = " tui-agent --demo -c goes on with the last demo;"
+        demo = " tui-agent --demo -c continues the last demo;"
     raise StoreError(
-        f"There is no session of this directory yet.{demo} tui-agent -r lists all sessions."
+        f"There is no session in this directory yet.{demo} tui-agent -r lists all sessions."
     )
 
 
@@ -90,11 +91,8 @@ def _list(store: Store, arguments: Namespace) -> int:
             say_json(asdict(info))
         return 0
     if not found:
-        print(
-            "There are no sessions yet."
-            if not arguments.here
-            else "There are no sessions of this directory yet."
-        )
+        where = " in this directory" if arguments.here else ""
+        print(f"There are no sessions{where} yet.")
     if sys.stdout.isatty():
         columns = shutil.get_terminal_size().columns
     else:
@@ -107,7 +105,7 @@ def _list(store: Store, arguments: Namespace) -> int:
 
 
 def session_row(info: SessionInfo, columns: int | None) -> str:
-    """Return the line of a session in a list; with ``columns``, one that is no wider, its texts cut to fit."""
+    """Return the line of a session in a list, cut to ``columns`` unless that is None."""
     about = (
         f"{short_id(info.id)}  {when(info.updated_at)}  {plural(info.entry_count, 'entry'):>14}  "
     )
@@ -137,7 +135,7 @@ def _delete(store: Store, arguments: Namespace) -> int:
     info = store.session(arguments.id)
     if not arguments.yes:
         if not sys.stdin.isatty():
-            print("Deleting is for good; add --yes.", file=sys.stderr)
+            print("Deleting can't be undone; add --yes to confirm.", file=sys.stderr)
             return 2
         answer = input(
             f"Delete “{one_line(_name(info))}” with {info.entry_count} entries for good? [y/N] "

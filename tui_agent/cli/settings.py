@@ -1,4 +1,4 @@
-"""``tui-agent config``: where the settings are, what they are, and changing one."""
+"""``tui-agent config``: prints the settings and the path of their file, and changes one setting."""
 
 import json
 import sys
@@ -26,11 +26,11 @@ MODEL_KEYS = frozenset({"model", "small_model", "fallback_models", "compaction.m
 
 
 def require_sense(key: str, value: object) -> str:
-    """Return what to warn of before a value is saved, "" when there is nothing.
+    """Check a value before it is saved; returns a warning, "" for none.
 
     Raises:
-        UnknownModelError: it names a model that nobody could be asked for.
-        RuleError: it is a permission rule that says nothing.
+        UnknownModelError: the value names a model that can't exist.
+        RuleError: the value is not a valid permission rule.
     """
     if key in MODEL_KEYS:
         return _doubts_of_models(value if isinstance(value, list | tuple) else [value])
@@ -53,7 +53,7 @@ def _doubts_of_models(names: Sequence[object]) -> str:
             warnings.append(warning)
     if not warnings:
         return ""
-    return f"{' '.join(warnings)} It is saved all the same: the provider may know it."
+    return f"{' '.join(warnings)} Saved anyway: the provider may know it."
 
 
 def _about_name(table: str, name: str, config: Config) -> str:
@@ -116,7 +116,7 @@ def _set(key: str, value: object) -> None:
     warning = require_sense(key, value)
     loaded = set_value(key, value)
     table, *names = split_key(key)
-    # Of another's name only what is odd about the one that was saved.
+    # Of models, providers and keys only the saved name is checked.
     doubts = [warning, *loaded.warnings]
     if names:
         doubts.append(_about_name(table, names[0], loaded.config))

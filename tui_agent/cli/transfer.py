@@ -1,4 +1,4 @@
-"""``tui-agent sessions export`` and ``import``: sessions that leave, and sessions that come in."""
+"""``tui-agent sessions export`` and ``import``: write sessions to files and read them back."""
 
 import sys
 from argparse import Namespace
@@ -62,19 +62,19 @@ def run_export(store: Store, arguments: Namespace) -> int:
 def _export_format(named: str | None, output: Path | None) -> ExportFormat:
     """Return the format by its name, else by the file's ending, else Markdown.
 
-    Raises UsageError.
+    Raises `UsageError` for an ending that no format has.
     """
     if named:
         return ExportFormat(named)
     if output is None:
         return ExportFormat.MARKDOWN
     if not is_directory(output) and (why := unknown_ending(str(output))):
-        raise UsageError(f"{why} --format says which one another name is to hold.")
+        raise UsageError(f"{why} For another name, add --format.")
     return format_of(str(output)) or ExportFormat.MARKDOWN
 
 
 def _is_whole(arguments: Namespace) -> bool | None:
-    """Return whether the whole tree is wanted; None where the arguments leave it open."""
+    """Return whether to export every branch; None lets the format decide."""
     if arguments.all:
         return True
     if arguments.branch:
@@ -83,23 +83,20 @@ def _is_whole(arguments: Namespace) -> bool | None:
 
 
 def run_import(store: Store, arguments: Namespace) -> int:
-    """Take in every session of a file or directory.
-
-    A file that can't be read holds up none of the others.
-    """
+    """Import every session of a file or directory; report and skip a file that can't be read."""
     if arguments.detect is not None and arguments.file is not None:
         raise UsageError("--detect finds the files itself; leave out the file.")
     if arguments.detect is not None:
         return _run_detect(store, arguments)
     if arguments.file is None:
         raise UsageError(
-            "Name a file or directory, or let --detect list the sessions of this machine."
+            "Name a file or directory, or list the sessions on this machine with --detect."
         )
     return _import_files(store, files_of(arguments.file), _source(arguments), arguments)
 
 
 def _source(arguments: Namespace) -> str | None:
-    """Return the format that was named, None where the files tell."""
+    """Return the format of ``--from``, None to detect it from each file."""
     if arguments.source == "auto":
         return None
     return str(arguments.source)

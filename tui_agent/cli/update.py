@@ -1,6 +1,6 @@
-"""``tui-agent update``: how the program was installed, and what brings a newer version.
+"""``tui-agent update``: finds out how the program was installed, and updates it the same way.
 
-The network is used only here, when the user asks for it.
+The program looks for newer versions only here, when the user asks for it.
 """
 
 import hashlib
@@ -25,12 +25,12 @@ from tui_agent.processes.own_programs import find_program
 from tui_agent.version import __version__
 
 BUNDLE_FACTS = "tui-agent-bundle.json"
-"""The file of a bundle that names its kind of machine and the page of releases."""
+"""The file of a bundle that names its platform and the address of the releases."""
 CHECKSUMS = "SHA256SUMS"
-"""The file of a release that names its bundles and their digests."""
+"""The file of a release that lists its bundles with their SHA-256 digests."""
 MAX_BUNDLE_BYTES = 512 << 20
 SILENCE = 30.0
-"""Seconds without a byte after which a download ends."""
+"""Seconds without a byte after which a download fails."""
 
 _PACKAGE = "tui-agent"
 _BUNDLE_ROW = re.compile(r"([0-9a-f]{64}) [ *](tui-agent-([0-9][\w.+]*)-([a-z]+-\w+)\.sh)")
@@ -39,7 +39,7 @@ Way = Literal["bundle", "checkout", "uv", "pipx", "pip"]
 
 
 class UpdateError(UserFacingError):
-    """The program can't be updated from here; the message says what to do instead."""
+    """The program can't be updated this way; the message says what to do instead."""
 
 
 @frozen
@@ -47,7 +47,7 @@ class Installation:
     """How the running program was installed.
 
     ``place`` is its directory. ``source`` is the file or address that it was installed from, "" for
-    the package index; a bundle's is its page of releases. ``machine`` is a bundle's kind of machine.
+    the package index; for a bundle, the address of its releases. ``machine`` is its platform.
     """
 
     way: Way
@@ -97,9 +97,10 @@ def running_installation() -> Installation:
 
 
 def run_update(_arguments: Namespace) -> int:
-    """Bring a newer version, or say what does.
+    """Update the program, or print the command that does; returns the exit code.
 
-    Nothing is changed while sessions are open that it would disturb.
+    Raises:
+        UpdateError: the update failed, or open sessions prevent it.
     """
     found = running_installation()
     say(f"tui-agent {__version__} is installed: {found.sentence}.")
@@ -143,7 +144,7 @@ def _update_bundle(found: Installation) -> int:
     installer = found.place.parent / "installer.sh"
     if not found.source:
         say(
-            f"To update it, get the file of the newer release and run it: sh tui-agent-VERSION-{found.machine}.sh"
+            f"To update it, download the newer release and run: sh tui-agent-VERSION-{found.machine}.sh"
         )
         say(f"To remove it: sh {installer} --remove")
         return ExitCode.DONE
@@ -161,7 +162,7 @@ def _update_bundle(found: Installation) -> int:
         say(f"Downloading {version} …")
         content = _download(f"{latest}/{name}")
         if hashlib.sha256(content).hexdigest() != digest:
-            raise UpdateError(f"{name} is not what {CHECKSUMS} says. Nothing was changed.")
+            raise UpdateError(f"{name} does not match {CHECKSUMS}. Nothing was changed.")
         bundle = Path(scratch) / name
         bundle.write_bytes(content)
         prefix = found.place.parent.parent.parent
@@ -176,7 +177,7 @@ def _download(url: str) -> bytes:
     """Return the content at an address.
 
     Raises:
-        UpdateError: it can't be had.
+        UpdateError: the address can't be reached, or the content is too large.
     """
     import httpx
 
@@ -190,7 +191,7 @@ def _download(url: str) -> bytes:
                     raise UpdateError(f"{url} is larger than {MAX_BUNDLE_BYTES >> 20} MB.")
     except httpx.HTTPStatusError as error:
         raise UpdateError(
-            f"{url} says {error.response.status_code}. Nothing was changed."
+            f"{url} answered {error.response.status_code}. Nothing was changed."
         ) from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         raise UpdateError(f"{url} can't be reached: {error}. Nothing was changed.") from None
@@ -198,7 +199,9 @@ def _download(url: str) -> bytes:
 
 
 def _refuse_open_sessions(command: str) -> None:
-    """Refuse to replace modules that a running program may yet load; a bundle keeps those of the version before.
+    """Refuse to replace modules that running programs may still load.
+
+    Bundles need no such check: they keep the modules of the previous version.
 
     Raises:
         UpdateError: sessions are open.

@@ -38,7 +38,7 @@ from tui_agent.trust import ProjectState, TrustDecision, TrustStore, project_con
 
 
 class Wiring:
-    """The program's parts for one run of it; `aclose` ends it."""
+    """The wired parts of one run of the program; `aclose` closes them."""
 
     def __init__(self, arguments: Namespace) -> None:
         self.arguments = arguments
@@ -50,9 +50,9 @@ class Wiring:
             *(parse_rule(text, Action.DENY) for text in arguments.deny),
         )
         self.headless: bool = arguments.print is not None
-        """Nobody can be asked, and nobody looks."""
+        """Whether the run has no screen, and nobody to ask."""
         if self.headless:
-            # Without anybody to ask, a doom loop is refused once and then ends the run.
+            # If nobody can be asked, a doom loop is denied once and then ends the run.
             self.flag_rules = (Rule("doom_loop", "*", Action.DENY, "default"), *self.flag_rules)
         start_logging(debug=arguments.debug)
         self.extensions = Extensions(self.trusts, headless=self.headless, sandbox=self.sandbox)
@@ -60,7 +60,7 @@ class Wiring:
         self.logins.warm()
         self.configure()
         self.chosen: AgentSpec | None = self._choose_agent()
-        """The agent of the user's that was named instead of a mode."""
+        """The user's agent that was named instead of a mode, None for a mode."""
         if arguments.no_session:
             keep_nothing()
             self.store = Store(make_own_directory(self, Path(tempfile.gettempdir())) / DATABASE)
@@ -77,12 +77,12 @@ class Wiring:
         if found is None or not found.primary:
             own = [spec.name for spec in specs if spec.primary]
             raise UsageError(
-                f"There is no mode or primary agent “{name}”. There are: {', '.join([*MODES, *own])}."
+                f"There is no mode or primary agent “{name}”. Choose one of: {', '.join([*MODES, *own])}."
             )
         return found
 
     def read_config(self) -> LoadedConfig:
-        """Return the settings as they are in files, environment and arguments now, or raise `ConfigError`."""
+        """Read the settings from files, environment and arguments; raises `ConfigError`."""
         project = None
         if self.project_state.trusted:
             project = project_config(find_project(self.cwd))
@@ -98,17 +98,17 @@ class Wiring:
         )
 
     def reload(self) -> tuple[str, ...]:
-        """Reload the settings; returns those that changed.
+        """Reload the settings; returns the keys of those that changed.
 
-        Agents follow when they are given ``adjustable``.
+        Agents follow when they adopt what `adjustable` returns.
 
         Raises:
-            ConfigError: a value is wrong, or the project is not as the user trusted it; nothing
-                changed.
+            ConfigError: a value is wrong, or the project changed since the user trusted it; the
+                former settings hold.
         """
         if self.project_state.trusted and not self._state_now().trusted:
             raise ConfigError(
-                "What this project brings along changed since you trusted it: start anew to be asked."
+                "This project changed since you trusted it: restart the program to be asked again."
             )
         from tui_agent.setting_rows import changed_keys
 
@@ -121,10 +121,7 @@ class Wiring:
         return tuple(changed_keys(before, config))
 
     def configure(self) -> None:
-        """Read the settings that hold and build the parts that depend on them.
-
-        Nothing is started.
-        """
+        """Read the settings and build the parts that depend on them; nothing is started."""
         self._take(self.read_config())
         config = self.loaded.config
         self.notice = ""
@@ -152,11 +149,11 @@ class Wiring:
         return state_of_project(self.cwd, self.trust, assume_trust=self.arguments.trust)
 
     def look_at_project(self) -> None:
-        """Take note of what the project brings along now."""
+        """Update ``project_state`` to the project's present files."""
         self.project_state = self._state_now()
 
     def answer_trust(self, answer: TrustDecision | None) -> bool:
-        """Take the answer to whether the project is trusted as it was looked at; True if from now on it is."""
+        """Record the answer for the project as last read; returns True if it is trusted now."""
         state = self.project_state
         if not state.is_held_back or answer is None or state.problem:
             return False
@@ -166,7 +163,7 @@ class Wiring:
         return self.project_state.trusted
 
     def trusts(self, cwd: Path) -> bool:
-        """Whether the project of a directory may act, as it is now."""
+        """Whether the project of a directory is trusted as it is now."""
         return self.trust_of(cwd).trusted
 
     def trust_of(self, cwd: Path) -> ProjectState:
@@ -192,7 +189,7 @@ class Wiring:
         return self.hold(self.open(self.store.create_session(cwd).id, demo=demo))
 
     def open(self, session_id: str, *, read_only: bool = False, demo: bool = False) -> Session:
-        """Open a session without holding it."""
+        """Open a session without taking hold of it: another program may write to it."""
         if demo:
             model = DEMO_MODEL
         else:
@@ -208,22 +205,25 @@ class Wiring:
     hold = staticmethod(hold)
 
     def close(self, session: Session) -> None:
-        """Let go of a session; one that was never used leaves nothing behind."""
+        """Release a session; a session without entries is deleted."""
         session.release()
         if not session.read_only and session.info.entry_count == 0:
             self.store.delete(session.id)
 
     def last_session(self) -> str:
-        """Return the session last used in this directory (with ``--demo``: the last demo), or raise `StoreError`."""
+        """Return the id of the session last used here, with ``--demo`` of the last demo.
+
+        Raises `StoreError` if there is none.
+        """
         if not self.arguments.demo:
             return named_or_last(self.store, "", self.cwd).id
         for info in self.store.sessions():
             if info.model == DEMO_MODEL:
                 return info.id
-        raise StoreError("There is no demo to go on with yet; tui-agent --demo begins one.")
+        raise StoreError("There is no demo to continue yet; tui-agent --demo starts one.")
 
     def way_back(self, session: Session) -> str:
-        """Return the command that goes on with a session, "" when nothing of it is kept."""
+        """Return the shell command that continues a session, "" if nothing of it is kept."""
         info = session.info
         if self.arguments.no_session or session.read_only or not info.entry_count:
             return ""
@@ -234,18 +234,18 @@ class Wiring:
         return f"tui-agent -r {short_id(info.id)}"
 
     def fork(self, text: str) -> str:
-        """Copy a session up to an entry, named as ``ID`` or ``ID#N``; returns the copy's id."""
+        """Copy the session ``ID``, or ``ID#N`` up to entry N; returns the copy's id."""
         name, _separator, entry = text.partition("#")
         info = self.store.session(name)
         return self.store.fork(info.id, int(entry) if entry.isdigit() else info.leaf).id
 
     def sandbox(self, project: Path) -> Sandbox:
-        """Return the sandbox of a session's commands, kept out of this program's own directories."""
+        """Return the sandbox for a project's commands; it hides the program's own directories."""
         private = (config_dir(), data_dir(), log_dir())
         return Sandbox(
             self.loaded.config.sandbox, private, cache_dir() / "commands", project=project
         )
 
     def default_model(self) -> str:
-        """Return the model of a new session, "" when there is none."""
+        """Return the model of a new session, "" if there is none."""
         return choose_model(self.loaded.config, self.router.keys.available(), self.catalog.knows)

@@ -1,6 +1,6 @@
-"""The program without a terminal: it goes on in one of its own, and terminals attach to it.
+"""Detached runs: the full-screen program on a pseudo-terminal, to which terminals attach.
 
-A *detached run* is the full-screen program on a pseudo-terminal that a process of its own holds
-(`host`). Its socket, in a private directory (`runs`), is what terminals attach to (`attach`). Both
-ends are the program as it is everywhere else: there is no second interface and no second protocol.
+A process of its own (`host`) holds the pseudo-terminal and listens on a socket in a private
+directory (`runs`). Terminals connect to the socket (`attach`) and exchange messages (`frames`). The
+program itself is the same as on any terminal.
 """

@@ -1,4 +1,4 @@
-"""Shows a detached run on this terminal, until the run ends or the terminal is let go."""
+"""Shows a detached run on this terminal, until the run ends or the terminal detaches."""
 
 import contextlib
 import os
@@ -23,17 +23,17 @@ from tui_agent.cli.detached.runs import DetachedError, Run, connect
 
 _CHUNK = 65_536
 _LEAVE_KEY = re.compile(rb"\x1c|\x1b\[92;5(?::1)?u")
-"""Ctrl+backslash, in both ways that terminals send it. It works when the program does not."""
+"""Ctrl+backslash, in both forms that terminals send; detaches even if the program hangs."""
 
 
 def attach(run: Run) -> int:
     """Pass keys and output between this terminal and a run; returns the exit code.
 
     Raises:
-        DetachedError: this is no terminal, or the run does not answer.
+        DetachedError: the standard streams are no terminal, or the run does not answer.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise DetachedError("To attach needs a terminal; logs -f follows a run without one.")
+        raise DetachedError("Attaching needs a terminal; without one use: tui-agent logs -f")
     with connect(run) as connection, _raw_terminal() as resized:
         return _Attached(run, connection, resized).pass_on()
 
@@ -49,7 +49,7 @@ class _Attached:
         self._said = ""
 
     def pass_on(self) -> int:
-        self._tell_size()
+        self._send_size()
         keys = sys.stdin.fileno()
         with selectors.DefaultSelector() as selector:
             for source in (keys, self._connection, self._resized):
@@ -58,7 +58,7 @@ class _Attached:
                 for key, _ready in selector.select():
                     if key.fileobj is self._resized:
                         self._resized.recv(_CHUNK)
-                        self._tell_size()
+                        self._send_size()
                     elif key.fileobj is self._connection:
                         self._take_output()
                     else:
@@ -71,7 +71,7 @@ class _Attached:
             _write(f"{self._said}\r\n".encode())
         return code
 
-    def _tell_size(self) -> None:
+    def _send_size(self) -> None:
         size = os.get_terminal_size(sys.stdout.fileno())
         self._connection.sendall(size_frame(size.columns, size.lines))
 
@@ -102,17 +102,17 @@ class _Attached:
                 case _:
                     pass
         if not data and self._code is None:
-            self._said = f"The run {self._run.name} is gone. tui-agent -c goes on with its session."
+            self._said = f"The run {self._run.name} is gone. To continue its session: tui-agent -c"
             self._code = 1
 
     def _let_go(self) -> None:
-        self._said = f"Detached. tui-agent attach {self._run.name} brings it back."
+        self._said = f"Detached. To attach again: tui-agent attach {self._run.name}"
         self._code = 0
 
 
 @contextlib.contextmanager
 def _raw_terminal() -> Iterator[socket.socket]:
-    """Have keys come as they are typed; yields what becomes readable when the terminal's size changes."""
+    """Put the terminal into raw mode; yields a socket that becomes readable at each resize."""
     keys = sys.stdin.fileno()
     before = termios.tcgetattr(keys)
     told, tells = socket.socketpair()

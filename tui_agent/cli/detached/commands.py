@@ -13,8 +13,8 @@ from tui_agent.cli.detached.attach import attach
 from tui_agent.cli.detached.frames import Kind
 from tui_agent.cli.detached.runs import (
     DetachedError,
+    DetachedState,
     Run,
-    Standing,
     all_runs,
     ask,
     find,
@@ -39,23 +39,23 @@ from tui_agent.session.ids import short_id
 from tui_agent.text_files.encodings import user_text
 
 START_PATIENCE = 20.0
-"""Seconds a run may take until it can be reached."""
+"""Seconds that a new run may take to fail, or to open its session."""
 STOP_PATIENCE = 15.0
 """Seconds to wait for the end of a run that was asked to end."""
 LOOK_SECONDS = 0.4
-"""Seconds between two looks at a session that is followed."""
+"""Seconds between two reads of a followed session."""
 
 _SIGNS = {"◐": "working", "?": "needs you", "✓": "done", "✗": "failed"}
-"""What the first character of the terminal's title says."""
+"""State of a run by the first character of its terminal's title."""
 IDLE = "idle"
 SILENT = "does not answer"
 
 
 def start(arguments: Sequence[str], *, prompt: str, cwd: Path) -> str:
-    """Start the program detached, with these arguments of its own; returns the run's name.
+    """Start a detached run of the program with ``arguments``; returns the run's name.
 
     Raises:
-        DetachedError: it could not be started.
+        DetachedError: the run could not be started.
     """
     name = new_name()
     command = isolated_module("tui_agent.cli.detached.host", name, prompt, *arguments)
@@ -72,13 +72,13 @@ def start(arguments: Sequence[str], *, prompt: str, cwd: Path) -> str:
         _out, errors = process.communicate(timeout=START_PATIENCE)
         why = one_line(user_text(errors).strip().rpartition("\n")[2], 200)
         raise DetachedError(f"The run could not be started: {why}")
-    # It goes on without this process: nobody collects it here.
+    # The run outlives this process, which never waits for it.
     process.returncode = 0
     return name
 
 
 def run_detached(arguments: Namespace) -> int:
-    """Start what ``tui-agent run --detach …`` asks for, and say how to get at it."""
+    """Start a detached run with the arguments of ``tui-agent run --detach``, and print its name."""
     given = [word for word in arguments.given if word != "--detach"]
     if arguments.json:
         given = [word for word in given if word != "--json"]
@@ -89,7 +89,7 @@ def run_detached(arguments: Namespace) -> int:
 
 
 def start_and_say(arguments: Sequence[str], *, prompt: str = "") -> None:
-    """Start the program detached, and say how to get at it."""
+    """Start a detached run, and print its name and how to attach to it."""
     name = start(arguments, prompt=prompt, cwd=Path.cwd())
     say(f"Detached as {name}. tui-agent attach {name} shows it, tui-agent ps lists all.")
 
@@ -97,43 +97,43 @@ def start_and_say(arguments: Sequence[str], *, prompt: str = "") -> None:
 def run_ps(arguments: Namespace) -> int:
     rows = [(run, ask(run)) for run in all_runs().values()]
     if arguments.json:
-        say_json([_facts(run, standing) for run, standing in rows])
+        say_json([_facts(run, reported) for run, reported in rows])
         return 0
     if not rows:
-        say("Nothing is detached. tui-agent run --detach PROMPT begins a run.")
-    for run, standing in rows:
-        facts = _facts(run, standing)
+        say("There are no detached runs. Start one: tui-agent run --detach PROMPT")
+    for run, reported in rows:
+        facts = _facts(run, reported)
         title = facts["title"] or one_line(run.prompt, 60) or "(nothing was asked yet)"
         where = short_path(run.cwd)
         shown = ""
-        if standing is not None and standing.attached:
-            shown = f" · shown on {plural(standing.attached, 'terminal')}"
+        if reported is not None and reported.attached:
+            shown = f" · shown on {plural(reported.attached, 'terminal')}"
         began = age(int(run.started * 1000), time.time())
         say(f"{run.name}  {facts['state']:<10} {began:<8} {title}  {where}{shown}")
     return 0
 
 
-def _facts(run: Run, standing: Standing | None) -> dict[str, object]:
-    if standing is None:
-        standing = Standing(title="", attached=0, session=session_of(run.name))
+def _facts(run: Run, reported: DetachedState | None) -> dict[str, object]:
+    if reported is None:
+        reported = DetachedState(title="", attached=0, session=session_of(run.name))
         state = SILENT
         title = ""
     else:
-        state, title = _read_title(standing.title)
+        state, title = _read_title(reported.title)
     return {
         "name": run.name,
         "state": state,
         "title": title,
-        "session": standing.session,
+        "session": reported.session,
         "directory": run.cwd,
-        "attached": standing.attached,
+        "attached": reported.attached,
         "pid": run.pid,
         "started": run.started,
     }
 
 
 def _read_title(title: str) -> tuple[str, str]:
-    """Return what the sign before a title says, and the session's title."""
+    """Return the state that the sign in a terminal's title stands for, and the session's title."""
     state = _SIGNS.get(title[:1], IDLE)
     words = title if state is IDLE else title[1:]
     name = words.strip().removesuffix("tui-agent").strip(" ·")
@@ -146,20 +146,20 @@ def run_attach(arguments: Namespace) -> int:
 
 def run_stop(arguments: Namespace) -> int:
     run = find(arguments.id)
-    session = session_of(run.name)  # its files go with it
+    session = session_of(run.name)  # read now: the run's files are removed when it ends
     tell(run, Kind.STOP)
     until = time.monotonic() + STOP_PATIENCE
     while is_alive(run):
         if time.monotonic() > until:
-            raise DetachedError(f"The run {run.name} has not ended yet: it saves what it has.")
+            raise DetachedError(f"The run {run.name} has not ended yet: it is saving its session.")
         time.sleep(0.1)
     way = f"tui-agent -r {short_id(session)}" if session else "tui-agent -c"
-    say(f"Stopped {run.name}. Go on with: {way}")
+    say(f"Stopped {run.name}. Continue with: {way}")
     return 0
 
 
 def run_logs(arguments: Namespace) -> int:
-    """Print what was said in a detached run's session; with ``--follow`` also what comes."""
+    """Print the messages of a detached run; with ``--follow`` also new ones until the run ends."""
     from tui_agent.cli.sessions import open_store
     from tui_agent.session.session import session_to_read
 
@@ -208,7 +208,7 @@ def _lines(entry: Entry) -> Iterator[str]:
 
 
 def let_terminals_go(name: str) -> None:
-    """Take a detached run off every terminal that shows it."""
+    """Detach every terminal that shows the run of this name, if there is such a run."""
     run = all_runs().get(name)
     if run is not None:
         with suppress(OSError, DetachedError):

@@ -1,27 +1,27 @@
-"""The messages between a detached run and those who attach to it: a kind, a length, a payload."""
+"""The messages between a detached run and attached terminals: a kind, a length, a payload."""
 
 import struct
 from collections.abc import Iterator
 from enum import Enum
 
 MAX_PAYLOAD = 1 << 20
-"""Bytes of the largest payload that is believed."""
+"""Largest payload accepted, in bytes."""
 
 _HEAD = struct.Struct(">cI")
 _SIZE = struct.Struct(">HH")
 
 
 class Kind(Enum):
-    """What a message is."""
+    """The kind of a message; its value is the message's first byte."""
 
     INPUT = b"i"
     """To the run: what was typed."""
     SIZE = b"w"
-    """To the run: the size of the terminal that attaches. The first message of a terminal."""
+    """To the run: the size of the terminal. The first message of a terminal that attaches."""
     LEAVE = b"d"
-    """To the run: let every terminal go. From it: it let this one go."""
+    """To the run: detach every terminal. From the run: this terminal was detached."""
     ASK = b"q"
-    """To the run: say how you stand. From it: that, as JSON."""
+    """To the run: send your state. From the run: its `DetachedState` as JSON."""
     STOP = b"s"
     """To the run: end."""
     OUTPUT = b"o"
@@ -31,7 +31,7 @@ class Kind(Enum):
 
 
 class BadFrameError(Exception):
-    """What came is no message of ours."""
+    """The received bytes are not a valid message."""
 
 
 def frame(kind: Kind, payload: bytes = b"") -> bytes:
@@ -52,13 +52,13 @@ def read_size(payload: bytes) -> tuple[int, int]:
 
 
 class FrameReader:
-    """Puts messages together from the pieces they come in."""
+    """Assembles messages from the pieces in which they are received."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[tuple[Kind, bytes]]:
-        """Take a piece and yield the messages that are whole now; raises `BadFrameError`."""
+        """Add a received piece and yield the messages that are complete; raises `BadFrameError`."""
         self._buffer += data
         while len(self._buffer) >= _HEAD.size:
             letter, length = _HEAD.unpack_from(self._buffer)

@@ -1,7 +1,7 @@
-"""Holds the program on a pseudo-terminal, and passes it on to the terminals that attach.
+"""The process of a detached run: holds the program on a pseudo-terminal, serves attached terminals.
 
-A process of its own: it outlives the terminal it was started from. A slow terminal holds nobody up,
-and one that goes takes nothing with it.
+It outlives the terminal it was started from. A slow or lost terminal affects neither the program
+nor the other terminals.
 """
 
 import contextlib
@@ -28,8 +28,8 @@ from tui_agent.cli.detached.frames import (
 )
 from tui_agent.cli.detached.modes import TerminalModes
 from tui_agent.cli.detached.runs import (
+    DetachedState,
     Run,
-    Standing,
     forget,
     keep,
     runs_dir,
@@ -41,15 +41,15 @@ FIRST_SIZE = (120, 35)
 """Columns and rows before a terminal attaches."""
 CHUNK = 65_536
 MAX_WAITING = 4 << 20
-"""Bytes a terminal may be behind before it is let go."""
+"""Bytes of output that may wait for a slow terminal before it is disconnected."""
 STOP_PATIENCE = 10.0
-"""Seconds the program may take to end when it is asked to."""
+"""Seconds between SIGTERM and SIGKILL when the program is stopped."""
 CLEAR = b"\x1b[2J"
-"""Empties a terminal that is larger than what will be drawn on it."""
+"""Clears a terminal, which may be larger than what will be drawn on it."""
 
 
 class Client:
-    """Somebody who is connected; a terminal once it has told its size."""
+    """A connection to the run; an attached terminal once ``size`` (columns, rows) is known."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
@@ -62,7 +62,7 @@ class Client:
 
 
 class Host:
-    """One program, its terminal, and everybody connected."""
+    """The program, its pseudo-terminal, and all connections to the run."""
 
     def __init__(self, run: Run, terminal: int, child: int) -> None:
         self._run = run
@@ -71,22 +71,22 @@ class Host:
         self._modes = TerminalModes()
         self._clients: dict[socket.socket, Client] = {}
         self._typed = bytearray()
-        """What the program has not read yet."""
+        """Input that the program has not read yet."""
         self._selector = selectors.DefaultSelector()
         self._stop_by: float | None = None
 
     def serve(self, listener: socket.socket) -> int:
-        """Pass everything on until the program ends; returns its exit code."""
+        """Relay input and output until the program ends; returns its exit code."""
         os.set_blocking(self._terminal, False)
         listener.setblocking(False)  # noqa: FBT003 - of the standard library
         self._selector.register(listener, selectors.EVENT_READ)
         self._selector.register(self._terminal, selectors.EVENT_READ)
         while self._look(listener):
-            self._end_in_time()
+            self._kill_if_late()
         return self._end()
 
     def stop(self) -> None:
-        """Ask the program to end; what it works on is saved."""
+        """Ask the program to end, which saves its session; it is killed after `STOP_PATIENCE`."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._child, signal.SIGTERM)
         self._stop_by = time.monotonic() + STOP_PATIENCE
@@ -102,11 +102,11 @@ class Host:
                 if ready & selectors.EVENT_READ and not self._pass_output():
                     return False
             elif (client := self._clients.get(cast("socket.socket", key.fileobj))) is not None:
-                # One that was let go for what happened just before is no longer there.
+                # The event before may have dropped this client.
                 self._serve_client(client, ready)
         return True
 
-    def _end_in_time(self) -> None:
+    def _kill_if_late(self) -> None:
         if self._stop_by is not None and time.monotonic() > self._stop_by:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._child, signal.SIGKILL)
@@ -130,11 +130,8 @@ class Host:
                 self._send(client, frame(Kind.OUTPUT, data))
 
     def _type(self) -> None:
-        """Pass on as much of what was typed as the program takes.
-
-        The rest waits, and holds nobody up.
-        """
-        # An error other than that it is full comes with the program's end, which its output tells.
+        """Write as much input as the program takes now; the rest is written when it reads again."""
+        # Errors other than a full buffer come with the program's end, which its output shows.
         with contextlib.suppress(OSError):
             while self._typed:
                 written = os.write(self._terminal, self._typed)
@@ -145,7 +142,7 @@ class Host:
         self._selector.modify(self._terminal, events)
 
     def _fit(self, *, again: bool = False) -> None:
-        """Give the program the largest size that fits on every terminal; ``again`` has it draw anew."""
+        """Set the program's size to what fits on every terminal; ``again`` has it redraw all."""
         sizes = [client.size for client in self._clients.values() if client.size is not None]
         if not sizes:
             return
@@ -194,7 +191,7 @@ class Host:
                 case Kind.LEAVE:
                     self._let_all_go()
                 case Kind.ASK:
-                    self._send(client, frame(Kind.ASK, self._standing()))
+                    self._send(client, frame(Kind.ASK, self._state()))
                 case Kind.STOP:
                     self.stop()
                 case Kind.OUTPUT | Kind.END:
@@ -212,14 +209,14 @@ class Host:
             if client.size is not None:
                 self._send(client, frame(Kind.OUTPUT, self._modes.leaving()) + frame(Kind.LEAVE))
 
-    def _standing(self) -> bytes:
+    def _state(self) -> bytes:
         attached = sum(client.size is not None for client in self._clients.values())
-        standing = Standing(
+        state = DetachedState(
             title=self._modes.title,
             attached=attached,
             session=session_of(self._run.name),
         )
-        return json.dumps(asdict(standing)).encode()
+        return json.dumps(asdict(state)).encode()
 
     def _send(self, client: Client, data: bytes) -> None:
         client.send(data)
@@ -268,9 +265,10 @@ def set_size(terminal: int, size: tuple[int, int]) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the program with ``arguments[1:]`` as the detached run ``arguments[0]``.
+    """Run the program as a detached run until it ends; returns its exit code.
 
-    A line on standard output says that it can be reached.
+    ``arguments`` are the run's name, its prompt and the arguments of the program. A line “ready” on
+    standard output says that terminals can attach.
     """
     name, prompt, *given = arguments
     child, terminal = pty.fork()
@@ -301,7 +299,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _let_go_of_streams() -> None:
-    """Keep nothing open of who started it: they wait for the end of its output."""
+    """Close the inherited standard streams: the starting process waits for their end."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):
         os.dup2(nothing, stream)

@@ -1,15 +1,15 @@
-"""The state a program has put its terminal in, so that another terminal can be put in the same."""
+"""Tracks the state that a program puts its terminal in, to put other terminals in it too."""
 
 import re
 
 from tui_agent.text_files.encodings import user_text
 
 _TAIL = 256
-"""Bytes kept of a piece, for a sequence that the next one completes."""
+"""Last bytes of a piece of output that are searched for an incomplete escape sequence."""
 _ALTERNATE_SCREEN = 1049
 _CURSOR = 25
 _PASSING = frozenset({2026})
-"""Modes of a moment: one frame of output."""
+"""Modes that are set only while one frame is written, and so are not tracked."""
 
 _SEQUENCE = re.compile(
     rb"\x1b\[\?(?P<modes>[0-9;]+)(?P<switch>[hl])"
@@ -51,7 +51,7 @@ class TerminalModes:
             self.title = user_text(found["title"])
 
     def entering(self) -> bytes:
-        """Return what puts a fresh terminal in this state."""
+        """Return the bytes that put a fresh terminal in the tracked state."""
         parts: list[bytes] = []
         if self._modes.get(_ALTERNATE_SCREEN):
             parts.append(b"\x1b[?1049h\x1b[2J")
@@ -66,7 +66,7 @@ class TerminalModes:
         return b"".join(parts)
 
     def leaving(self) -> bytes:
-        """Return what puts a terminal in this state back to how it was."""
+        """Return the bytes that put a terminal in the tracked state back to normal."""
         parts = [b"\x1b[<u"] * len(self._keyboards)
         for mode, is_on in self._modes.items():
             if is_on and mode not in {_ALTERNATE_SCREEN, _CURSOR}:

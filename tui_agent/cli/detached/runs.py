@@ -1,7 +1,7 @@
-"""Detached runs of this user: their names, their files, and how they stand.
+"""Detached runs of this user: their names, their files and their state.
 
-Each has three files in a private directory: a socket, a record of what was started, and the id of
-the session it has open.
+Each run has three files in a private directory: a socket, a record of what was started, and the id
+of the session it has open.
 """
 
 import json
@@ -21,26 +21,26 @@ from tui_agent.paths import DATA_VARIABLE, data_dir
 from tui_agent.text_files.encodings import user_text
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
-"""Letters of names, without those that look alike."""
+"""Characters of run names, without those that look alike."""
 _NAME_LENGTH = 4
 _MAX_SOCKET_PATH = 100
-"""Bytes of the longest path a socket may have on every platform."""
+"""Longest path of a socket that every platform allows, in bytes."""
 _FALLBACK = Path(f"/tmp/tui-agent-{os.getuid()}")  # noqa: S108 - used only if it is private
 _PATIENCE = 2.0
-"""Seconds a run may take to say how it stands."""
+"""Seconds that a run may take to send its state."""
 
 
 class DetachedError(Exception):
-    """A detached run can't be started or reached; the message is one sentence for a person."""
+    """A detached run can't be started or reached; the message is one sentence for the user."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What was started."""
+    """A detached run, as it was started."""
 
     name: str
     pid: int
-    """The process that holds the terminal."""
+    """Id of the process that holds the pseudo-terminal."""
     cwd: str
     prompt: str
     started: float
@@ -52,22 +52,22 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How a detached run stands now."""
+class DetachedState:
+    """The present state of a detached run."""
 
     title: str
-    """The terminal's title: a sign of what the program is at, and the session's title."""
+    """The terminal's title: a sign for the program's state, and the session's title."""
     attached: int
-    """Terminals that show it."""
+    """Number of terminals that show the run."""
     session: str
-    """Id of the session it has open, "" for none yet."""
+    """Id of the session that the run has open, "" for none yet."""
 
 
 def runs_dir() -> Path:
-    """Return the private directory of this user's detached runs; it is made if it is not there.
+    """Return the private directory of this user's detached runs, made if it does not exist.
 
     Raises:
-        DetachedError: there is none that nobody else can get at.
+        DetachedError: no directory can be used that is closed to other users.
     """
     if os.environ.get(DATA_VARIABLE):
         place = data_dir() / "run"
@@ -78,7 +78,9 @@ def runs_dir() -> Path:
     if not _is_usable(place):
         place = _FALLBACK
     if not _is_usable(place):
-        raise DetachedError(f"{place} can't be used: it has to be a directory of yours alone.")
+        raise DetachedError(
+            f"{place} can't be used: it has to be a directory that only you can access."
+        )
     return place
 
 
@@ -115,7 +117,7 @@ def forget(name: str) -> None:
 
 
 def note_session(name: str, session_id: str) -> None:
-    """Keep the id of the session that a run has open."""
+    """Record the id of the session that a run has open."""
     write_atomically(runs_dir() / f"{name}.session", session_id.encode(), mode=0o600)
 
 
@@ -127,7 +129,7 @@ def session_of(name: str) -> str:
 
 
 def run_of(session_id: str) -> str:
-    """Return the name of the run that has a session open, "" where none has."""
+    """Return the name of the run that has a session open, "" for none."""
     try:
         runs = all_runs()
     except DetachedError:
@@ -136,7 +138,7 @@ def run_of(session_id: str) -> str:
 
 
 def all_runs() -> dict[str, Run]:
-    """Return the runs that go on, oldest first; the files of others are removed."""
+    """Return the live runs by name, oldest first; the files of runs that died are removed."""
     found = dict[str, Run]()
     for path in runs_dir().glob("*.json"):
         run = _read(path)
@@ -148,14 +150,14 @@ def all_runs() -> dict[str, Run]:
 
 
 def find(name: str) -> Run:
-    """Return a run by its name, by the beginning of it, or by its session's id; "" is the newest.
+    """Return the run whose name begins, or whose session id ends, with ``name``; the newest for "".
 
     Raises:
-        DetachedError: there is none, or more than one.
+        DetachedError: no run fits, or more than one.
     """
     runs = all_runs()
     if not runs:
-        raise DetachedError("Nothing is detached. tui-agent run --detach PROMPT begins a run.")
+        raise DetachedError("There are no detached runs. Start one: tui-agent run --detach PROMPT")
     if not name:
         return next(reversed(runs.values()))
     fitting = []
@@ -165,12 +167,13 @@ def find(name: str) -> Run:
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise DetachedError(f"“{name}” may be {' or '.join(run.name for run in fitting)}.")
-    raise DetachedError(f"There is no detached run “{name}”. There are: {', '.join(runs)}.")
+        names = ", ".join(run.name for run in fitting)
+        raise DetachedError(f"“{name}” fits several runs: {names}.")
+    raise DetachedError(f"There is no detached run “{name}”. Choose one of: {', '.join(runs)}.")
 
 
 def connect(run: Run) -> socket.socket:
-    """Return a connection to a run; raises `DetachedError` where it does not answer."""
+    """Return a connection to a run; raises `DetachedError` if the run does not answer."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.connect(str(run.socket))
@@ -186,24 +189,24 @@ def tell(run: Run, kind: Kind) -> None:
         connection.sendall(frame(kind))
 
 
-def ask(run: Run) -> Standing | None:
-    """Return how a run stands, None where it does not say it in time."""
+def ask(run: Run) -> DetachedState | None:
+    """Return the state of a run, None if it does not answer in time."""
     try:
         with connect(run) as connection:
             connection.settimeout(_PATIENCE)
             connection.sendall(frame(Kind.ASK))
-            return _standing_in(connection)
+            return _state_in(connection)
     except (DetachedError, OSError, BadFrameError, ValueError, TypeError):
         return None
 
 
-def _standing_in(connection: socket.socket) -> Standing | None:
+def _state_in(connection: socket.socket) -> DetachedState | None:
     reader = FrameReader()
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until and (data := connection.recv(65_536)):
         for kind, payload in reader.feed(data):
             if kind is Kind.ASK:
-                return Standing(**json.loads(payload))
+                return DetachedState(**json.loads(payload))
     return None
 
 
@@ -216,7 +219,7 @@ def _read(path: Path) -> Run | None:
 
 
 def is_alive(run: Run) -> bool:
-    """Whether a run can be reached."""
+    """Whether a run accepts connections."""
     try:
         connect(run).close()
     except DetachedError:
