@@ -97,7 +97,7 @@ def test_people_read_it_by_program_and_doctor_counts_it(
     run(["doctor"])
     out = capsys.readouterr().out
     assert (
-        "CwdChanged (.claude/settings.local.json:1) does not run: this event is not sent here"
+        "CwdChanged (.claude/settings.local.json:1) does not run: this event is not supported"
         in out
     )
     assert (

@@ -251,7 +251,7 @@ class Gate:
         if said.decision == "allow":
             return None
         if said.decision == "deny":
-            return with_note("A hook of the user's refused this call.", said.message)
+            return with_note("A hook of the user refused this call.", said.message)
         words = f"{tool.name} {title}: {reason}"
         hooks.tell(Notification(about=hooks.about, kind="permission", message=words))
         offered = session_rules(asked)

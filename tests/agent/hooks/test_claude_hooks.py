@@ -173,8 +173,8 @@ def test_what_is_not_run_is_named(tmp_path: Path) -> None:
         Stop="x",
     )
     assert [(hook.event, hook.why) for hook in hooks_in(odd) if isinstance(hook, UnusableHook)] == [
-        ("TeammateIdle", "this event is not sent here"),
-        ("PreToolUse", "hooks of type http are not run here"),
+        ("TeammateIdle", "this event is not supported"),
+        ("PreToolUse", "hooks of type http are not supported"),
     ]
     assert len(list(hooks_in(odd))) == 2
 
@@ -216,7 +216,7 @@ async def test_a_question_sends_work_back_until_its_answer_is_yes(tmp_path: Path
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        (Reply("Perhaps."), "did not answer with ok"),
+        (Reply("Perhaps."), "has no “ok”"),
         (Reply(error=ModelError(ErrorKind.NOT_FOUND, "no such model")), "no such model"),
     ],
 )
@@ -290,7 +290,7 @@ async def test_calls_with_odd_arguments_are_told_to_the_hook_or_refused(
         (r"(\w+_?)+!", "repeats too much"),
         (".*a" * 20, "repeats too much"),
         ("(a|a)" * 30, "repeats too much"),
-        ("mcp__(", "is no regular expression"),
+        ("mcp__(", "is not a regular expression"),
     ],
 )
 def test_a_matcher_that_is_wrong_or_never_ends_is_named(matcher: str, why: str) -> None:

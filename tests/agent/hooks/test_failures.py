@@ -83,13 +83,13 @@ def warnings(harness: Harness) -> list[str]:
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        ("echo oops >&2; exit 1", "ended with 1: oops"),
+        ("echo oops >&2; exit 1", "exit code 1: oops"),
         ("echo hello", "is not JSON: 'hello'"),
-        ("""echo '{"contxt": "x"}'""", "does not fit: contxt"),
-        ("echo '[]'", "does not fit"),
-        ("kill -9 $$", "ended with -9"),
+        ("""echo '{"contxt": "x"}'""", "is invalid: contxt"),
+        ("echo '[]'", "is invalid"),
+        ("kill -9 $$", "exit code -9"),
         ("yes", "wrote more than"),
-        ("/nowhere/at/all", "ended with 127"),
+        ("/nowhere/at/all", "exit code 127"),
     ],
 )
 async def test_a_failure_is_told_and_the_message_goes_on(
@@ -253,7 +253,7 @@ async def test_a_summary_that_says_nothing_is_a_failure(tmp_path: Path) -> None:
     assert (await harness.agent.compact()).problem is None
     entry = harness.entries(CompactionEntry)[0]
     assert entry.summary.strip() == TOLD.strip()
-    assert "its summary says nothing" in warnings(harness)[0]
+    assert "its summary is too short" in warnings(harness)[0]
 
 
 async def test_what_hooks_want_a_summary_to_keep_is_told_to_the_model_that_writes_it(

@@ -167,7 +167,7 @@ def test_front_matter_that_grows_is_refused_and_named(tmp_path: Path, fields: st
     write(tmp_path / "project/.claude/skills/x/SKILL.md", f"---\n{fields}\n---\nDo it.")
     knowledge = loaded(tmp_path)
     assert not knowledge.skills
-    assert "repeats or nests" in knowledge.problems[0]
+    assert "too many values" in knowledge.problems[0]
 
 
 def test_a_date_that_there_is_not_is_a_text(tmp_path: Path) -> None:
@@ -277,4 +277,7 @@ def test_a_list_of_tools_leaves_out_a_piece_that_means_nothing(piece: str) -> No
 def test_an_address_among_the_instructions_is_named(tmp_path: Path) -> None:
     """OpenCode reads them; here only files are."""
     (problem,) = loaded(tmp_path, "https://example.com/rules.md").problems
-    assert problem == "instructions: only files are read; save https://example.com/rules.md as one."
+    assert (
+        problem
+        == "instructions: addresses are not read; save https://example.com/rules.md as a file."
+    )

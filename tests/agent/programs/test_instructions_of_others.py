@@ -131,7 +131,7 @@ def test_imports_that_lead_out_of_the_project_wait_for_trust_and_the_users_own_d
     write(tmp_path / "shared/other.md", "never asked about")
     careful = knowledge(tmp_path)
     assert names(careful) == ["~/.claude/CLAUDE.md", "~/.claude/team.md", "CLAUDE.md", "inner.md"]
-    assert "outside the project, which is not trusted" in careful.problems[0]
+    assert "outside the project, and you do not trust" in careful.problems[0]
     trusting = knowledge(tmp_path, trusted=lambda: True)
     assert outside.as_posix() in names(trusting)
     assert not any("other.md" in name for name in names(trusting))

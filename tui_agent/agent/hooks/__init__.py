@@ -1,1 +1,1 @@
-"""Hooks: programs and functions of the user's that are asked, or notified, at fixed points of the agent's work."""
+"""Hooks: the user's commands that are run at fixed points of the agent's work, and may change it."""

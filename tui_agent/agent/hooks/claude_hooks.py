@@ -1,7 +1,7 @@
-"""Hooks in the format that Claude Code began and Codex, Qwen Code, Copilot, Cursor and Gemini CLI share.
+"""Hooks in Claude Code's format, which Codex, Qwen Code, Copilot, Cursor and Gemini CLI share.
 
-The same engine runs them: only the words of what they are given and answer differ. Source: Claude
-Code's reference of hooks.
+Translates names, payloads and answers; ``hooks`` runs them like our own. Source: Claude Code's
+hooks reference.
 """
 
 import json
@@ -52,11 +52,13 @@ EVENTS: dict[str, EventName] = {
     "Notification": "notification",
     "SessionEnd": "session_end",
 }
-"""Their events that are sent here, with ours."""
+"""Claude Code's events that are supported, with our names for them."""
 _ARGUMENTS = "$ARGUMENTS"
-"""Stands in a question for what it is about."""
+"""Placeholder in a question to the model, replaced by the payload."""
 DEFAULT_TIMEOUT = 60
+"""Timeout of a hook that names none, in seconds."""
 MAX_TIMEOUT = 600
+"""Longest timeout of a hook, in seconds."""
 
 _TOOLS = {
     "read": "Read",
@@ -73,35 +75,37 @@ _TOOLS = {
     "skill": "Skill",
     "ask": "AskUserQuestion",
 }
-"""Their names for our tools."""
+"""Claude Code's names of our tools."""
 _FIELDS = {
     "path": "file_path",
     "background": "run_in_background",
     "agent": "subagent_type",
     "task": "prompt",
 }
-"""Their names for our arguments, where they differ."""
+"""Claude Code's names of our tools' arguments, where they differ."""
 _SEARCHING = {"Grep", "Glob", "LS"}
-"""Tools whose ``path`` has the same name there."""
+"""Tools whose argument ``path`` is called ``path`` in Claude Code, too."""
 _EDIT_FIELDS = {"old_string", "new_string", "replace_all", "edits"}
 _PLAIN = LazyPattern(r"[\w|, -]*")
 _REPEATED_GROUP = LazyPattern(r"\)[*+{]")
 _MAX_REPEATS = 5
+"""Maximum quantifiers in one alternative of a matcher; more could backtrack without end."""
 _MAX_GROUPS = 8
-"""Of a matcher: with more of them a name may be compared for ever."""
+"""Maximum groups in a matcher; more could backtrack without end."""
 
 
 @frozen
 class FoundHook:
-    """One command of a settings file, or one question to a model.
+    """A usable hook of a settings file: a command, or a question to the small model.
 
-    ``event`` is their name; ``condition`` a rule that a call has to match.
+    ``event`` is Claude Code's name of the event. ``condition`` is a rule that a call has to match;
+    "" for every call. ``timeout`` is in seconds, ``place`` says where the hook is written.
     """
 
     event: str
     matcher: str
     command: str
-    """What is run, or the question."""
+    """The command line, or the question."""
     timeout: float
     place: str
     condition: str = ""
@@ -111,7 +115,7 @@ class FoundHook:
 
 @frozen
 class UnusableHook:
-    """A hook of a settings file that has no effect here, and why."""
+    """A hook of a settings file that can't be used; ``why`` is a clause for the user."""
 
     event: str
     place: str
@@ -119,7 +123,7 @@ class UnusableHook:
 
 
 def hooks_in(file: ForeignFile) -> Iterator[FoundHook | UnusableHook]:
-    """Yield the hooks of a file of settings, in order."""
+    """Yield the hooks of a settings file in order; nothing if it disables all hooks."""
     if file.table.get("disableAllHooks") is True:
         return
     for event, groups in file.section("hooks").items():
@@ -128,7 +132,7 @@ def hooks_in(file: ForeignFile) -> Iterator[FoundHook | UnusableHook]:
 
 
 def claude_hook(found: FoundHook, handler: CommandHook) -> "ClaudeHook":
-    """Return a hook that runs as ``handler`` does."""
+    """Return the hook that was found, with the directory, environment and trust check of ``handler``."""
     kind = QuestionHook if found.is_question else ClaudeHook
     return kind(
         settings=handler.settings,
@@ -140,7 +144,7 @@ def claude_hook(found: FoundHook, handler: CommandHook) -> "ClaudeHook":
 
 
 def settings_of(found: FoundHook, *, sandboxed: bool) -> HookSettings:
-    """Return our settings for a hook."""
+    """Return a found hook as settings in our format."""
     return HookSettings(
         event=EVENTS[found.event], command=found.command, timeout=found.timeout, sandboxed=sandboxed
     )
@@ -148,7 +152,7 @@ def settings_of(found: FoundHook, *, sandboxed: bool) -> HookSettings:
 
 @frozen
 class ClaudeHook(CommandHook):
-    """A command that reads and writes the shared format."""
+    """A hook whose payloads and answers have Claude Code's format."""
 
     found: FoundHook = cast("FoundHook", None)
 
@@ -179,7 +183,7 @@ class ClaudeHook(CommandHook):
                 return True
 
     def given(self, payload: Payload) -> bytes:
-        """Return what the command reads."""
+        """Return the payload as Claude Code's JSON, for the command's standard input."""
         common = {
             "session_id": payload.about.session,
             "transcript_path": "",
@@ -190,7 +194,7 @@ class ClaudeHook(CommandHook):
         return json.dumps({**common, **_own_fields(payload)}, ensure_ascii=False).encode()
 
     def refusal(self, event: str, reason: str) -> HookAnswer:
-        """Return the answer that refuses, or, where it is too late for that, says why."""
+        """Return an answer that refuses; for what already happened, one that gives the reason."""
         kind = ANSWERS[event]
         if kind is AfterToolAnswer:
             return kind.telling(reason)
@@ -205,7 +209,7 @@ class ClaudeHook(CommandHook):
         return kind()
 
     def _meaning(self, payload: Payload, said: Mapping[str, Any]) -> HookAnswer:
-        """Return our answer for an object of theirs."""
+        """Return our answer for a JSON object in Claude Code's format."""
         more = as_dict(said.get("hookSpecificOutput"))
         notice = str(said.get("systemMessage") or "")
         reason = str(
@@ -215,7 +219,7 @@ class ClaudeHook(CommandHook):
             or ""
         )
         if isinstance(payload, BeforeEnd) and said.get("continue") is False:
-            # There it means the contrary: no hook is to send the model back.
+            # Here it means the opposite: the run ends, whatever other hooks say.
             return HookAnswer(notice=notice or reason)
         if isinstance(payload, PermissionQuestion) and isinstance(more.get("decision"), dict):
             answer: HookAnswer = _permission(more["decision"])
@@ -231,7 +235,7 @@ class ClaudeHook(CommandHook):
         return answer
 
     def _fits(self, tool: str, arguments: Mapping[str, Any]) -> bool:
-        """Whether a call matches the hook's ``if``, a rule such as ``Bash(git *)``."""
+        """Whether a call matches the hook's ``if``, a rule such as ``Bash(git *)``; True without one."""
         condition = self.found.condition
         if not condition:
             return True
@@ -249,7 +253,7 @@ class ClaudeHook(CommandHook):
 
 @frozen
 class QuestionHook(ClaudeHook):
-    """A question to the small model, which answers whether the work may go on."""
+    """A hook that asks the small model whether the work may continue."""
 
     async def __call__(self, payload: Payload) -> HookAnswer:
         if self.ask is None:
@@ -265,18 +269,18 @@ class QuestionHook(ClaudeHook):
         except TimeoutError:
             raise HookError(f"no answer after {self.found.timeout:g} s") from None
         except ModelError as error:
-            raise HookError(f"the model can't be asked: {error}") from None
+            raise HookError(f"the model did not answer: {error}") from None
         return self._judged(payload.event, told)
 
     def _judged(self, event: str, told: str) -> HookAnswer:
-        """Return what a model's JSON object says; raises HookError where it is none."""
+        """Return the answer in a model's text; raises HookError unless it is a JSON object with ``ok``."""
         start = told.find("{")
         try:
             said = as_dict(loads(told[start : told.rfind("}") + 1]))
         except ValueError:
             said = {}
         if not isinstance(said.get("ok"), bool):
-            raise HookError(f"the model did not answer with ok: {told[:80]!r}")
+            raise HookError(f"the model's answer has no “ok”: {told[:80]!r}")
         if said["ok"]:
             return ANSWERS[event]()
         return self.refusal(event, as_text(said.get("reason")) or "no reason given")
@@ -293,9 +297,9 @@ def _hooks_of(
         matcher = str(group.get("matcher") or "")
         place = file.place(command or event)
         if event not in EVENTS:
-            yield UnusableHook(event, place, "this event is not sent here")
+            yield UnusableHook(event, place, "this event is not supported")
         elif not command:
-            yield UnusableHook(event, place, f"hooks of type {kind} are not run here")
+            yield UnusableHook(event, place, f"hooks of type {kind} are not supported")
         elif problem := _problem_of(matcher):
             yield UnusableHook(event, place, f"its matcher {problem}: {matcher[:60]}")
         else:
@@ -319,7 +323,7 @@ def _timeout(value: object) -> float:
 
 
 def _problem_of(matcher: str) -> str:
-    """Return why a matcher can't be used, "" when it can."""
+    """Return why a matcher can't be used, as a predicate ("repeats too much"); "" if it can."""
     if matcher == "*" or _PLAIN.fullmatch(matcher):
         return ""
     repeats = max(len(re.findall(r"[*+{]", choice)) for choice in matcher.split("|"))
@@ -332,12 +336,12 @@ def _problem_of(matcher: str) -> str:
     try:
         re.compile(matcher)
     except (re.error, RecursionError, OverflowError):
-        return "is no regular expression"
+        return "is not a regular expression"
     return ""
 
 
 def _matches(matcher: str, tool: str) -> bool:
-    """Whether a matcher means a tool of ours: names between bars, or a regular expression."""
+    """Whether a matcher (names separated by ``|``, or a regular expression) covers one of our tools."""
     if matcher in {"", "*"}:
         return True
     names = _their_names(tool)
@@ -348,9 +352,9 @@ def _matches(matcher: str, tool: str) -> bool:
 
 
 def _their_names(tool: str) -> list[str]:
-    """Return the names that a tool of ours may have there.
+    """Return the names that Claude Code may use for one of our tools.
 
-    A server's tool has one for each way to part it.
+    An MCP server's tool has one for each place where server and tool name may be separated.
     """
     if tool in BUILTIN:
         also = []
@@ -372,7 +376,7 @@ def _matches_kind(matcher: str, payload: Notification) -> bool:
     return matcher in {"", "*"} or f"{payload.kind}_prompt" in matcher.split("|")
 
 
-# -- what they are given -------------------------------------------------------------------------------------
+# -- payloads ------------------------------------------------------------------------------------------------
 
 
 def _own_fields(payload: Payload) -> dict[str, Any]:
@@ -428,7 +432,7 @@ def _call_fields(payload: BeforeTool | AfterTool | PermissionQuestion) -> dict[s
 
 
 def _their_input(name: str, arguments: Mapping[str, Any], cwd: str) -> dict[str, Any]:
-    """Return our arguments in their words; files are named from the root, as they name them."""
+    """Return our arguments under Claude Code's names; paths are made absolute, as it has them."""
     if name not in _TOOLS.values():
         return dict(arguments)
     given: dict[str, Any] = {}
@@ -460,7 +464,7 @@ def _their_edit(edit: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _our_input(payload: BeforeTool, updated: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments in their words in ours."""
+    """Return arguments under Claude Code's names as arguments of our tool."""
     name = _their_names(payload.tool)[0]
     if name not in _TOOLS.values():
         return dict(updated)
@@ -483,7 +487,7 @@ def _our_input(payload: BeforeTool, updated: Mapping[str, Any]) -> dict[str, Any
     return given
 
 
-# -- what they answer ----------------------------------------------------------------------------------------
+# -- answers -------------------------------------------------------------------------------------------------
 
 
 def _decision(

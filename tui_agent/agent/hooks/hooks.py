@@ -1,6 +1,7 @@
-"""The hooks of one session, asked in their order.
+"""Runs the hooks of one session in their order, and combines their answers.
 
-A hook that fails is reported, and work goes on without it.
+A hook that fails is reported; the work continues as if it were not there. The words of other
+programs' hooks are in ``claude_hooks``.
 """
 
 import asyncio
@@ -56,23 +57,26 @@ from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import RawInput, Tool, ToolInput, ToolResult
 
 REFUSED = 2
-"""The exit code with which a command refuses."""
+"""The exit code by which a hook's command refuses."""
 
 CLOSING_SECONDS = 5
-"""How long the end of the program waits for hooks that are being notified."""
+"""Seconds that running notifications of hooks get when the program ends."""
 
 MIN_SUMMARY_CHARS = 20
-"""Characters; a shorter summary says nothing."""
+"""Shortest summary that is accepted from a hook, in characters."""
 
 AskModel = Callable[[str, float], Awaitable[str]]
-"""Returns a model's answer to a hook's question; raises as models do, TimeoutError after so many seconds."""
+"""Returns the small model's answer to a question; the second argument is the timeout, in seconds.
+
+Raises ModelError and TimeoutError.
+"""
 
 AnswerT = TypeVar("AnswerT", bound=HookAnswer)
 SummaryT = TypeVar("SummaryT", bound=SummaryAnswer)
 
 
 class HookError(UserFacingError):
-    """A hook did not do its work; the message says why, to a person."""
+    """A hook failed; the message says why, for the user."""
 
 
 @frozen
@@ -85,19 +89,19 @@ class Containment:
 
 @frozen
 class CommandHook:
-    """A command of the settings. ``environment`` is the one it gets, secrets taken out."""
+    """A hook that is a command of the settings; ``environment`` is its environment, without secrets."""
 
     settings: HookSettings
     cwd: Path
     environment: Mapping[str, str]
     containment: Containment | None = None
-    """Where it runs if its settings say so; None for outside."""
+    """The sandbox for a hook whose settings say ``sandboxed``; None to run it without one."""
     changed: Callable[[Path, str], str] = lambda _project, _command: ""
-    """Names a file of the project that it runs and that is not as it was trusted."""
+    """Returns the file of the project that the command runs and that changed since it was trusted; "" if none did."""
     report: Callable[[str], None] = lambda _text: None
-    """Called with a report of changes the sandbox dropped."""
+    """Called with a sentence about changes that the sandbox discarded."""
     ask: AskModel | None = None
-    """Asks the small model, for hooks that are a question to it."""
+    """Asks the small model, for hooks of type ``prompt``; None if there is no such model."""
 
     @property
     def name(self) -> str:
@@ -105,21 +109,21 @@ class CommandHook:
 
     @property
     def runs_in_background(self) -> bool:
-        """Whether nobody waits for its answer."""
+        """Whether the hook is started without waiting for its answer."""
         return False
 
     def handles(self, event: str, tool: str) -> bool:
-        """Whether it wants an event; ``tool`` is the tool's name, empty where there is none."""
+        """Whether the hook is for an event; ``tool`` is the tool's name, "" for events without a tool."""
         return event == self.settings.event and (
             not tool or fnmatchcase(tool, self.settings.matcher)
         )
 
     def wants(self, payload: Payload) -> bool:  # noqa: ARG002 - for those in another format
-        """Whether it wants one payload of an event that it handles."""
+        """Whether the hook is for this payload, of an event that it handles."""
         return True
 
     async def __call__(self, payload: Payload) -> HookAnswer:
-        """Ask it; raises HookError where it failed or took too long."""
+        """Run the hook and return its answer; raises HookError if it fails or takes too long."""
         try:
             code, out, errors = await self._run(self.given(payload))
         except (CommandFailedError, SandboxError) as error:
@@ -130,26 +134,26 @@ class CommandHook:
             if refused is not None:
                 return refused
         if code != 0:
-            raise HookError(f"it ended with {code}{f': {said[:300]}' if said else ''}")
+            raise HookError(f"exit code {code}{f': {said[:300]}' if said else ''}")
         text = out.decode("utf-8", "replace").strip()
         return self.answer(payload, text)
 
     def given(self, payload: Payload) -> bytes:
-        """Return what the command reads."""
+        """Return the payload as JSON, for the command's standard input."""
         return to_json(payload)
 
     def refusal(self, event: str, reason: str) -> HookAnswer | None:
-        """Return the answer of a command that refuses; None where it is too late to refuse."""
+        """Return the answer of a command that refuses; None if the event can't be refused."""
         return ANSWERS[event].refusing(reason)
 
     def answer(self, payload: Payload, text: str) -> HookAnswer:
-        """Return what a command's output means; raises HookError where it can't be read."""
+        """Return the answer in a command's output; raises HookError if it is malformed."""
         if not text:
             return ANSWERS[payload.event]()
         return checked(payload.event, parsed(text))
 
     async def _run(self, given: bytes) -> tuple[int, bytes, bytes]:
-        """Run the command; returns its exit code, output and errors."""
+        """Run the command; return its exit code, standard output and standard error."""
         settings = self.settings
         project = find_project(self.cwd)
         command = shell_command(
@@ -165,7 +169,7 @@ class CommandHook:
         changed = await asyncio.to_thread(self.changed, project, settings.command)
         if changed:
             raise HookError(
-                f"{changed} is not as you trusted it, so it was not run; start anew to be asked"
+                f"{changed} changed since you trusted it, so it was not run; restart the program to review it"
             )
         return await run_command(command, given)
 
@@ -196,15 +200,15 @@ class CommandHook:
 
 
 def parsed(text: str) -> Any:
-    """Return the value of a hook's JSON; raises HookError."""
+    """Return the value of a hook's JSON text; raises HookError if it is malformed."""
     try:
         return loads(text)
     except ValueError:
-        raise HookError(f"what it wrote is not JSON: {text[:80]!r}") from None
+        raise HookError(f"its output is not JSON: {text[:80]!r}") from None
 
 
 def checked(event: str, answer: object) -> HookAnswer:
-    """Return an answer as the model of its event; raises HookError where it does not fit."""
+    """Return an answer as the type for its event; raises HookError if it does not match."""
     expected = ANSWERS[event]
     if answer is None:
         return expected()
@@ -213,12 +217,12 @@ def checked(event: str, answer: object) -> HookAnswer:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the answer"
-        raise HookError(f"its answer does not fit: {where}: {first['msg']}") from None
+        raise HookError(f"its answer is invalid: {where}: {first['msg']}") from None
 
 
 @frozen
 class LoadedHooks:
-    """The hooks that loaded, and the problems with others."""
+    """The hooks that can be used, and a sentence for each that can't."""
 
     handlers: tuple[CommandHook, ...] = ()
     problems: tuple[str, ...] = ()
@@ -226,10 +230,11 @@ class LoadedHooks:
 
 @frozen
 class CheckedCall:
-    """A call after its hooks: its arguments, whether a hook allowed it, and why it may not run.
+    """A tool call after its ``before_tool`` hooks.
 
-    ``changed`` is the JSON text of the arguments when a hook changed them; ``asks`` says why the
-    user has to be asked.
+    ``allowed`` is True if a hook allowed it, ``refusal`` is the text for the model if one denied
+    it. ``changed`` is the JSON of the arguments if a hook changed them. ``asks`` says why a hook
+    wants the user to be asked; "" if none does.
     """
 
     arguments: ToolInput
@@ -240,9 +245,9 @@ class CheckedCall:
 
 
 class Hooks:
-    """Asks the hooks that ``load`` gives; there are none without it.
+    """The hooks of a session; none without ``load``, which reads them from the settings.
 
-    ``bound`` makes them those of one session.
+    ``bound`` returns the same hooks for another session.
     """
 
     def __init__(
@@ -276,7 +281,7 @@ class Hooks:
         return self._about()
 
     async def warm(self) -> None:
-        """Load the hooks, in a thread because that reads settings; done once."""
+        """Load the hooks, once, in a thread because settings are read from disk."""
         if self._handlers is not None or self._load is None:
             return
         loaded = await asyncio.to_thread(self._load)
@@ -292,14 +297,14 @@ class Hooks:
         self._report(Notice(text, "warning"))
 
     async def wanted(self, event: str, tool: str = "") -> bool:
-        """Whether any hook wants an event; costly payloads are prepared only then."""
+        """Whether any hook is for an event; lets callers skip building a large payload."""
         await self.warm()
         return any(handler.handles(event, tool) for handler in self._handlers or ())
 
     # -- asked ----------------------------------------------------------------------------------------------
 
     async def session_start(self, *, resumed: bool) -> str:
-        """Return the text for the model before the first message; asked once."""
+        """Run the hooks of the session's start, once; return their text for the model, or ""."""
         if self._began or not await self.wanted("session_start"):
             return ""
         self._began = True
@@ -311,7 +316,7 @@ class Hooks:
         return "\n\n".join(context)
 
     async def user_prompt(self, prompt: str, *, mid_run: bool) -> UserPromptAnswer:
-        """Ask about a message: the first refusal counts, texts for the model are joined."""
+        """Run the hooks of a user's message; return the first refusal, or all their texts joined."""
         if not await self.wanted("user_prompt"):
             return UserPromptAnswer.model_construct()
         context: list[str] = []
@@ -324,9 +329,9 @@ class Hooks:
         return UserPromptAnswer(context="\n\n".join(context))
 
     async def check_call(self, call_id: str, tool: Tool[Any], arguments: ToolInput) -> CheckedCall:
-        """Ask the hooks about a call: each sees the arguments as the one before left them.
+        """Run the hooks before a tool call, each with the arguments as the previous one left them.
 
-        Raises ToolError.
+        Raises ToolError if the changed arguments do not match the tool's schema.
         """
         if not await self.wanted("before_tool", tool.name):
             return CheckedCall(arguments)
@@ -343,7 +348,7 @@ class Hooks:
                 continue
             if answer.decision == "deny":
                 refusal = (
-                    f"A hook of the user's refused this call: {answer.message or 'no reason given'}"
+                    f"A hook of the user refused this call: {answer.message or 'no reason given'}"
                 )
                 return CheckedCall(arguments, refusal=refusal)
             allowed = allowed or answer.decision == "allow"
@@ -364,9 +369,10 @@ class Hooks:
         result: ToolResult,
         seconds: float,
     ) -> ToolResult:
+        """Run the hooks after a call; return the result with their texts and a note on changed arguments."""
         added: list[str] = []
         if checked.changed is not None:
-            added.append(f"[A hook of the user's changed the arguments to {checked.changed}]")
+            added.append(f"[A hook of the user changed the arguments to {checked.changed}]")
         if await self.wanted("after_tool", tool.name):
             payload = AfterTool(
                 about=self.about,
@@ -388,7 +394,10 @@ class Hooks:
     async def ask_for_summary(
         self, payload: BeforeCompact | BeforeTree, kind: type[SummaryT]
     ) -> SummaryT:
-        """Ask about a compaction or move: return the first answer that cancels or has a summary, else all they add."""
+        """Run the hooks before a compaction or move.
+
+        Return the first answer that cancels or has a summary, otherwise the texts of all, joined.
+        """
         context: list[str] = []
         more: dict[str, Any] = {}
         async for handler, answer in self._answers(payload, kind):
@@ -398,28 +407,28 @@ class Hooks:
             if not (answer.cancel or answer.summary):
                 continue
             if not answer.cancel and len(answer.summary.strip()) < MIN_SUMMARY_CHARS:
-                self._failed(handler, payload.event, "its summary says nothing")
+                self._failed(handler, payload.event, "its summary is too short")
                 continue
             return answer.model_copy(update=more)
         return kind(context="\n\n".join(context), **more)
 
     async def before_end(self, answer: str, sent_back: int) -> str:
-        """Return what sends the model back to work: the first hook's that does.
-
-        Empty where none does.
-        """
+        """Run the hooks before a run ends; return the first one's task for the model, or ""."""
         if not await self.wanted("before_end"):
             return ""
         payload = BeforeEnd(about=self.about, answer=answer, sent_back=sent_back)
         async for _handler, said in self._answers(payload, BeforeEndAnswer):
             if said.block:
-                return said.message.strip() or "A hook of the user's says that you are not done."
+                return said.message.strip() or "A hook of the user says that you are not done."
         return ""
 
     async def permission(
         self, call_id: str, tool: Tool[Any], arguments: ToolInput, reason: str
     ) -> PermissionQuestionAnswer:
-        """Ask the hooks in the user's place whether a call may run: the first decision counts."""
+        """Ask the hooks, instead of the user, whether a call may run; return the first decision.
+
+        Its ``decision`` is None if no hook decided.
+        """
         if not await self.wanted("permission", tool.name):
             return PermissionQuestionAnswer.model_construct()
         payload = PermissionQuestion(
@@ -440,6 +449,7 @@ class Hooks:
     def tell(
         self, payload: AfterCompact | AfterTree | RunEnd | Notification | SubagentStart | SessionEnd
     ) -> None:
+        """Notify the hooks in the background."""
         if self._load is not None:
             self._start_telling(self._tell(payload))
 
@@ -449,10 +459,7 @@ class Hooks:
         task.add_done_callback(self._telling.discard)
 
     async def aclose(self) -> None:
-        """Wait until all hooks are notified, but not for long.
-
-        Those still running then are ended.
-        """
+        """Wait up to ``CLOSING_SECONDS`` for running notifications, then cancel them."""
         if self._telling:
             _done, late = await asyncio.wait(self._telling, timeout=CLOSING_SECONDS)
             for task in late:
@@ -479,10 +486,7 @@ class Hooks:
     async def _ask_one(
         self, handler: CommandHook, payload: Payload, expected: type[AnswerT]
     ) -> AnswerT | None:
-        """Return a hook's answer, None when it failed: that is reported, and no reason to stop.
-
-        One that runs in the background has no answer.
-        """
+        """Return a hook's answer; None if it failed (which is reported) or runs in the background."""
         if handler.runs_in_background:
             self._start_telling(self._run_alone(handler, payload))
             return None
@@ -502,7 +506,7 @@ class Hooks:
             self._failed(handler, payload.event, str(error))
 
     def _failed(self, handler: CommandHook, event: str, why: str) -> None:
-        self._warn(f"The {event} hook “{handler.name}” failed: {why}. Went on without it.")
+        self._warn(f"The {event} hook “{handler.name}” failed: {why}. Continuing without it.")
 
 
 def _plain(arguments: ToolInput) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""The payloads of hooks and their answers: the schema of the JSON that commands read and write.
+"""The JSON that hooks read (payloads) and write (answers), as types.
 
-``python -m tui_agent.agent.hooks.payloads`` prints it as JSON schemas.
+``python -m tui_agent.agent.hooks.payloads`` prints the JSON schemas.
 """
 
 import json
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def _payload(kind: type[T]) -> type[T]:
-    """Make a frozen dataclass whose fields are given by name."""
+    """Decorate a class as a frozen dataclass with keyword-only fields."""
     return dataclass(kind, frozen=True, kw_only=True)
 
 
@@ -25,9 +25,9 @@ def _payload(kind: type[T]) -> type[T]:
 
 @_payload
 class About:
-    """Where it happens.
+    """The session and directories of an event; part of every payload.
 
-    ``parent`` is the session where a subagent works in it, None for the agent one talks to.
+    ``parent`` is the ID of the session that a subagent works in; None for the main agent.
     """
 
     session: str = ""
@@ -39,7 +39,7 @@ class About:
 
 @_payload
 class EntryText:
-    """One entry of the session, with its text as a summariser reads it."""
+    """One entry of the session, with its text as a summariser gets it."""
 
     id: int
     kind: str
@@ -48,7 +48,7 @@ class EntryText:
 
 @_payload
 class Files:
-    """Files read and modified so far, cumulative over earlier summaries, the longest untouched first."""
+    """Paths read and modified so far, earlier summaries included, least recently used first."""
 
     read: tuple[str, ...] = ()
     modified: tuple[str, ...] = ()
@@ -56,9 +56,9 @@ class Files:
 
 @_payload
 class SessionStart:
-    """Before the first message of this program in a session.
+    """Sent once per process and session, before the first message.
 
-    ``resumed``: the session held messages already.
+    ``resumed`` is True if the session already held messages.
     """
 
     event: Literal["session_start"] = "session_start"
@@ -68,7 +68,7 @@ class SessionStart:
 
 @_payload
 class UserPrompt:
-    """Before a message of the user enters the conversation; ``mid_run`` while the agent works."""
+    """Sent before a user's message is added; ``mid_run`` is True while the agent works."""
 
     event: Literal["user_prompt"] = "user_prompt"
     about: About
@@ -78,7 +78,7 @@ class UserPrompt:
 
 @_payload
 class BeforeTool:
-    """Before a call is checked against the rules and runs."""
+    """Sent before a tool call is checked against the permission rules and run."""
 
     event: Literal["before_tool"] = "before_tool"
     about: About
@@ -89,7 +89,7 @@ class BeforeTool:
 
 @_payload
 class AfterTool:
-    """After a call ran. ``output`` is the text shown to the model, ``seconds`` how long it took."""
+    """Sent after a tool call; ``output`` is the text for the model, ``seconds`` how long it ran."""
 
     event: Literal["after_tool"] = "after_tool"
     about: About
@@ -103,13 +103,13 @@ class AfterTool:
 
 @_payload
 class BeforeCompact:
-    """Before the history is summarised: everything the summary would be made of.
+    """Sent before a compaction, with everything the summary would be made from.
 
-    ``entries`` and ``turn_prefix`` (the first part of a turn that is too big to stay whole) are
-    summarised, ``conversation`` is their text as a summariser would read it, entries before
-    ``first_kept_id`` leave the model's view. ``branch`` are all entries of the path, those before an
-    earlier summary too. Sizes are tokens; ``budget`` limits the whole history, ``summary_tokens``
-    the summary.
+    ``entries`` and ``turn_prefix`` (the first part of a turn that is too large to keep whole) are
+    summarised; ``conversation`` is their text as a summariser gets it. Entries before
+    ``first_kept_id`` are no longer sent to the model. ``branch`` holds all entries of the path,
+    those before an earlier summary included. Sizes are in tokens: ``budget`` limits the whole
+    history, ``summary_tokens`` the summary.
     """
 
     event: Literal["before_compact"] = "before_compact"
@@ -133,9 +133,9 @@ class BeforeCompact:
 
 @_payload
 class AfterCompact:
-    """After a compaction was committed as entry ``entry``.
+    """Sent after a compaction was recorded as the entry ``entry``.
 
-    ``model`` is None when no model wrote the summary.
+    ``model`` is None if a hook or the program wrote the summary.
     """
 
     event: Literal["after_compact"] = "after_compact"
@@ -151,12 +151,14 @@ class AfterCompact:
 
 @_payload
 class BeforeTree:
-    """Before the leaf moves.
+    """Sent before a move.
 
-    ``target`` is the entry that was chosen, ``leaf`` where it goes: before a message of the user's,
-    whose text is edited. ``old_leaf`` is where it was, ``entries`` those leaving the path.
+    ``target`` is the entry the user chose. ``leaf`` is the new leaf: for a user's message, which
+    goes back to the prompt to be edited, the entry before it. ``old_leaf`` is the current leaf,
+    and ``entries`` are those that leave the path. IDs are None before the first entry.
 
-    ``wants_summary`` says whether the user asked for a summary of them, ``focus`` its emphasis.
+    ``wants_summary`` is True if the user asked for a summary of ``entries``; ``focus`` is what it
+    should emphasise.
     """
 
     event: Literal["before_tree"] = "before_tree"
@@ -175,9 +177,9 @@ class BeforeTree:
 
 @_payload
 class AfterTree:
-    """After the leaf moved.
+    """Sent after a move.
 
-    ``summary`` is the summary of the branch left, given to the new one; None for nothing.
+    ``summary`` summarises the branch that was left, for the model; None if there is no summary.
     """
 
     event: Literal["after_tree"] = "after_tree"
@@ -189,7 +191,7 @@ class AfterTree:
 
 @_payload
 class RunEnd:
-    """After the agent became idle; ``answer`` is the last thing it said."""
+    """Sent when a run has ended; ``answer`` is the model's last text."""
 
     event: Literal["run_end"] = "run_end"
     about: About
@@ -201,9 +203,10 @@ class RunEnd:
 
 @_payload
 class BeforeEnd:
-    """Before the agent stops working because it thinks that it is done.
+    """Sent before a run ends because the model considers the work done.
 
-    ``answer`` is the last thing it said, ``sent_back`` how often a hook sent it back in this run.
+    ``answer`` is the model's last text; ``sent_back`` counts how often hooks made it continue in
+    this run.
     """
 
     event: Literal["before_end"] = "before_end"
@@ -214,7 +217,7 @@ class BeforeEnd:
 
 @_payload
 class PermissionQuestion:
-    """Before the user is asked whether a call may run. ``reason`` says why it asks."""
+    """Sent before the user is asked to allow a tool call; ``reason`` says why permission is needed."""
 
     event: Literal["permission"] = "permission"
     about: About
@@ -226,7 +229,7 @@ class PermissionQuestion:
 
 @_payload
 class Notification:
-    """When the user is called: a question waits (``kind`` permission), or a run ended (idle)."""
+    """Sent when the user is needed: a question is open (``permission``), or a run ended (``idle``)."""
 
     event: Literal["notification"] = "notification"
     about: About
@@ -236,7 +239,7 @@ class Notification:
 
 @_payload
 class SubagentStart:
-    """When a subagent begins a task."""
+    """Sent when a subagent starts a task."""
 
     event: Literal["subagent_start"] = "subagent_start"
     about: About
@@ -246,7 +249,7 @@ class SubagentStart:
 
 @_payload
 class SessionEnd:
-    """When a session is closed here: another one is opened, or the program ends."""
+    """Sent when a session is closed, because another one is opened or the program ends."""
 
     event: Literal["session_end"] = "session_end"
     about: About
@@ -274,7 +277,7 @@ Payload = (
 
 
 class HookAnswer(BaseModel):
-    """Base of every hook's answer: ``notice`` is shown to the user."""
+    """Base class of hooks' answers; ``notice`` is shown to the user."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -282,17 +285,17 @@ class HookAnswer(BaseModel):
 
     @classmethod
     def refusing(cls, reason: str) -> Self | None:  # noqa: ARG003 - for those that can
-        """Return the answer that refuses an event; None where it is too late to refuse."""
+        """Return an answer that refuses what is about to happen; None if it already happened."""
         return None
 
     @classmethod
     def telling(cls, text: str) -> Self:  # noqa: ARG003 - for those that can
-        """Return the answer that gives the model a text; an empty one where it can't be told."""
+        """Return an answer that gives ``text`` to the model; an empty answer if none can reach it."""
         return cls()
 
 
 class ContextAnswer(HookAnswer):
-    """``context`` is given to the model."""
+    """An answer with a text for the model, ``context``."""
 
     context: str = ""
 
@@ -302,9 +305,9 @@ class ContextAnswer(HookAnswer):
 
 
 class UserPromptAnswer(ContextAnswer):
-    """``block`` keeps the message out, with ``message`` as the reason.
+    """The answer to a user's message: ``block`` rejects it, with ``message`` as the reason.
 
-    ``context`` is given to the model with the message.
+    ``context`` is sent to the model together with the message.
     """
 
     block: bool = False
@@ -316,13 +319,11 @@ class UserPromptAnswer(ContextAnswer):
 
 
 class BeforeToolAnswer(HookAnswer):
-    """``deny`` refuses the call and tells the model ``message``.
+    """The answer before a tool call.
 
-    ``allow`` answers a question for the user.
-
-    ``ask`` has the user asked, with ``message`` as the reason.
-
-    ``allow`` never overrules a rule that denies. ``arguments`` takes the place of the call's.
+    ``deny`` refuses the call, and the model gets ``message``. ``allow`` runs it without asking the
+    user, unless a rule denies it. ``ask`` always asks the user, with ``message`` as the reason.
+    ``arguments`` replaces the call's arguments; None keeps them.
     """
 
     decision: Literal["allow", "deny", "ask"] | None = None
@@ -335,7 +336,7 @@ class BeforeToolAnswer(HookAnswer):
 
 
 class AfterToolAnswer(HookAnswer):
-    """``append`` is added to the output shown to the model."""
+    """The answer after a tool call: ``append`` is added to the output that the model gets."""
 
     append: str = ""
 
@@ -345,12 +346,11 @@ class AfterToolAnswer(HookAnswer):
 
 
 class SummaryAnswer(ContextAnswer):
-    """``cancel`` stops it, with ``message`` as the reason.
+    """The answer before a compaction or move.
 
-    ``summary`` takes the place of a model's.
-
-    ``context`` is given to the model that writes the summary, beside the user's focus. ``details``
-    is kept with the entry for whoever wants it later; the model is not shown it.
+    ``cancel`` stops it, with ``message`` as the reason. ``summary`` is used instead of one written
+    by a model. ``context`` is added to the user's focus, for the model that writes the summary.
+    ``details`` is stored with the entry; no model sees it.
     """
 
     cancel: bool = False
@@ -364,24 +364,27 @@ class SummaryAnswer(ContextAnswer):
 
     @property
     def kept_details(self) -> str:
-        """The details as JSON; "" for none."""
+        """The details as JSON; "" without details."""
         if not self.details:
             return ""
         return json.dumps(self.details, ensure_ascii=False)
 
     def focus(self, given: str | None) -> str:
-        """Return the user's focus with the hook's context, "" for neither."""
+        """Return the user's focus followed by the hook's context; "" without both."""
         return "\n\n".join(filter(None, [given, self.context.strip()]))
 
 
 class CompactAnswer(SummaryAnswer):
-    """``first_kept`` is the entry that the summary ends before, in place of the plan's."""
+    """The answer before a compaction.
+
+    ``first_kept`` is the first entry to keep, instead of the planned one; None keeps the plan.
+    """
 
     first_kept: int | None = None
 
 
 class BeforeEndAnswer(HookAnswer):
-    """``block`` sends the model back to work, with ``message`` for it."""
+    """The answer before a run ends: ``block`` makes the model continue, with ``message`` as its task."""
 
     block: bool = False
     message: str = ""
@@ -392,7 +395,10 @@ class BeforeEndAnswer(HookAnswer):
 
 
 class PermissionQuestionAnswer(HookAnswer):
-    """``decision`` answers for the user; ``message`` tells the model why it is refused."""
+    """The answer to a permission question, given for the user; None leaves it to them.
+
+    ``message`` tells the model why the call was denied.
+    """
 
     decision: Literal["allow", "deny"] | None = None
     message: str = ""
@@ -418,10 +424,11 @@ ANSWERS: dict[str, type[HookAnswer]] = {
     "subagent_start": HookAnswer,
     "session_end": HookAnswer,
 }
-"""The answer that belongs to each event."""
+"""The type of a hook's answer, by event."""
 
 
 def schemas() -> dict[str, dict[str, Any]]:
+    """Return the JSON schemas of payload (``given``) and ``answer``, by event."""
     found: dict[str, dict[str, Any]] = {}
     for given, (event, answer) in zip(get_args(Payload), ANSWERS.items(), strict=True):
         found[event] = {

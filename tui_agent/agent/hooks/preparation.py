@@ -1,4 +1,4 @@
-"""Payloads of hooks about summaries, made of the plan of a compaction or of a move."""
+"""Builds the payloads of ``before_compact`` and ``before_tree`` from the plan of a compaction or move."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from tui_agent.tools.registry import tool_traits
 
 @frozen
 class _Reader:
-    """Reads entries as a summariser does."""
+    """Writes entries as text, in the form that a summariser gets."""
 
     view: ContextView
     settings: CompactionSettings
@@ -37,7 +37,7 @@ class _Reader:
 def compaction_payload(
     plan: CompactionPlan, path: Sequence[Entry], about: About, templates: Templates
 ) -> BeforeCompact:
-    """Return the payload of a planned compaction; ``path`` is the whole branch."""
+    """Return the payload of a planned compaction; ``path`` holds all entries from the root to the leaf."""
     settings = plan.settings.compaction
     reader = _Reader(plan.view, settings, templates)
     return BeforeCompact(
@@ -68,9 +68,10 @@ def move_payload(
     settings: CompactionSettings,
     templates: Templates,
 ) -> BeforeTree:
-    """Return the payload of a planned move that leaves the entries ``left``.
+    """Return the payload of a planned move.
 
-    With ``focus`` None no summary is asked for.
+    ``left`` are the entries that leave the path. ``focus`` is what the user wants the summary to
+    emphasise; None if they want no summary.
     """
     reader = _Reader(resolve(left), settings, templates)
     files = file_operations(left, tool_traits())

@@ -1,4 +1,4 @@
-"""How a command is made a hook: ``[[hooks]]`` in the configuration."""
+"""Settings of hooks: the ``[[hooks]]`` tables of the configuration."""
 
 from typing import Literal
 
@@ -20,21 +20,24 @@ EventName = Literal[
     "subagent_start",
     "session_end",
 ]
-"""The points at which hooks are asked or told."""
+"""The points of the agent's work at which hooks run."""
 
 
 class HookSettings(BaseModel):
-    """One command and the event it is for."""
+    """One ``[[hooks]]`` table: a command, and the event that runs it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    event: EventName = Field(description="When it runs.")
+    event: EventName = Field(description="The event that runs it.")
     command: str = Field(
         min_length=1, description="Run by sh in the working directory; see docs/hooks.md."
     )
-    timeout: float = Field(default=30, gt=0, le=600, description="Seconds after which it is ended.")
+    timeout: float = Field(
+        default=30, gt=0, le=600, description="Seconds after which it is killed."
+    )
     sandboxed: bool = Field(
-        default=False, description="Run it in the sandbox of the mode, as a project's hooks are."
+        default=False,
+        description="Run it in the sandbox of the current mode, as a project's hooks always are.",
     )
     matcher: str = Field(
         default="*",

@@ -1,1 +1,1 @@
-"""Files in which a project and its user guide the agent: instructions, skills, commands, agents."""
+"""Files by which a project and its user guide the agent: instructions, skills, commands, agents."""

@@ -1,8 +1,8 @@
-"""The user's own commands: Markdown files with front matter, found, taken apart and filled in.
+"""Commands that users write as Markdown files with front matter: found, parsed and filled in.
 
-A template has three things to fill in: its arguments (``placeholders``), a command's output, and
-files named with an at sign. Arguments never become part of a command's text: the shell gets them as
-its own parameters, so text a user pastes is data there.
+A template can contain placeholders for arguments (``placeholders``), shell commands whose output
+is inserted, and files named with an at sign. Arguments are never pasted into a shell command: the
+shell gets them as its parameters, so text that a user pastes can't run.
 """
 
 import shlex
@@ -23,9 +23,10 @@ from tui_agent.agent.programs.opencode import inline_documents
 from tui_agent.lazy import LazyPattern, frozen
 
 FILE_BYTES = 64 * 1024
+"""Bytes of a command's file that are read."""
 
 SHELL = LazyPattern(r"!`([^`\n]+)`")
-"""A shell command in a template."""
+"""A shell command in a template: ``!`git status```."""
 _FIELDS = frozenset(
     {
         "name",
@@ -38,19 +39,20 @@ _FIELDS = frozenset(
         "disable-model-invocation",
     }
 )
-"""Fields of a command's file that are used, or can be ignored without a warning."""
+"""Front matter fields of a command that are used or harmless; all others are reported."""
 _NAME = LazyPattern(r"[a-z][a-z0-9_-]*")
 
 RunCommand = Callable[[str], Awaitable[str]]
-"""Runs a shell command and returns its output."""
+"""Runs a shell command of a template and returns its output."""
 
 
 @frozen
 class UserCommand:
-    """One command. ``name`` holds the folders below ``commands`` too: ``git:commit``.
+    """One command; its ``name`` includes the folders below ``commands``: ``git:commit``.
 
-    ``model`` and ``agent`` are used from this message on. ``of_project`` tells that the project
-    brought it along, not the user; ``origin`` is where, ``file`` is its file.
+    ``model`` and ``agent`` are switched to with its message; None keeps the current ones.
+    ``of_project`` is True for a command of the project, False for the user's own. ``origin`` names
+    the folder it is from, ``file`` its file.
     """
 
     name: str
@@ -64,17 +66,17 @@ class UserCommand:
     file: str = ""
     slots: Slots = Slots()
     for_model: bool = False
-    """Whether the model is told of it and may use it: Claude Code's commands are skills."""
+    """Whether the model may use it as a skill, as it may with Claude Code's commands."""
     unused: tuple[str, ...] = ()
-    """Fields of its file that have no effect here."""
+    """Front matter fields that have no effect."""
 
 
 def load_commands(
     folders: Folders, files: FileCache, problems: list[str]
 ) -> tuple[UserCommand, ...]:
-    """Return the commands by name.
+    """Return all commands, sorted by name; unusable files are reported in ``problems``.
 
-    Of two with one name the user's wins: a project must not redefine it.
+    A project's command never replaces a user's of the same name.
     """
     places = (*folders.of_user("commands"), *folders.of_project("commands", problems))
     rows = [(path, folder) for folder in places for path in folder.files("*.md")]
@@ -94,9 +96,10 @@ def load_commands(
 
 
 async def fill_command(command: UserCommand, arguments: str, run: RunCommand) -> tuple[str, str]:
-    """Return the command's message, and the same without commands' output: where files may be named.
+    """Return the message of a command, and the message without the output of its shell commands.
 
-    ``run`` is called for each command in the template, in order.
+    Only in the second text are ``@`` names taken as files. ``run`` is called for each shell command
+    of the template, in order.
     """
     typed = given(arguments)
     template = command.template
@@ -114,11 +117,10 @@ async def fill_command(command: UserCommand, arguments: str, run: RunCommand) ->
 async def fill_template(
     template: str, typed: Given, fill: Callable[[str], str], run: RunCommand
 ) -> tuple[str, str]:
-    """Return a template with the output of its commands, and the same without that.
+    """Return a template with the output of its shell commands, and without it.
 
-    ``fill`` fills in the rest.
-
-    Its commands get the arguments as the shell's own parameters.
+    ``fill`` replaces the placeholders in the text between the commands. The commands get the
+    arguments as shell parameters (``$1``) and as ``$ARGUMENTS``.
     """
     quoted = " ".join(map(shlex.quote, typed.words))
     parameters = f"set -- {quoted}\nARGUMENTS={shlex.quote(typed.text)}\n"
@@ -144,10 +146,10 @@ def _command(path: Path, folder: Folder, files: FileCache) -> UserCommand | None
 
 
 def _command_of(parts: Sequence[str], document: Document, folder: Folder, file: str) -> UserCommand:
-    """Return the command of a document; ``parts`` are the folders above it and its name."""
+    """Return the command in a document; ``parts`` are its folders below ``commands`` and its name."""
     if not all(_NAME.fullmatch(part) for part in parts):
         raise DocumentError(
-            "its name must begin with a letter and hold letters, digits, hyphens and underscores"
+            "its name must begin with a letter and contain only letters, digits, hyphens and underscores"
         )
     if not document.body:
         raise DocumentError("there is nothing below the front matter")

@@ -1,6 +1,6 @@
-"""Reads small text files again and again: from memory while they are unchanged.
+"""Reads Markdown files with front matter, and keeps them in memory while they are unchanged.
 
-And takes their front matter apart.
+A file of the project is read only if it really is inside the project.
 """
 
 import os
@@ -20,28 +20,30 @@ from tui_agent.path_checks import is_inside
 from tui_agent.text_files.encodings import user_text
 
 FRONT_MATTER_CHARS = 16_384
-"""Front matter longer than this is taken for a mistake."""
+"""Longest front matter that is accepted, in characters."""
 FRONT = LazyPattern(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-"""Front matter, from the file's first line."""
+"""Front matter: it starts in the first line, between two lines of three dashes."""
 
 _MAX_VALUES = 20_000
+"""Maximum values in front matter, with YAML's references written out."""
 _MAX_DEPTH = 20
+"""Maximum levels of nesting in front matter."""
 _PAIR = LazyPattern(r"([A-Za-z][\w-]*):[ \t]*(.*)")
 
 T = TypeVar("T")
 
 
 class DocumentError(Exception):
-    """A file cannot be used; the message says which and why, for a person."""
+    """A file can't be used; the message says why, for the user."""
 
 
 class LeftOutError(DocumentError):
-    """A file of the project is a link out of it, or is in a linked directory."""
+    """A file of the project is not read: a link leads out of the project, or to a file with secrets."""
 
 
 @frozen
 class DocumentText:
-    """A file's text, at most the limit's bytes of it. ``size`` is the whole file's in bytes."""
+    """The beginning of a file; ``size`` is the whole file's in bytes, ``cut`` is True if more follows."""
 
     text: str
     size: int
@@ -56,6 +58,7 @@ class Document:
     body: str = ""
 
     def text(self, key: str) -> str:
+        """Return a field as one line of text; "" if it is missing."""
         value = self.fields.get(key)
         if value is None:
             return ""
@@ -65,27 +68,28 @@ class Document:
         return self.text(key).lower() == "true"
 
     def purpose(self) -> str:
-        """Return what it is for, and when to use it."""
+        """Return the description and when to use it, joined; "" if both are missing."""
         return " - ".join(filter(None, [self.text("description"), self.text("when_to_use")]))
 
     def model(self, whose: str) -> str | None:
-        """Return the model's name.
+        """Return the model the file asks for; None for none.
 
-        Other programs' short ones (``sonnet``, ``inherit``) mean nothing here.
+        ``whose`` is the program the file is for: short names of other programs (``sonnet``,
+        ``inherit``) are ignored.
         """
         name = self.text("model")
         return name if name and ("/" in name or not whose) else None
 
     def unused(self, acting: frozenset[str]) -> tuple[str, ...]:
-        """Return the fields that are none of ``acting``."""
+        """Return the names of the fields that are not in ``acting``."""
         return tuple(key for key in self.fields if key not in acting)
 
 
 class FileCache:
-    """Texts of files by path; a file is read again when its time or size changed.
+    """Files by path, read again when their time or size changes.
 
-    A path in ``project`` by its name is read only if it really is in there, with every link
-    followed: the user did not write it.
+    A path below ``project`` is read only if it stays below it after all links are followed, since
+    the project's files may not be the user's.
     """
 
     def __init__(self, project: Path | None = None) -> None:
@@ -94,9 +98,9 @@ class FileCache:
         self._documents: dict[Path, tuple[DocumentText, Document | DocumentError]] = {}
 
     def document(self, path: Path, limit: int) -> tuple[Document, DocumentText] | None:
-        """Return a Markdown file taken apart, None when there is no such file.
+        """Return a parsed Markdown file and its text; None if there is no such file.
 
-        Raises DocumentError.
+        At most ``limit`` bytes are read. Raises DocumentError.
         """
         file = self.read(path, limit)
         if file is None:
@@ -113,9 +117,9 @@ class FileCache:
         return known[1], file
 
     def read(self, path: Path, limit: int) -> DocumentText | None:
-        """Return a file's text, None when there is no such file.
+        """Return at most ``limit`` bytes of a file as text; None if there is no such file.
 
-        Raises DocumentError, LeftOutError if forbidden.
+        Raises DocumentError if it can't be read, LeftOutError if it may not.
         """
         try:
             status = path.stat()
@@ -155,7 +159,10 @@ def load_all(
     found: Iterable[tuple[Path, Folder]],
     problems: list[str],
 ) -> Iterator[T]:
-    """Yield the objects made from files of a kind; unusable files are reported in ``problems``."""
+    """Yield what ``make`` returns for each file; unusable files are reported in ``problems``.
+
+    ``kind`` begins each report ("Skill"). ``make`` returns None to skip a file.
+    """
     for path, folder in found:
         try:
             made = make(path, folder)
@@ -167,17 +174,15 @@ def load_all(
 
 
 def parse_document(text: str) -> Document:
-    """Take a Markdown text with optional front matter apart; raises DocumentError.
+    """Split a Markdown text into its front matter, if any, and the rest; raises DocumentError.
 
-    Front matter that is no valid YAML only because a value holds a colon is read line by line.
+    Front matter that is not valid YAML is read line by line if every line is ``key: value``.
     """
     if not re.match(r"---[ \t]*\n", text):
         return Document(body=text.strip())
     found = FRONT.match(text)
     if found is None or len(found[1]) > FRONT_MATTER_CHARS:
-        raise DocumentError(
-            "the front matter has no end: it begins and ends with a line of three dashes"
-        )
+        raise DocumentError("the front matter has no end: add a line of three dashes below it")
     return Document(MappingProxyType(_fields(found[1])), text[found.end() :].strip())
 
 
@@ -197,20 +202,20 @@ def _fields(text: str) -> dict[str, Any]:
             if mark is not None:
                 where = f" in line {mark.line + 2}"
             raise DocumentError(
-                f"the front matter is not valid YAML: {problem or 'it cannot be read'}{where}"
+                f"the front matter is not valid YAML: {problem or 'unreadable'}{where}"
             ) from None
         return {pair[1]: pair[2].strip().strip("\"'") for pair in pairs if pair is not None}
     if values is None:
         return {}
     if not isinstance(values, dict):
-        raise DocumentError("the front matter holds no keys; write each as “key: value”")
+        raise DocumentError("the front matter has no keys; write each as “key: value”")
     if _is_too_large(values):
-        raise DocumentError("the front matter repeats or nests its values too often")
+        raise DocumentError("the front matter has too many values or nests them too deeply")
     return {str(key): value for key, value in values.items()}
 
 
 def _is_too_large(values: object) -> bool:
-    """Whether values are too many once each that is named again is written out, or contain themselves."""
+    """Whether values are too many or nested too deeply, with YAML's references written out."""
     pending = [(values, 0)]
     count = 0
     while pending:

@@ -1,4 +1,4 @@
-"""Where instructions, skills, commands and agents are looked for, and how the files found there are named."""
+"""Folders that are searched for instructions, skills, commands and agents, and how their files are shown."""
 
 import fnmatch
 import os
@@ -20,15 +20,16 @@ from tui_agent.places import (
 from tui_agent.plugins import KINDS, Plugin
 
 MAX_FOLDERS = 2_000
-"""Directories that are looked into below a folder: a link may lead to a large one."""
+"""Maximum directories searched below one folder, since a link may lead to a huge tree."""
 _NEVER = {"node_modules", ".git"}
+"""Names of directories that are never searched."""
 
 
 @frozen
 class Folder:
-    """A folder to look into.
+    """A folder to search.
 
-    ``shown`` is how it is named, ``whose`` the other program it belongs to, if any.
+    ``shown`` is its name on screens. ``whose`` is the other program it belongs to; "" for ours.
     """
 
     path: Path
@@ -36,27 +37,28 @@ class Folder:
     whose: str = ""
     of_project: bool = False
     prefix: str = ""
-    """Stands before the names of what is in it: ``PLUGIN:``."""
+    """Prefix of the names of its skills and commands, ``PLUGIN:`` for a plugin's folder."""
     project: Path | None = None
-    """The project that links in it may not lead out of, None where they may lead anywhere."""
+    """The project that links in the folder may not lead out of; None if they may lead anywhere."""
 
     @property
     def origin(self) -> str:
+        """The folder's name, with the program it belongs to."""
         if self.whose:
             return f"{self.shown}, of {self.whose}"
         return self.shown
 
     def shown_file(self, path: Path) -> str:
-        """Return how a file in it is named; what stands in a settings file has that file's name."""
+        """Return the name of a file in the folder for screens; that of the settings file if it is one."""
         if self.path.suffix in {".json", ".jsonc"}:
             return self.shown
         return self.shown + path.as_posix().removeprefix(self.path.as_posix())
 
     def files(self, pattern: str) -> list[Path]:
-        """Return the files below whose names match, but for those deeper than trust looks.
+        """Return the files below the folder whose names match a glob, at most ``MAX_DEPTH`` levels deep.
 
-        Links to directories are followed, each directory once. Of one outside of the project only
-        the files right in it are named: reading them says that they are left out.
+        Links to directories are followed, each directory once. Of a directory outside the project
+        only its direct files are returned; reading them reports that they are left out.
         """
         found: list[Path] = []
         seen: set[str] = set()
@@ -79,11 +81,10 @@ class Folder:
 
 @frozen
 class Folders:
-    """The places of one session.
+    """All folders of one session.
 
-    ``config`` is the user's config directory, ``home`` their home directory.
-
-    What other programs' places hold is ``left_out`` where the user said so.
+    ``config`` is the user's config directory, ``home`` their home directory. ``left_out`` are the
+    places of other programs that the user's settings exclude.
     """
 
     cwd: Path
@@ -94,7 +95,7 @@ class Folders:
     plugins: tuple[Plugin, ...] = ()
 
     def places(self, kind: Kind) -> tuple[Place, ...]:
-        """Return the places of a kind that count."""
+        """Return the places of a kind that the user's settings do not exclude."""
         return tuple(
             place for place in places_of(kind) if not self.left_out.covers(place.whose, kind)
         )
@@ -104,14 +105,14 @@ class Folders:
         return upward(self.cwd, self.project)
 
     def above(self) -> tuple[Path, ...]:
-        """Return the directories above the project, outermost first, but those that other users could write to."""
+        """Return the directories above the project, outermost first, without those others can write to."""
         return tuple(folder for folder in reversed(self.project.parents) if _is_guarded(folder))
 
     def of_project(self, kind: Kind, problems: list[str]) -> tuple[Folder, ...]:
-        """Return the project's folders of a kind, nearest first.
+        """Return the project's folders of a kind, nearest to the working directory first.
 
-        Folders that are the user's own anyway, because the project is their home directory, are
-        left out; so are links out of the project, which ``problems`` says.
+        The user's own folders are left out, if the project is their home directory. Links that
+        lead out of the project are left out, too, and reported in ``problems``.
         """
         own = {folder.path for folder in self.of_user(kind)}
         found: list[Folder] = []
@@ -131,7 +132,7 @@ class Folders:
         return tuple(found)
 
     def of_user(self, kind: Kind) -> tuple[Folder, ...]:
-        """Return the user's folders of a kind: the config directory's first, then those in their home."""
+        """Return the user's folders of a kind: of the config directory, of home, and of plugins."""
         own = {self.config / kind: ""}
         for place in self.places(kind):
             if place.home:
@@ -143,7 +144,7 @@ class Folders:
         return (*found, *self._above(kind, own), *self._of_plugins(kind))
 
     def _above(self, kind: Kind, own: Collection[Path]) -> Iterator[Folder]:
-        """Yield the folders of rules and skills above a project that is no repository, nearest first."""
+        """Yield folders of rules and skills above a project that is not a Git repository, nearest first."""
         if kind not in {"rules", "skills"} or os.path.lexists(self.project / ".git"):
             return
         for folder in reversed(self.above()):
@@ -161,14 +162,14 @@ class Folders:
                     )
 
     def name(self, path: Path) -> str:
-        """Return a path as people and models read it: relative to the project, below ``~``, or absolute."""
+        """Return a path for people and models: relative to the project, with ``~``, or absolute."""
         if path.is_relative_to(self.project):
             return path.relative_to(self.project).as_posix()
         return shown_in_home(self.home, path)
 
 
 def upward(cwd: Path, project: Path) -> tuple[Path, ...]:
-    """Return the directories from a directory up to its project's root, nearest first."""
+    """Return the directories from ``cwd`` up to ``project``, nearest first; only ``cwd`` if it is outside."""
     found: list[Path] = []
     for folder in (cwd, *cwd.parents):
         found.append(folder)

@@ -1,7 +1,7 @@
-"""Instruction files (AGENTS.md and its relatives): which there are, and the text the model is shown.
+"""Instruction files (AGENTS.md, CLAUDE.md and others): which are used, and the text the model gets.
 
-Other programs' files are read as those read them: one main file per directory, the local one beside
-it, rules with the paths they hold for, and the files that a line names with ``@path``.
+Files of other programs are read by those programs' rules: one main file per directory and the local
+file beside it, rules that apply to certain paths, and files imported by a line ``@path``.
 """
 
 import os
@@ -30,23 +30,22 @@ from tui_agent.safe_text import one_line
 from tui_agent.trust import importing_files
 
 FILE_BYTES = 32 * 1024
-"""Bytes of one file the model is shown."""
+"""Bytes of one instruction file that the model gets."""
 MAX_FILES = 50
-"""Files that one pattern of the ``instructions`` setting may name, and files that one file may
-import."""
+"""Maximum files per pattern of the ``instructions`` setting, imports per file, and rules per folder."""
 MAX_HOPS = 4
-"""How far imports are followed, as in Claude Code."""
+"""Maximum depth of imports, as in Claude Code."""
 _RULES = {".mdc": "globs", ".md": "paths"}
-"""Suffixes of rules, and the field with the files they hold for: Cursor's and Claude Code's."""
+"""Suffix of rules, and the front matter field with their paths: Cursor's and Claude Code's."""
 _FOREIGN = frozenset({"node_modules", "site-packages", ".venv", "venv", "vendor"})
-"""Directories of other people's code: instructions there are not meant for this project."""
+"""Names of directories with other people's code, whose instructions are not for this project."""
 
 
 @frozen
 class Instruction:
-    """One file of instructions. ``name`` is how it is shown, ``text`` the part the model gets.
+    """One instruction file; ``name`` is its path for screens, ``text`` the part that the model gets.
 
-    ``imported`` is the file and line that names it, "" where none does.
+    ``imported`` is the file and line that imports it ("AGENTS.md:3"); "" for none.
     """
 
     name: str
@@ -55,8 +54,8 @@ class Instruction:
 
     @property
     def section(self) -> str:
-        # A closing tag inside would end the section early, for the model and for whoever counts its
-        # tokens.
+        """The file as a section of the head."""
+        # A closing tag inside would end the section early.
         body = self.text.replace("</instructions>", "<\\/instructions>")
         source = ""
         if self.imported:
@@ -66,20 +65,21 @@ class Instruction:
 
 @frozen
 class _Rule:
-    """A file of rules and the files it holds for; None: it always holds."""
+    """A file of rules; ``holds_for`` are patterns of the paths it applies to, None for all paths."""
 
     path: Path
     holds_for: tuple[re.Pattern[str], ...] | None
 
     def is_for(self, names: Iterable[str]) -> bool:
+        """Whether the rule applies to one of some paths, and not to all paths."""
         return any(pattern.fullmatch(name) for name in names for pattern in self.holds_for or ())
 
 
 class InstructionFiles:
     """Finds and reads the instructions of one session.
 
-    ``wanted`` is the ``instructions`` setting, ``order`` the names of main files, the one that
-    counts first. ``trusted`` says whether imports of the project may lead out of it.
+    ``wanted`` is the ``instructions`` setting. ``order`` are the names of main files, preferred
+    first. ``trusted`` returns whether the project's files may import files outside the project.
     """
 
     def __init__(
@@ -100,12 +100,16 @@ class InstructionFiles:
         self._order = (*order, *(name for name in names if name not in order))
         self._trusted = trusted
         self.passed_over: dict[str, str] = {}
-        """Main files that were not read, with the file of their directory that counts instead."""
+        """Main files that were not read, with the file of the same directory that was."""
         self.for_paths: tuple[str, ...] = ()
-        """Rules that are read when a file is that they hold for."""
+        """Rules that are read only together with a file they apply to."""
 
     def load(self, problems: list[str]) -> tuple[Instruction, ...]:
-        """Return the whole session's instructions: the user's own, the project's from outside in, the wanted."""
+        """Return the instructions for the head, and report unusable files in ``problems``.
+
+        The order is: the user's own, the project's from the outermost directory in, and those of
+        the ``instructions`` setting.
+        """
         self.passed_over = {}
         reading = _Reading(self, problems)
         for path in self._paths(problems):
@@ -115,10 +119,11 @@ class InstructionFiles:
     def nearby(
         self, paths: Iterable[str], shown: Collection[str], problems: list[str]
     ) -> tuple[Instruction, ...]:
-        """Return the instructions that hold for files of the project and are not ``shown`` yet, outermost first.
+        """Return the instructions that apply to files of the project, outermost first.
 
-        ``paths`` are relative to the project. Ignored directories and other people's code are
-        passed over. Files that cannot be read are reported in ``problems``.
+        ``paths`` are relative to the project; instructions whose names are in ``shown`` are left
+        out. Ignored directories and other people's code are skipped. Files that can't be read are
+        reported in ``problems``.
         """
         reading = _Reading(self, problems, shown)
         root = Path(os.path.realpath(self._folders.project))
@@ -135,7 +140,7 @@ class InstructionFiles:
         return self._folders.name(path)
 
     def read(self, path: Path) -> str:
-        """Return the text the model gets of a file, "" for none; raises DocumentError."""
+        """Return the text of a file for the model, "" if it is missing or empty; raises DocumentError."""
         file = self._files.read(path, FILE_BYTES)
         if file is None:
             return ""
@@ -148,10 +153,9 @@ class InstructionFiles:
         return text
 
     def imported(self, path: Path, named: Import) -> Path | None:
-        """Return the file that an import of a file means, None for none.
+        """Return the file that an import in ``path`` names; None if the text only looks like an import.
 
-        Raises:
-            DocumentError: there is one, and it may not be read.
+        Raises DocumentError if the file is missing or may not be read.
         """
         target = Path(os.path.normpath(path.parent / at_home(named.path)))
         if not _is_there(target):
@@ -164,14 +168,17 @@ class InstructionFiles:
             return target
         if path not in importing_files(self._folders.project, self._folders.cwd):
             raise DocumentError(
-                "it is outside the project, and only the project's main files may name such ones"
+                "it is outside the project; only the project's main files may import such files"
             )
         if not self._trusted():
-            raise DocumentError("it is outside the project, which is not trusted")
+            raise DocumentError("it is outside the project, and you do not trust the project")
         return target
 
     def _between(self, root: Path, paths: Iterable[str]) -> Iterator[Path]:
-        """Yield the directories below the root that files are in, outermost first, without those above the session."""
+        """Yield the directories from ``root`` to some files, outermost first.
+
+        Directories from the working directory upward are left out: their files are in the head.
+        """
         above = {Path(os.path.realpath(folder)) for folder in self._folders.upward()}
         for name in paths:
             real = Path(os.path.realpath(root / name))
@@ -199,7 +206,7 @@ class InstructionFiles:
         yield from filterfalse(self._is_users, always)
         for pattern in self._wanted:
             if "://" in pattern:
-                problems.append(f"instructions: only files are read; save {pattern} as one.")
+                problems.append(f"instructions: addresses are not read; save {pattern} as a file.")
                 continue
             matches = sorted(_matching(folders.project, pattern))
             if not matches:
@@ -210,7 +217,7 @@ class InstructionFiles:
         return not path.is_relative_to(self._folders.project)
 
     def _of_user(self) -> Iterator[Path]:
-        """Yield the user's own files: one of the config directory, then one per other program."""
+        """Yield the user's own main files: one of the config directory, then one per other program."""
         yield from _first([self._folders.config / name for name in self._order])
         programs: dict[str, list[Path]] = {}
         further: list[list[Path]] = []
@@ -245,14 +252,14 @@ class InstructionFiles:
                 yield from _first([folder / place.project])
 
     def _is_empty(self, path: Path) -> bool:
-        """Whether a file says nothing, so that the next one of its directory counts."""
+        """Whether a file has no text; one that can't be read is not empty."""
         try:
             return not self.read(path)
         except DocumentError:
             return False
 
     def _most_complete(self, mains: Sequence[Path]) -> Path:
-        """Return the file that counts of one directory: one that imports the first holds that, too."""
+        """Return the main file to read of one directory: the first, or one that imports the first."""
         first = mains[0]
         for other in mains[1:]:
             try:
@@ -265,10 +272,10 @@ class InstructionFiles:
         return first
 
     def _rules(self, problems: list[str]) -> Iterator[_Rule]:
-        """Yield Claude Code's and Cursor's rules, the user's first.
+        """Yield Claude Code's and Cursor's rules, the user's first; report unusable ones in ``problems``.
 
-        https://docs.cursor.com/context/rules. Rules that Cursor's model chooses by their
-        description are not read.
+        Rules that Cursor lets the model choose by their description are left out. Source:
+        https://docs.cursor.com/context/rules.
         """
         of_project = self._folders.of_project("rules", problems)
         for folder in (*self._folders.of_user("rules"), *of_project):
@@ -295,9 +302,9 @@ class InstructionFiles:
 
 
 class _Reading:
-    """Takes in files and those they import, each text once.
+    """Collects files and the files they import, each text once.
 
-    Files whose names are in ``shown`` are passed over.
+    Files whose names are in ``shown`` are skipped.
     """
 
     def __init__(
@@ -308,9 +315,10 @@ class _Reading:
         self._shown = shown
         self._seen: set[Path] = set()
         self.found: dict[str, Instruction] = {}
-        """By text: a link, or a copy for another program, is the same."""
+        """The instructions by text, so that links and copies for another program count once."""
 
     def add(self, path: Path, *, imported: str = "", hops: int = 0) -> None:
+        """Add a file and its imports; ``imported`` is the line that names it, ``hops`` how deep it is."""
         name = self._files.name(path)
         if path in self._seen or name in self._shown:
             return
@@ -344,7 +352,7 @@ class _Reading:
 
 
 def _rule(path: Path, document: Document) -> _Rule | None:
-    """Return a rule, None for one that its program's model would choose."""
+    """Return a rule; None for one that Cursor lets the model choose by its description."""
     value = document.fields.get(_RULES[path.suffix])
     if path.suffix == ".mdc":
         if document.is_true("alwaysApply"):
@@ -365,7 +373,7 @@ def _rule(path: Path, document: Document) -> _Rule | None:
 
 
 def _body(text: str) -> str:
-    """Return a rule's text below its front matter; other Markdown has none."""
+    """Return a text without its front matter."""
     try:
         return parse_document(text).body
     except DocumentError:
@@ -373,13 +381,13 @@ def _body(text: str) -> str:
 
 
 def _spellings(name: str) -> tuple[str, ...]:
-    """Return the files that may stand in a main file's place, the one that counts first."""
+    """Return the names that a main file may have in a directory, preferred first."""
     place = _place_named(name)
     return (*place.instead, name) if place is not None else (name,)
 
 
 def _program_of(path: Path, folder: Path) -> str:
-    """Return the program whose main file of a directory a file is, "" for several's."""
+    """Return the program that a main file belongs to, "" if it belongs to none or to several."""
     place = _place_named(path.relative_to(folder).as_posix())
     return place.whose if place is not None else ""
 
@@ -396,7 +404,7 @@ def _quoted(text: str) -> str:
 
 
 def _first(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the first of some files that is there."""
+    """Yield the first of some files that exists; nothing if none does."""
     for path in paths:
         if _is_there(path):
             yield path
@@ -408,10 +416,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _matching(project: Path, pattern: str) -> Iterator[Path]:
-    """Yield the files a pattern names, relative to the project.
-
-    ``~`` and absolute ones as they are.
-    """
+    """Yield the files that a glob names: relative to the project, with ``~``, or absolute."""
     import glob
 
     base, rest = split_glob(str(at_home(pattern)))
@@ -428,9 +433,9 @@ def _matching(project: Path, pattern: str) -> Iterator[Path]:
 
 
 def _below(base: Path, pattern: str) -> Iterator[Path]:
-    """Yield the files at any depth that a pattern names.
+    """Yield the files below ``base`` that match a glob with ``**``.
 
-    No link is followed: it could lead in circles.
+    Links to directories are not followed: they could lead in circles.
     """
     expression = compile_glob(f"/{pattern}")
     takes_hidden = pattern.startswith(".") or "/." in pattern

@@ -1,4 +1,8 @@
-"""All that files tell one session's agent, loaded together and loaded again when they changed."""
+"""A session's knowledge: instructions, skills, commands, agents and memory, read from files.
+
+Everything is loaded together, and loaded again when files change. Which folders are searched is
+decided in ``folders``, how a file is parsed in ``documents``.
+"""
 
 import logging
 import threading
@@ -26,19 +30,23 @@ from tui_agent.say_once import SayOnce
 from tui_agent.session.entries import SKILL_PREFIX
 from tui_agent.tools.skill import Skill
 
+log = logging.getLogger(__name__)
+
 SKILL_FILE = "SKILL.md"
 FILE_BYTES = 64 * 1024
 """Bytes of a ``SKILL.md`` that are read."""
 NAME_CHARS = 64
+"""Longest name of a skill, in characters, as the format says."""
 DESCRIPTION_CHARS = 1_024
-"""Characters the format allows."""
+"""Longest description of a skill, in characters, as the format says."""
 FALLBACK_CHARS = 80
-"""Characters of a text that stand for the description that it has not."""
+"""Characters of a skill's text that are used as its description if it has none."""
 LIST_TOKENS = 2_000
+"""Maximum tokens of the list of skills in the head."""
 LIST_SHARE = 0.015
-"""The list of skills takes at most so many tokens, and at most this share of the window."""
+"""Maximum size of the list of skills, as a share of the context window."""
 _SHORTEST = 40
-"""Characters to which descriptions are cut before skills are left out."""
+"""Characters to which descriptions in the list are cut before skills are left out."""
 
 _SKILL_FIELDS = frozenset(
     [
@@ -55,24 +63,22 @@ _SKILL_FIELDS = frozenset(
         "version",
     ]
 )
-"""Fields of a skill's file that act, or that nobody misses."""
+"""Front matter fields of a skill that are used or harmless; all others are reported."""
 _NAME = LazyPattern(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
 
-log = logging.getLogger(__name__)
-
 NAMED_PROBLEMS = 3
-"""Problems that are named in one notice."""
+"""Maximum problems named in one notice."""
 
 MAX_AGENTS = 20
-
+"""Maximum kinds of agents listed in the head."""
 AGENT_CHARS = 200
-"""How many kinds of agents the head lists, and how much it says of each."""
+"""Characters of an agent's description in the head."""
 
 
 def load_skills(folders: Folders, files: FileCache, problems: list[str]) -> dict[str, Skill]:
-    """Return the skills by name.
+    """Return all skills, sorted by name; unusable files are reported in ``problems``.
 
-    Of two with one name the project's wins, and the one nearest to where one works.
+    Of skills with the same name the project's wins, nearest to the working directory first.
     """
     places = (*folders.of_project("skills", problems), *folders.of_user("skills"))
     paths = [(path, folder) for folder in places for path in _skill_files(folder)]
@@ -89,12 +95,10 @@ def load_skills(folders: Folders, files: FileCache, problems: list[str]) -> dict
 def list_skills(
     skills: Iterable[Skill], intro: str, budget: int, count: Callable[[str], int]
 ) -> str:
-    """Return the section of the head that lists skills in at most ``budget`` tokens.
+    """Return the section of the head that lists skills in at most ``budget`` tokens; "" without skills.
 
-    Empty when there are none.
-
-    Where they don't fit, descriptions are cut evenly, then skills at the end are left out and
-    counted.
+    If they don't fit, descriptions are cut evenly, then skills at the end are left out and counted.
+    ``count`` returns the tokens of a text.
     """
     rows = [(skill.name, skill.description) for skill in skills]
     if not rows:
@@ -126,7 +130,7 @@ def _section(intro: str, rows: Sequence[tuple[str, str]], chars: int, left_out: 
 
 
 def _skill_files(folder: Folder) -> Iterator[Path]:
-    """Yield the files of a folder's skills; what is inside a skill is none of its own."""
+    """Yield the files of a folder's skills; files inside another skill's folder are not skills."""
     found: set[Path] = set()
     for path in sorted(folder.files(SKILL_FILE), key=_depth):
         above = path.relative_to(folder.path).parts[:-1]
@@ -190,7 +194,10 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
 def _commands_for_model(
     commands: Iterable[UserCommand], may_act: Callable[[], bool]
 ) -> dict[str, Skill]:
-    """Return the commands that the model may use; ``may_act`` says whether the project's are among them."""
+    """Return the commands that the model may use as skills, by name.
+
+    The project's are among them only if ``may_act`` returns True.
+    """
     found: dict[str, Skill] = {}
     for command in commands:
         if command.for_model and (not command.of_project or may_act()):
@@ -199,17 +206,17 @@ def _commands_for_model(
 
 
 def _skill_name(document: Document, stem: str) -> str:
-    """Return the name of a skill, that of its file or folder where it names none; raises DocumentError."""
+    """Return the name of a skill, by default that of its file or folder; raises DocumentError."""
     name = "-".join((document.text("name") or stem).lower().split())
     if not _NAME.fullmatch(name) or len(name) > NAME_CHARS:
         raise DocumentError(
-            f"the name “{name[:NAME_CHARS]}” must be lower-case letters, digits and hyphens"
+            f"the name “{name[:NAME_CHARS]}” may contain only lower-case letters, digits and hyphens"
         )
     return name
 
 
 def _as_skill(command: UserCommand) -> Skill:
-    """Return a command that the model may use by itself as the skill that it is for its program."""
+    """Return a command as a skill that only the model can start."""
 
     def fill_arguments(text: str, arguments: str) -> str:
         filled = fill_in(text, given(arguments), command.slots)
@@ -232,8 +239,9 @@ def _as_skill(command: UserCommand) -> Skill:
 class Sources:
     """Where a session's knowledge comes from.
 
-    ``instructions`` are files and globs; ``order`` names the main files of a directory, the one
-    that counts first. Of the project's memory and notes, ``memory_tokens`` are shown.
+    ``instructions`` are paths and globs of the setting. ``order`` are the names of a directory's
+    main instruction files, preferred first. ``memory_tokens`` is the maximum size of the project's
+    memory and notes together, in tokens.
     """
 
     folders: Folders
@@ -245,10 +253,7 @@ class Sources:
 
 @frozen
 class CommandRow:
-    """A command as lists show it: typed with a slash before it.
-
-    ``argument`` is how its argument is written.
-    """
+    """A command or skill in the completions after a slash; ``argument`` is a hint: "[TASK]"."""
 
     name: str
     description: str
@@ -256,10 +261,9 @@ class CommandRow:
 
 
 class Knowledge:
-    """The instructions, skills, commands and agents of one session.
+    """The instructions, skills, commands, agents and memory of one session; empty without sources.
 
-    Without sources there is nothing. ``trusted`` says whether the user trusts the project's own
-    commands; it is asked each time.
+    ``trusted`` returns whether the user trusts the project; it is called on each load.
     """
 
     def __init__(
@@ -270,9 +274,10 @@ class Knowledge:
         trusted: Callable[[], bool] = lambda: False,
         news: Callable[["Knowledge"], str] | None = None,
     ) -> None:
-        """Make it; nothing is read yet.
+        """Create it without reading files.
 
-        ``news`` returns a sentence on files of other programs, "" for none.
+        ``prompt`` returns a prompt by name. ``news`` is called once after the first load and
+        returns a sentence about other programs' files, "" for none.
         """
         self._sources = sources
         self._news = news
@@ -284,19 +289,20 @@ class Knowledge:
         self.skills: Mapping[str, Skill] = {}
         self.commands: tuple[UserCommand, ...] = ()
         self.specs: tuple[AgentSpec, ...] = ()
-        """The kinds of agents; built-in ones first."""
+        """The kinds of agents, built-in ones first."""
         self.rows: tuple[CommandRow, ...] = ()
-        """Completions after a slash: the commands, and the skills as ``skill:NAME``."""
+        """Completions after a slash: commands, and skills as ``skill:NAME``."""
         self.memory: tuple[MemoryLine, ...] = ()
         self._notes: tuple[str, ...] = ()
         self._problems: list[str] = []
         self.problems: tuple[str, ...] = ()
-        """Everything that could not be used when the files were read last."""
+        """A sentence for each file that could not be used in the last load."""
         self._said = SayOnce()
         self.offers_skills: bool | None = None
-        """Whether heads have the skill tool, as when the last one was rendered; None before anything was read.
+        """Whether heads have the skill tool; None before the first load.
 
-        Skills come and go with a git checkout, and a change of the tools makes the provider read everything again.
+        It stays as it is when skills come and go with a git checkout, since a change of the tools
+        breaks the prompt cache.
         """
         self._instructions: InstructionFiles | None = None
         if sources is not None:
@@ -311,10 +317,7 @@ class Knowledge:
     # -- loading --------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read new and changed files.
-
-        Blocks, the first time for the network too: call it in a thread.
-        """
+        """Read new and changed files. Blocks on disk and network: call it in a thread."""
         if self._sources is None or self._instructions is None:
             return
         problems: list[str] = []
@@ -322,7 +325,7 @@ class Knowledge:
         with self._loading:
             skills = load_skills(folders, self._files, problems)
             commands = load_commands(folders, self._files, problems)
-            # Finding out reads a third of what all of this reads.
+            # Cached because checking the trust reads many files.
             may_act = cache(self.trusted)
             skills = {**_commands_for_model(commands, may_act), **skills}
             instructions = self._instructions.load(problems)
@@ -336,7 +339,7 @@ class Knowledge:
             )
             notes = _notes_of(folders.project, problems)
             memory = _lines_of(self._sources.memory, problems)
-            # All at once: a head that is made while files are read has the old ones.
+            # All at once, so that a head rendered meanwhile is consistent.
             self.skills = skills
             self.commands = commands
             self.instructions = instructions
@@ -362,10 +365,7 @@ class Knowledge:
             log.warning("%s", problem)
 
     def take_problems(self) -> str | None:
-        """Return one sentence about unusable files, once for each problem.
-
-        None without new ones.
-        """
+        """Return the new problems as one text and forget them; None without new ones."""
         problems = self._problems
         self._problems = []
         if not problems:
@@ -373,19 +373,19 @@ class Knowledge:
         more = len(problems) - NAMED_PROBLEMS
         said = problems[:NAMED_PROBLEMS]
         if more > 0:
-            said.append(f"And {more} more; see the log.")
+            said.append(f"{more} more are in the log.")
         return " ".join(said)
 
     @property
     def passed_over(self) -> Mapping[str, str]:
-        """Instruction files that were not read, with the one of their directory that was."""
+        """Main instruction files that were not read, with the file of the same directory that was."""
         if self._instructions is None:
             return {}
         return self._instructions.passed_over
 
     @property
     def rules_for_paths(self) -> tuple[str, ...]:
-        """Rules that are read when a file is that they hold for."""
+        """Names of rules that are read only together with a file they apply to."""
         if self._instructions is None:
             return ()
         return self._instructions.for_paths
@@ -393,15 +393,12 @@ class Knowledge:
     # -- contents -------------------------------------------------------------------------------------------
 
     def primary(self, mode: str) -> AgentSpec | None:
-        """Return the agent that takes the main agent's place in a mode.
-
-        None where the mode is no agent's name.
-        """
+        """Return the agent that replaces the main agent in a mode; None for the built-in modes."""
         spec = next((spec for spec in self.specs if spec.name == mode), None)
         return spec if spec is not None and spec.primary else None
 
     def nearby(self, paths: Sequence[str], shown: set[str]) -> tuple[Instruction, ...]:
-        """Return the instructions that hold for files but are not in the head or ``shown``.
+        """Return the instructions that apply to ``paths`` and are neither in the head nor ``shown``.
 
         Reads files.
         """
@@ -417,10 +414,11 @@ class Knowledge:
     def sections(
         self, window: int, count: Callable[[str], int], *, subagents: bool = False
     ) -> tuple[str, ...]:
-        """Return the head's sections: the list of skills, bounded for a window in tokens, and the instructions.
+        """Return the head's sections: skills, agents, instructions, memory and notes.
 
-        With ``subagents`` the user's own kinds of them are listed too; the tool tells of the
-        built-in ones.
+        ``window`` is the context window in tokens, which limits the list of skills; ``count``
+        returns the tokens of a text. With ``subagents`` the user's own kinds of agents are listed;
+        the built-in ones are in the description of the task tool.
         """
         budget = min(LIST_TOKENS, round(window * LIST_SHARE))
         offered = [skill for skill in self.skills.values() if skill.for_model]
@@ -440,14 +438,14 @@ class Knowledge:
     def memory_section(
         self, lines: Sequence[MemoryLine], count: Callable[[str], int]
     ) -> MemorySection:
-        """Return the section that a head has of some lines of the memory."""
+        """Return the head's section for some lines of the memory, within the setting's tokens."""
         room = 0
         if self._sources is not None:
             room = self._sources.memory_tokens
         return memory_section(lines, self._prompt("memory"), room, count)
 
     def _remembered(self, count: Callable[[str], int]) -> Iterator[str]:
-        """Yield the sections of the memory and of the project's own notes, within the room for both."""
+        """Yield the sections of the memory and of the project's notes, together within ``memory_tokens``."""
         memory = self.memory_section(self.memory, count)
         if memory.text:
             yield memory.text
@@ -457,7 +455,7 @@ class Knowledge:
             yield Instruction(NOTES_FILE, "\n".join([*more, *notes])).section
 
     def skill(self, name: str) -> Skill | None:
-        """Return a skill that the user may start; None where there is none of that name."""
+        """Return a skill that the user may start, by name; None if there is no such skill."""
         skill = self.skills.get(name)
         return skill if skill is not None and skill.for_user else None
 

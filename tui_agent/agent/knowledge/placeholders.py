@@ -1,8 +1,8 @@
-"""Fills in the arguments of commands and skills, in the ways of several programs.
+"""Replaces the placeholders for arguments in commands and skills, by the rules of several programs.
 
-``$ARGUMENTS`` is everything that was typed, ``$1`` … one word of it. Claude Code counts words from
-0 and names them, Codex takes ``NAME=value``, Pi has ``$@``, ``${@:2}`` and ``${1:-default}``.
-Sources: the programs' pages on commands and skills.
+``$ARGUMENTS`` stands for all typed text, ``$1`` for its first word. Claude Code counts words from 0
+and can name them, Codex takes ``NAME=value``, Pi has ``$@``, ``${@:2}`` and ``${1:-default}``.
+Sources: the programs' documentation of commands and skills.
 """
 
 import re
@@ -27,19 +27,19 @@ _WORD = LazyPattern(
     r"""(?P<key>[^\s"'=]*=)?(?:"(?P<double>(?:\\.|[^"\\])*+)"|'(?P<single>[^']*)')(?=\s|$)|(?P<plain>\S+)""",
     re.DOTALL,
 )
-"""A word: quotes count where they begin and end it, so that ``it's`` is one."""
+"""A typed word; quotes group words only if they begin and end one, so ``it's`` stays as it is."""
 _NAMED = LazyPattern(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _CAPITALS = LazyPattern(r"\$([A-Z][A-Z0-9_]*)")
 
 
 @frozen
 class Slots:
-    """What a template's author may have written to be filled in.
+    """The placeholders ("slots") that a template may use, and how they are filled.
 
-    ``first`` is the number of the first word. ``names`` are those of the words, in order.
-    ``takes_named`` lets words be ``NAME=value``. ``variables`` are the program's own
-    (``CLAUDE_SKILL_DIR``). ``plain`` are the forms of slots (groups of the expression) that stay
-    text.
+    ``first`` is the number of the first word: 0 or 1. ``names`` are the names of the words, in
+    order. ``takes_named`` allows words to be ``NAME=value``. ``variables`` are values that the
+    program provides (``CLAUDE_SKILL_DIR``). ``plain`` are the forms of slots, as group names of
+    ``_SLOT``, that the program does not know: they stay as text.
     """
 
     first: int = 1
@@ -48,13 +48,13 @@ class Slots:
     variables: Mapping[str, str] = field(default_factory=dict)
     plain: frozenset[str] = frozenset()
     escapes: bool = False
-    """Whether a slot behind a backslash stays text."""
+    """Whether a backslash before a slot keeps it as text."""
     keeps_missing: bool = False
-    """Whether the slot of a word that was not typed stays text."""
+    """Whether the slot of a word that was not typed stays as text, instead of becoming empty."""
     last_takes_rest: bool = False
-    """Whether the slot with the highest number stands for all words from there on."""
+    """Whether the slot with the highest number takes all remaining words."""
     joins_words: bool = False
-    """Whether all that was typed is its words, without their quotes."""
+    """Whether the slot for all arguments gets the words without their quotes, not the typed text."""
 
 
 _WAYS = {
@@ -70,27 +70,30 @@ _WAYS = {
     ),
     "Pi": Slots(joins_words=True),
 }
-"""As the programs' requests show, for the same files and words."""
+"""The rules of other programs, taken from their requests for the same files and arguments."""
 
 
 @frozen
 class Given:
-    """The arguments of one use: the text that was typed, and its words."""
+    """Typed arguments: the whole text, and its words without quotes."""
 
     text: str
     words: tuple[str, ...]
 
 
 def given(text: str) -> Given:
-    """Take typed arguments apart.
+    """Split typed arguments into words.
 
-    A quote in the middle of a word, or that doesn't close, is part of it.
+    A quote inside a word, or one that is not closed, is part of the word.
     """
     return Given(text, tuple(_word_of(found) for found in _WORD.finditer(text)))
 
 
 def slots_of(whose: str, template: str, names: object) -> Slots:
-    """Return the slots of a file of a program; ``names`` is its ``arguments`` field."""
+    """Return the slots of a template that was written for a program.
+
+    ``whose`` is the program, "" for ours; ``names`` is the ``arguments`` field of the front matter.
+    """
     way = _WAYS.get(whose, Slots())
     if way.takes_named:
         found = dict.fromkeys(_CAPITALS.findall(template))
@@ -99,17 +102,15 @@ def slots_of(whose: str, template: str, names: object) -> Slots:
 
 
 def takes_arguments(template: str, slots: Slots) -> bool:
-    """Whether a template says itself where its arguments go."""
+    """Whether a template has a slot for arguments; if not, they are added at its end."""
     numbers = _numbers(template)
     return any(_is_argument(slot, slots, numbers) for slot in _SLOT.finditer(template))
 
 
 def fill_in(template: str, arguments: Given, slots: Slots, whole: str | None = None) -> str:
-    """Return a template with its arguments and variables.
+    """Return a template with its slots replaced; other uses of ``$`` stay: ``it costs $5``.
 
-    What is none of them stays: ``it costs $5``.
-
-    ``whole``: the template that this is a part of.
+    ``whole`` is the full template if ``template`` is a part of it.
     """
     numbers = _numbers(template if whole is None else whole)
     values = dict(slots.variables) | _named(arguments, slots)
@@ -144,7 +145,7 @@ def _value(
     values: Mapping[str, str],
     numbers: frozenset[int],
 ) -> str | None:
-    """Return what stands for a slot, None for a word that was not typed."""
+    """Return the text for a slot; None for a word that was not typed."""
     if slot["everything"] or slot["at"] or slot["otherwise"] is not None:
         return _everything(arguments, slots) or slot["otherwise"] or ""
     if slot["index"]:
@@ -184,7 +185,7 @@ def _counted(
 
 
 def _is_argument(slot: re.Match[str], slots: Slots, numbers: frozenset[int]) -> bool:
-    """Whether a slot is one, and not an amount of money or a variable of the shell."""
+    """Whether a match is a slot for arguments, and not an amount of money or a shell variable."""
     if any(slot[form] is not None for form in slots.plain):
         return False
     if slot["default"] is not None or slot["otherwise"] is not None:
@@ -197,7 +198,7 @@ def _is_argument(slot: re.Match[str], slots: Slots, numbers: frozenset[int]) -> 
 
 
 def _is_counted(number: int, slots: Slots, numbers: frozenset[int]) -> bool:
-    """Whether a number is that of a word: nobody asks for a fifth one who has no use for the fourth."""
+    """Whether a number stands for a word: it does if the number before it is used, too."""
     return number >= slots.first and (number <= 1 or number - 1 in numbers)
 
 
@@ -211,7 +212,7 @@ def _numbers(template: str) -> frozenset[int]:
 
 
 def _named(arguments: Given, slots: Slots) -> dict[str, str]:
-    """Return the values of the slots that have a name."""
+    """Return the typed words by the name of their slot."""
     values = dict(zip(slots.names, arguments.words, strict=False))
     if slots.takes_named:
         values = {}
