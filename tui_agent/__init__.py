@@ -1,7 +1,6 @@
 """tui-agent: a terminal coding agent whose context window is visible, navigable and reversible.
 
-Used as a library (docs/library.md) it has the names of ``tui_agent.library``, each loaded on first
-use.
+For use as a library (docs/library.md) it has the names of ``tui_agent.library``, loaded on first use.
 """
 
 from tui_agent.version import __version__ as __version__

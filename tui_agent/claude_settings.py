@@ -1,9 +1,7 @@
-"""Claude Code's ``settings.json``: what stands in it, and where.
+"""Reads Claude Code's ``settings.json`` files; ``agent/programs`` decides what the settings mean here.
 
-What it means here is for ``agent/programs``.
-
-The layers, weak to strong: the machine's, the user's, the project's, and the project's local one.
-Lists are joined; of single values the strongest counts. There the machine's is the strongest.
+From weak to strong they are the machine's, the user's, the project's and the project's local one.
+Lists are joined; of single values the strongest wins. In Claude Code the machine's is the strongest.
 """
 
 from collections.abc import Iterator, Mapping
@@ -46,7 +44,7 @@ class ClaudeSettings:
 
     @property
     def switched_off(self) -> list[str]:
-        """The servers of ``.mcp.json`` that are not to be started."""
+        """Names of the servers in ``.mcp.json`` that are disabled."""
         return list(_texts(self.file.table.get("disabledMcpjsonServers")))
 
     @property
@@ -54,7 +52,7 @@ class ClaudeSettings:
         return list(_texts(self.file.section("permissions").get("additionalDirectories")))
 
     def acting(self) -> Iterator[tuple[str, str, str]]:
-        """Yield what acts only once the project is trusted: its kind, name and effect."""
+        """Yield the kind, name and effect of each setting that needs trust if it is a project's."""
         for rule in self.rules("allow"):
             yield "permission rule", rule, "allow"
         for directory in self.directories:
@@ -67,7 +65,7 @@ class ClaudeSettings:
 
 
 def user_settings(home: Path) -> Iterator[ClaudeSettings]:
-    """Yield the user's settings, and those that whoever manages the machine wrote for all users."""
+    """Yield the machine's settings for all users, then the user's own."""
     managed = Path(MANAGED, "managed-settings.json")
     for file in (read_foreign(managed, managed.as_posix()), read_of_user(home, USER_FILE)):
         if file is not None:
@@ -75,7 +73,7 @@ def user_settings(home: Path) -> Iterator[ClaudeSettings]:
 
 
 def project_settings(project: Path, folder: Path) -> Iterator[ClaudeSettings]:
-    """Yield the settings files of a directory of the project, weak to strong."""
+    """Yield the settings files in a directory of the project, weak to strong."""
     for name in PROJECT_FILES:
         path = folder / name
         file = read_foreign(path, path.relative_to(project).as_posix(), project)
@@ -91,7 +89,7 @@ def effect_of_hook(row: Mapping[str, Any]) -> str:
 
 
 def _is_settable(name: str, value: str) -> bool:
-    """Whether the system takes an environment variable."""
+    """Return True if the system accepts an environment variable with this name and value."""
     return bool(name) and "=" not in name and not _UNSETTABLE.search(name + value)
 
 
@@ -100,6 +98,6 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def hook_rows(groups: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the hooks in the groups of an event."""
+    """Yield the hooks of an event, which Claude Code's settings have in groups."""
     for group in objects(groups):
         yield from objects(group.get("hooks"))

@@ -1,7 +1,8 @@
-"""The configuration: a TOML file of the user's, ``TUI_AGENT_*`` variables and flags, later ones winning.
+"""The configuration: defaults, the user's TOML file, a trusted project's, ``TUI_AGENT_*`` variables, flags.
 
-Unknown keys are kept when the file is written and reported when it is read; a mistake names file,
-key, value and what is accepted. Every value knows where it came from.
+Each overrides those before it, and the origin of every value is kept. Unknown keys are reported
+when a file is read, and kept when it is written. An error names the file, the key, the value and
+what is accepted.
 """
 
 import os
@@ -79,8 +80,7 @@ ENVIRONMENT_PREFIX = "TUI_AGENT_"
 _NOT_SETTINGS = {"TUI_AGENT_CONFIG_DIR", "TUI_AGENT_DATA_DIR", "TUI_AGENT_DEBUG"}
 
 _FORMER = {"host.keep_warm"}
-"""Settings of earlier versions that mean nothing now and stand in people's files; nobody needs to
-hear of them."""
+"""Settings of earlier versions that have no effect now; a file that has one gets no warning."""
 
 _OTHER_NAMES = {
     "compaction.enabled": "compaction.auto",
@@ -89,7 +89,7 @@ _OTHER_NAMES = {
     "compaction.reserveTokens": "compaction.reserved",
     "autoCompactEnabled": "compaction.auto",
 }
-"""Settings of OpenCode, Pi and Claude Code by their names there, with those they have here."""
+"""Settings of OpenCode, Pi and Claude Code: their names there, and the names of the same here."""
 
 _MISSING = object()
 
@@ -110,13 +110,13 @@ _EXPECTED = {
 """What a value has to be, by the type of pydantic's error."""
 
 _UNION_MEMBERS = {"bool", "str", "int", "float"}
-"""Names that pydantic adds to a value's place for each form that the value may have."""
+"""Type names that pydantic appends to the place of an error if a value may have several types."""
 
 
 class WhenGiven:
-    """Marks a field whose checks are built when there is a value for it.
+    """Marks a field whose validator is built only when there is a value for it.
 
-    Those of all tables take 10 ms to build, and most files set a few.
+    The validators of all tables take 10 ms to build, and most files set only a few.
     """
 
     @classmethod
@@ -125,7 +125,7 @@ class WhenGiven:
 
 
 class CheckpointSettings(BaseModel):
-    """``[checkpoints]``: what the agent changes in files is kept, so that it can be taken back."""
+    """``[checkpoints]``: snapshots of the files that the agent changes, for going back."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -162,7 +162,7 @@ class ConfigError(UserFacingError):
 
 
 class UiSettings(BaseModel):
-    """``[ui]``: looks and manners of the full-screen program."""
+    """``[ui]``: appearance and behaviour of the full-screen program."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -221,19 +221,19 @@ class UiSettings(BaseModel):
 
 
 class OtherPrograms(BaseModel):
-    """``[other_programs]``: which files of other programs count; ``tui-agent adopt`` lists them."""
+    """``[other_programs]``: other programs whose files are not used; ``tui-agent adopt`` lists all."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     leave_out: tuple[str, ...] = Field(
         default=(),
-        description="Programs (“Codex”), or groups of their things (“Claude Code/hooks”), that don't count.",
+        description="Programs (“Codex”), or kinds of their files (“Claude Code/hooks”), that are not used.",
         json_schema_extra=ONLY_USER,
     )
 
 
 class OwnProjectSettings(BaseModel):
-    """``[projects."/home/me/app"]``: what the user set for one project, in their own file."""
+    """``[projects."/home/me/app"]``: the user's settings for one project, kept in their own file."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -246,7 +246,7 @@ class OwnProjectSettings(BaseModel):
 
 
 class BudgetSettings(BaseModel):
-    """``[budget]``: money that may be spent before the program asks."""
+    """``[budget]``: how much money may be spent before the program asks."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -385,14 +385,14 @@ class Config(BaseModel):
         )
 
     def preset_effort(self, model: str) -> Effort | None:
-        """Return how much a model is to think, None to leave it to the model."""
+        """Return the effort set for a model, or for all models; None leaves it to the model."""
         own = self.models.get(model)
         return (own.effort or own.reasoning_effort if own is not None else None) or self.effort
 
 
 @frozen
 class LoadedConfig:
-    """A configuration, where each value came from, and what is odd about it."""
+    """A configuration, the origin of each value, and warnings about what is odd in it."""
 
     config: Config
     path: Path
@@ -402,7 +402,7 @@ class LoadedConfig:
     """The ``[permissions]`` of the project's file."""
 
     def origin(self, key: str) -> Origin:
-        """Return where a dotted key's value came from."""
+        """Return where the value of a dotted key came from; a table has the origin of its first value."""
         for known, origin in self.origins.items():
             if known == key or known.startswith(f"{key}.") or key.startswith(f"{known}."):
                 return origin
@@ -420,10 +420,10 @@ def load_config(
     *,
     project: Path | None = None,
 ) -> LoadedConfig:
-    """Read the user's file, a trusted project's, environment and flags into one configuration.
+    """Merge the user's file, a trusted project's, the environment and flags into one configuration.
 
-    ``project`` is the file of a project that the user trusts. Its permission rules are not merged
-    into the user's: they are a source of their own, in ``project_permissions``.
+    ``project`` is the settings file of a project that the user trusts. Its permission rules are not
+    merged into the user's; they are returned separately, as ``project_permissions``.
 
     Raises:
         ConfigError: a value is wrong, or the file cannot be read.
@@ -490,7 +490,7 @@ def load_config(
 
 
 def _brought(project: Path) -> tuple[Table, tuple[str, ...]]:
-    """Return a project file's raw contents, and why it was left out; raises as ``read_table``."""
+    """Return a project file's raw contents, and a warning if it is left out; raises as ``read_table``."""
     try:
         return _parsed(project, lambda: read_inside(project.parent.parent, project)[0]), ()
     except OutsideError as error:
@@ -498,7 +498,7 @@ def _brought(project: Path) -> tuple[Table, tuple[str, ...]]:
 
 
 def _without_users(model: type[BaseModel], table: Table) -> Table:
-    """Return a project's settings without those that are the user's alone."""
+    """Return a project's settings without those that only the user may set."""
     left: Table = {}
     for key, value in table.items():
         info = model.model_fields.get(key)
@@ -513,9 +513,9 @@ def _without_users(model: type[BaseModel], table: Table) -> Table:
 
 
 def _tighten(brought: Table) -> list[str]:
-    """Keep only the sandbox settings of a project that make it stricter.
+    """Remove a project's sandbox settings, except those that make the sandbox stricter.
 
-    Return the others' names.
+    Returns the names of the settings removed.
     """
     held = brought.pop("sandbox", {})
     settings = as_dict(held)
@@ -533,9 +533,10 @@ def _tighten(brought: Table) -> list[str]:
 
 
 def _beside(own: Table, brought: Table) -> Table:
-    """Return a project's settings beside the user's: its hooks come after those, its servers replace none of those.
+    """Return a project's settings so that they can be merged over the user's.
 
-    What a project starts runs in the sandbox.
+    Its hooks come after the user's, and its servers don't replace any of the user's. All of them
+    run in the sandbox.
     """
     beside = dict(brought)
 
@@ -556,7 +557,7 @@ def _beside(own: Table, brought: Table) -> Table:
 
 
 def read_table(path: Path) -> Table:
-    """Return the file's raw contents, empty when there is none.
+    """Return the raw contents of a settings file, empty if there is no file.
 
     Raises:
         ConfigError: it is not valid TOML or cannot be read.
@@ -587,9 +588,9 @@ def _parsed(path: Path, read: Callable[[], bytes]) -> Table:
 
 
 def environment_table(environ: Mapping[str, str]) -> Table:
-    """Return the settings in ``TUI_AGENT_*`` variables.
+    """Return the settings in ``TUI_AGENT_*`` variables as a nested table.
 
-    ``__`` separates tables; values are TOML or plain text.
+    ``__`` in a name separates tables; values are TOML or plain text.
     """
     table: Table = {}
     for variable, text in environ.items():
@@ -602,7 +603,7 @@ def environment_table(environ: Mapping[str, str]) -> Table:
 
 
 def parse_value(text: str) -> Any:
-    """Read a value as TOML would; what is no TOML value is a string."""
+    """Parse a TOML value; a text that is none is returned as it is."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -610,12 +611,12 @@ def parse_value(text: str) -> Any:
 
 
 def set_value(key: str, value: Any, path: Path | None = None) -> LoadedConfig:
-    """Write one dotted key to the user's file, everything else in it kept.
+    """Set one dotted key in the user's file, and return the configuration that follows.
 
-    ``None`` removes the key.
+    All other keys stay; ``None`` removes the key.
 
     Raises:
-        ConfigError: the key is unknown or the value not accepted; the file is as it was.
+        ConfigError: the key is unknown or the value not accepted; the file is unchanged.
     """
     path = path or config_path()
     table = read_table(path)
@@ -639,7 +640,7 @@ def set_value(key: str, value: Any, path: Path | None = None) -> LoadedConfig:
 
 
 def split_key(key: str) -> list[str]:
-    """Split ``models."openai/x".base_url`` at its dots, quotes respected.
+    """Split a dotted key such as ``models."openai/x".base_url`` at the dots outside quotes.
 
     Raises:
         ConfigError: it is not a TOML key.
@@ -708,7 +709,7 @@ def _leaves(table: Table, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
 
 
 def split_known(model: type[BaseModel], table: Table, prefix: str = "") -> tuple[Table, list[str]]:
-    """Split a table into what a settings model knows and the dotted names of what it doesn't."""
+    """Split a table into the settings that a model has, and the dotted names of the others."""
     known: Table = {}
     unknown: list[str] = []
     for key, value in table.items():
@@ -754,7 +755,7 @@ def _table_model(info: FieldInfo) -> tuple[type[BaseModel] | None, bool]:
 
 
 def _place(error: ErrorDetails) -> tuple[int | str, ...]:
-    """Return where the wrong value stands, without the form that it was tried as."""
+    """Return the place of a wrong value, without the name of the type that it was validated as."""
     place = error["loc"]
     form = str(place[-1]) if place else ""
     if len(place) > 1 and ("[" in form or form in _UNION_MEMBERS):
@@ -763,7 +764,7 @@ def _place(error: ErrorDetails) -> tuple[int | str, ...]:
 
 
 def _expected(error: ErrorDetails) -> str:
-    """Return what a value has to be, "" where only pydantic's sentence says it."""
+    """Return what a value has to be; "" where only pydantic's own message says it."""
     if error["type"] == "literal_error":
         return str(error["ctx"]["expected"])
     return _EXPECTED.get(error["type"], "")

@@ -1,7 +1,7 @@
-"""The one base of every error the program raises on purpose, and the message a person gets for any error.
+"""The base of every error that the program raises on purpose, and the message a person gets for any error.
 
-Each layer has its own family below it. Its errors carry one sentence for a person; anything else
-that reaches an edge of the program (`report`) is a defect and is logged with its traceback.
+Each layer derives its own errors from it, each with one sentence for a person. Any other error that
+reaches an edge of the program (`report`) is a defect, and is logged with its traceback.
 """
 
 import logging
@@ -14,18 +14,15 @@ _BY_ITSELF = "The log has the details; the session goes on."
 
 
 class UserFacingError(Exception):
-    """Something can't be done. Its text is one sentence for a person, with a remedy."""
+    """Something can't be done. The text is one sentence for a person, with a remedy."""
 
 
 class ToolError(Exception):
-    """A tool call could not be done.
-
-    Its text is written for the model and says what to do instead.
-    """
+    """A tool call failed. The text is for the model and says what to do instead."""
 
 
 class CommandError(UserFacingError):
-    """A command cannot be used now, or not like this."""
+    """A command can't be used now, or not with these arguments."""
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""Reads another program's file of settings, and finds the line in which something stands."""
+"""Reads another program's settings file, and finds the line of a name in it."""
 
 import json
 import os
@@ -17,10 +17,11 @@ from tui_agent.places import in_home, shown_in_home
 from tui_agent.text_files.encodings import settings_text
 
 MAX_BYTES = 20_000_000
-"""Claude Code keeps its history in the file that names its servers."""
+"""Maximum size of a user's file, in bytes: Claude Code's has its history beside its servers."""
 
 MAX_PROJECT_BYTES = 256_000
-"""A project's file may come from anybody: each of its rules costs time at each call."""
+"""Maximum size of a project's file, in bytes: anybody may have written it, and each of its rules takes
+time at each call."""
 
 # What is never closed goes to the end, so that each character is looked at once.
 _COMMENTED = LazyPattern(r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
@@ -29,9 +30,9 @@ _TRAILING_COMMA = LazyPattern(r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))|,(?=\s*[}\]])', r
 
 @frozen
 class ForeignFile:
-    """A file's table.
+    """The contents of a settings file.
 
-    ``shown`` is its name for people; ``problem`` says why it could not be read.
+    ``shown`` is the file's name for people; ``problem`` says why it can't be read, "" if it can.
     """
 
     path: Path
@@ -42,11 +43,14 @@ class ForeignFile:
     problem: str = ""
 
     def section(self, *keys: str) -> Mapping[str, Any]:
-        """Return a table inside, an empty one where there is none."""
+        """Return the table that nested keys lead to, or an empty one if there is none."""
         return table_in(self.table, *keys)
 
     def place(self, name: str) -> str:
-        """Return the file and the line in which a name or a text stands."""
+        """Return ``FILE:LINE`` of the first place where a name or text is written in the file.
+
+        Returns the file alone for "" and for a name that isn't found.
+        """
         if not name:
             return self.shown
         written = json.dumps(name, ensure_ascii=False)[1:-1]
@@ -57,10 +61,10 @@ class ForeignFile:
 
 
 def read_foreign(path: Path, shown: str, project: Path | None = None) -> ForeignFile | None:
-    """Return a JSON (also with comments) or TOML file, None where there is none.
+    """Read a TOML file, or a JSON file, which may have comments; returns None if there is no file.
 
-    It is read once while it stays the same. ``project``: the file is the project's, and is not read
-    where it leads out of that.
+    A file that hasn't changed is not read again. ``project`` is given for a project's file, which
+    is not read if a link leads out of the project.
     """
     if not os.path.lexists(path):
         return None
@@ -95,7 +99,7 @@ def _read(path: Path, shown: str, project: Path | None) -> ForeignFile | None:
 
 
 def read_of_user(home: Path, name: str) -> ForeignFile | None:
-    """Return the file of the user's at ``name`` in the home; None where there is none."""
+    """Read the user's file whose usual place in the home directory is ``name``; None if there is none."""
     path = in_home(home, name)
     if not os.path.lexists(path):
         return None

@@ -1,6 +1,6 @@
-"""Servers of the Model Context Protocol in other programs' files, as rows of our own form.
+"""MCP servers that other programs' settings files name, converted to this program's settings.
 
-Sources: the programs' pages on MCP (Claude Code, Codex, OpenCode).
+Sources: the pages on MCP of Claude Code, Codex and OpenCode.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,35 +16,36 @@ from tui_agent.places import OPENCODE_FILES, OPENCODE_HOME_FILES
 from tui_agent.plugins import MANIFEST, Plugin
 
 PROJECT_FILE = ".mcp.json"
-"""Several programs' file with the servers of a project; its rows may use all of our words."""
+"""A project's file of servers that several programs read; its rows may have all of our keys."""
 
 _OFF = "disabledMcpjsonServers"
 
 Row = dict[str, Any]
-"""A server in our words: command, args, env, url, headers, enabled, timeout, allow, deny."""
+"""A server with our keys: command, args, env, url, headers, enabled, timeout, allow, deny."""
 
 
 @frozen
 class ServerFile:
     """A file that may name servers.
 
-    Its path starts at the home or at a directory of the project.
+    ``path`` is relative to the home directory, or to a directory of the project.
     """
 
     program: str
     path: str
     of_project: bool
     keys: tuple[str, ...]
-    """The way to the table of servers."""
+    """The nested keys of the table of servers."""
     row_of: Callable[[Mapping[str, Any]], Row]
+    """Converts a server's settings to ours."""
 
 
 @frozen
 class ForeignServer:
-    """One server; ``row`` is None where ``problem`` says why it can't be used.
+    """One server. If it can't be used, ``row`` is None and ``problem`` says why.
 
-    ``name`` is "" for a whole file that can't be read. ``directory`` is the home or the project's
-    directory that it is for.
+    ``name`` is "" for a file that can't be read at all. ``directory`` is the one that the file's
+    path is relative to: the home directory, or one of the project.
     """
 
     program: str
@@ -56,7 +57,7 @@ class ForeignServer:
 
 
 def servers_of_user(home: Path, project: Path) -> Iterator[ForeignServer]:
-    """Yield the servers of the user's own files, those Claude Code keeps for one project last."""
+    """Yield the servers in the user's own files; those that Claude Code keeps for this project last."""
     for source in _FILES:
         if not source.of_project:
             file = read_of_user(home, source.path)
@@ -67,7 +68,7 @@ def servers_of_user(home: Path, project: Path) -> Iterator[ForeignServer]:
 
 
 def servers_of_project(project: Path, folders: Sequence[Path]) -> Iterator[ForeignServer]:
-    """Yield the servers of the project's directories, nearest first; later ones count more."""
+    """Yield the servers of the project's directories, the last of ``folders`` first; later ones win."""
     for folder in reversed(folders):
         for source in _FILES:
             if source.of_project:
@@ -77,7 +78,7 @@ def servers_of_project(project: Path, folders: Sequence[Path]) -> Iterator[Forei
 def without_switched_off(
     servers: Iterable[ForeignServer], home: Path, project: Path
 ) -> Iterator[ForeignServer]:
-    """Yield a project's servers; Claude Code's settings may switch off those of ``.mcp.json``."""
+    """Yield a project's servers, those of ``.mcp.json`` disabled that Claude Code's settings disable."""
     layers = (*user_settings(home), *project_settings(project, project))
     own = read_of_user(home, ".claude.json")
     names = set()
@@ -94,7 +95,7 @@ def without_switched_off(
 
 
 def servers_in(project: Path, path: Path) -> Iterator[ForeignServer]:
-    """Yield the servers of one file of a project, none where it is no file for them."""
+    """Yield the servers of one file in a project; none if it isn't a file that names servers."""
     shown = path.relative_to(project).as_posix()
     sources = []
     for one in _FILES:
@@ -121,7 +122,7 @@ def servers_of_plugins(plugins: Iterable[Plugin]) -> Iterator[ForeignServer]:
 
 
 def server_files(project: Path, folder: Path) -> Iterator[Path]:
-    """Yield the files of a directory of the project that name a server, or can't be read."""
+    """Yield a directory's files that name a server, or that should but can't be read."""
     for path in (folder / source.path for source in _FILES if source.of_project):
         if any(True for _server in servers_in(project, path)):
             yield path
@@ -151,7 +152,7 @@ def _servers(
 
 
 def _problem_of(source: ServerFile, file: ForeignFile) -> str:
-    """Return why nothing of a file can be used, "" where it can."""
+    """Return why nothing in a file can be used, "" if it can."""
     is_for_servers = file.path.name.endswith("mcp.json")
     if not file.problem and is_for_servers and not isinstance(file.table.get(source.keys[0]), dict):
         return f"holds no table “{source.keys[0]}”"

@@ -1,8 +1,8 @@
-"""Keeps a project's code out of the program's own interpreters.
+"""Keeps a project's code out of the program's own Python processes.
 
-Python loads modules from where its variables and the working directory lead, and those may be a
-project's: a ``sitecustomize.py`` or an ``httpx.py`` there would run in the program before any
-question.
+Python also loads modules from the working directory and from where its variables point, which may
+be in a project: a ``sitecustomize.py`` or an ``httpx.py`` there would run in the program before the
+user is asked anything.
 """
 
 import os
@@ -16,10 +16,10 @@ CODE_VARIABLES = (
     "PYTHONPYCACHEPREFIX",
     "PYTHONWARNINGS",
 )
-"""Variables by which Python loads code. Commands keep them."""
+"""Variables that make Python load other code. The commands that the program runs keep them."""
 
 NAME_VARIABLE = "TUI_AGENT_DETACHED"
-"""Tells a program the name of the detached run it is."""
+"""Variable that holds the name of the detached run in its own process."""
 
 _PLACE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib takes 5 ms
 """The directory that holds this package."""
@@ -33,16 +33,16 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def isolated_module(name: str, *arguments: str) -> tuple[str, ...]:
-    """Return the command that runs a module of this package; no file of a project can change it."""
+    """Return the command line that runs a module of this package, out of reach of a project's files."""
     return (sys.executable, "-E", "-P", "-c", _RUN_MODULE, _PLACE, name, *arguments)
 
 
 def isolate_program() -> None:
-    """See to it that modules are loaded from where the program is installed.
+    """Make sure that modules are loaded only from where the program is installed.
 
-    The command ``tui-agent`` starts Python isolated. Started in another way, by ``python -m
-    tui_agent``, the program begins anew where a variable leads elsewhere; what Python loaded by it
-    until now has run.
+    The command ``tui-agent`` starts Python isolated. If the program was started as ``python -m
+    tui_agent`` with a variable that makes Python load other code, it starts again without; code
+    that Python has loaded by then has already run.
     """
     if sys.flags.ignore_environment and sys.flags.safe_path:
         return

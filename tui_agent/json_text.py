@@ -1,21 +1,20 @@
-"""Reads JSON from outside: a model, a provider, a server, a hook."""
+"""Reads JSON from outside: from a model, a provider, a server, a hook."""
 
 import json
 import re
 from typing import Any
 
 _NUMBER = re.compile(r"-?\d{4301,}")
-"""More digits than Python makes an integer of (``sys.set_int_max_str_digits``): reading takes the
-square of them."""
+"""An integer with more digits than Python converts (``sys.set_int_max_str_digits``), as the time grows
+with their square."""
 
 
 def loads(text: str | bytes, *, strict: bool = True) -> Any:
-    """Return the value of a JSON text. ``strict`` False takes control characters within strings.
+    """Return the value of a JSON text; with ``strict`` False strings may hold control characters.
 
     Raises:
-        json.JSONDecodeError: it means nothing, or more than can be held: an integer of thousands of
-        digits, nesting
-            that is too deep. No other error comes out of it.
+        json.JSONDecodeError: the text is not JSON or not UTF-8, is nested too deeply, or has an
+            integer of thousands of digits. No other error is raised.
     """
     try:
         # Any argument makes json build a decoder of its own, which takes longer than a small text.
@@ -36,10 +35,10 @@ def loads(text: str | bytes, *, strict: bool = True) -> Any:
 
 
 def read_literal(text: str) -> Any:
-    """Return the JSON value that Python's notation stands for: single quotes, True, None.
+    """Return the value of a Python literal if JSON has the same: single quotes, True, None.
 
     Raises:
-        ValueError: it stands for none.
+        ValueError: the text is not a literal, or JSON can't hold its value.
     """
     import ast
 
@@ -52,7 +51,7 @@ def read_literal(text: str) -> Any:
 
 
 def as_dict(value: object) -> dict[str, Any]:
-    """Return a JSON value that is an object, an empty one for anything else."""
+    """Return a JSON value if it is an object, and otherwise an empty object."""
     return value if isinstance(value, dict) else {}
 
 
@@ -61,18 +60,18 @@ def as_list(value: object) -> list[Any]:
 
 
 def objects(value: object) -> list[dict[str, Any]]:
-    """Return the objects of a JSON list, none for anything else."""
+    """Return the objects in a JSON list; an empty list for any other value."""
     return [item for item in as_list(value) if isinstance(item, dict)]
 
 
 def first_object(value: object) -> dict[str, Any]:
-    """Return the first item of a JSON list, an empty object where it is none."""
+    """Return the first item of a JSON list, or an empty object if it is not an object."""
     rows = as_list(value)
     return as_dict(rows[0]) if rows else {}
 
 
 def table_in(value: object, *keys: str) -> dict[str, Any]:
-    """Return the object that nested keys lead to; an empty one where there is none."""
+    """Return the object that nested keys lead to, or an empty one if there is none."""
     for key in keys:
         value = as_dict(value).get(key)
     return as_dict(value)

@@ -1,8 +1,9 @@
-"""Objects made on first use: regular expressions, properties, and what makes a class a dataclass.
+"""Makes things on first use: compiled regular expressions, cached properties, methods of dataclasses.
 
-A start of the program sees hundreds of either and uses few of them. An expression takes up to 3 ms
-to compile, a frozen dataclass with slots 0.45 ms to make; here it takes 0.01 ms, 0.03 ms more with
-its first object, and 0.1 ms once so many objects are made that a compiled constructor pays.
+The program defines hundreds of expressions and dataclasses, and one start uses few of them. An
+expression takes up to 3 ms to compile. The standard library takes 0.45 ms to make a frozen
+dataclass; here it takes 0.01 ms, 0.03 ms more for the first object, and 0.1 ms for a compiled
+constructor once there are many objects.
 """
 
 import dataclasses
@@ -20,14 +21,14 @@ __all__ = ["UNCOMPILED_OBJECTS", "LazyPattern", "cached_property", "dataclass", 
 T = TypeVar("T")
 
 UNCOMPILED_OBJECTS = 32
-"""Objects of a dataclass that are filled field by field before its constructor is compiled."""
+"""How many objects of a dataclass are filled field by field before its constructor is compiled."""
 
 _collecting = RLock()
-"""Held while fields are collected: those of a base class with those of its own."""
+"""Held while a class's fields are collected, which collects those of its bases, too."""
 
 
 class _Fields:
-    """Stands for the fields of a dataclass until somebody looks at them."""
+    """Placeholder for the fields of a dataclass, which collects them when they are first read."""
 
     def __init__(self, kind: Any, kw_only: bool) -> None:  # noqa: FBT001 - as it was given
         self._kind = kind
@@ -43,7 +44,7 @@ class _Fields:
 
 
 class _MatchArgs:
-    """Stands for what a pattern matches by place, until one is tried."""
+    """Placeholder for ``__match_args__``, which is made when a pattern first matches by position."""
 
     def __init__(self, kind: Any) -> None:
         self._kind: Any = kind
@@ -62,10 +63,10 @@ if TYPE_CHECKING:
 else:
 
     class cached_property(functools.cached_property):  # noqa: N801, TID251 - named as the standard one, which it is made of
-        """A property that is made once, also when two threads ask for it at the same time.
+        """A cached property that is computed once even if two threads ask for it at the same time.
 
-        From Python 3.12 on the standard one makes it in each of the two, and one of them goes on
-        with a value that nobody else has.
+        From Python 3.12 on, the standard one computes it in both threads, and one of them continues
+        with a value that no one else has.
         """
 
         def __init__(self, make):
@@ -77,7 +78,7 @@ else:
                 return super().__get__(owner, kind)
 
     class LazyPattern:
-        """An expression with the methods of a compiled one."""
+        """A regular expression with the methods of a compiled one."""
 
         def __init__(self, pattern, flags=0):
             self.pattern = pattern
@@ -90,10 +91,10 @@ else:
             return method
 
     def dataclass(kind=None, /, *, frozen=False, slots=False, kw_only=False, eq=True, repr=True):  # noqa: A002 - as the standard one
-        """Make a dataclass; its fields are collected, and its constructor is compiled, when it is used.
+        """Make a class a dataclass, whose fields and constructor are made when they are first used.
 
-        ``fields``, ``replace``, ``asdict`` and matching work as with any dataclass. With ``slots``
-        the class is made a second time, at once: for objects there are very many of.
+        ``fields``, ``replace``, ``asdict`` and matching work as for any dataclass. Use ``slots`` only
+        for classes with very many objects: the class is then made a second time, at once.
         """
         if kind is None:
             return lambda kind: dataclass(
@@ -128,7 +129,7 @@ else:
 
 
 def _first_init(kind: Any, *, frozen: bool) -> Callable[..., None]:
-    """Return the constructor of the first objects, which then puts the compiled one in its place."""
+    """Return a constructor for the first objects, which later replaces itself by a compiled one."""
     made = 0
 
     def init(self: object, /, *given: object, **named: object) -> None:
@@ -144,7 +145,7 @@ def _first_init(kind: Any, *, frozen: bool) -> Callable[..., None]:
 
 
 def _fill(self: Any, kind: Any, given: tuple[object, ...], named: dict[str, object]) -> bool:
-    """Set the fields; returns False for arguments that the compiled constructor has to refuse."""
+    """Set the fields of a new object; returns False for arguments that the constructor must refuse."""
     fields, plain = _shape(kind)
     values = dict(zip(plain, given, strict=False))
     if len(given) > len(plain) or not values.keys().isdisjoint(named):
@@ -171,19 +172,19 @@ def _fill(self: Any, kind: Any, given: tuple[object, ...], named: dict[str, obje
 
 @cache
 def _shape(kind: Any) -> tuple[tuple[dataclasses.Field[Any], ...], list[str]]:
-    """Return the fields, and the names of those that may be given without theirs."""
+    """Return the fields of a dataclass, and the names of those that may be passed by position."""
     fields = dataclasses.fields(kind)
     return fields, [field.name for field in fields if field.init and not field.kw_only]
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def frozen(kind: type[T]) -> type[T]:
-    """Make a dataclass of values that never change."""
+    """Make a class a frozen dataclass."""
     return dataclass(kind, frozen=True)
 
 
 def _compiled_init(kind: Any, *, frozen: bool) -> Callable[..., None]:
-    """Return the constructor: fields in order, those that must be named at the end."""
+    """Return a constructor made from source text: fields in order, keyword-only ones last."""
     # Underscores keep these from being taken for fields.
     known: dict[str, Any] = {"__missing": dataclasses.MISSING, "__put": object.__setattr__}
     plain: list[str] = []
@@ -232,13 +233,13 @@ def _repr(self: Any) -> str:
 
 @cache
 def _compared(kind: Any) -> Callable[[Any], Any]:
-    """Return what gets the values that objects are compared by."""
+    """Return a function that gets the values by which two objects are compared."""
     return _getter(field.name for field in dataclasses.fields(kind) if field.compare)
 
 
 @cache
 def _hashed(kind: Any) -> Callable[[Any], object]:
-    """Return what gets the values that an object's hash is made of."""
+    """Return a function that gets the values from which an object's hash is made."""
     names = []
     for field in dataclasses.fields(kind):
         if field.compare if field.hash is None else field.hash:
@@ -264,7 +265,7 @@ def _hash(self: Any) -> int:
 
 def _frozen(kind: Any) -> dict[str, Any]:
     def change(self: object, name: str, *value: object) -> None:
-        """Set a field or, without a value, delete it; refuse those that are frozen."""
+        """Set an attribute or, without a value, delete it; raises FrozenInstanceError for a field."""
         if type(self) is kind or name in kind.__dataclass_fields__:
             raise dataclasses.FrozenInstanceError(
                 f"cannot {'assign to' if value else 'delete'} field {name!r}"

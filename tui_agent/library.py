@@ -1,8 +1,6 @@
-"""The program as a library: a session, an agent that works in it, tools of one's own.
+"""The program as a library: a session, an agent that works in it, tools of your own (docs/library.md).
 
-docs/library.md shows how.
-
-Nothing of the user's is read that is not given: no settings, no keys, no instructions, no sessions.
+Only what is passed in is used: none of the user's settings, keys, instructions or sessions.
 """
 
 import asyncio
@@ -106,7 +104,7 @@ _NO_LOOPS = Rule("doom_loop", "*", Action.DENY, "default")
 
 
 class LibraryError(UserFacingError):
-    """The library is used in a way that can't work; the message names the remedy."""
+    """A call of the library can't work as it is; the message names the remedy."""
 
 
 def user_store() -> Path:
@@ -116,10 +114,10 @@ def user_store() -> Path:
 
 @frozen
 class Turn:
-    """The result of a message. ``cost`` is US dollars, None where prices are not known.
+    """The result of a message. ``cost`` is in US dollars, None if prices are not known.
 
     ``reason`` is why it ended: done, length (the answer was cut off), interrupted, error,
-    step_limit, budget or stopped; ``error`` is the message.
+    step_limit, budget or stopped. ``error`` is the message of an error.
     """
 
     text: str
@@ -130,17 +128,19 @@ class Turn:
 
     @property
     def ok(self) -> bool:
-        """Whether the model came to its end."""
+        """Whether the model finished."""
         return self.reason == "done"
 
 
 class Session:
-    """A tree of entries in a file, to be read; an ``Agent`` extends it and moves in it.
+    """A tree of entries in a file, for reading; an ``Agent`` appends to it and moves in it.
 
     Args:
-        file: where it is kept, made when missing; without one it is gone when the session is
-            closed. id: the session to open, by its id or the beginning or end of one, or "last"; a
-            new one without. cwd: the directory that a new session is about.
+        file: the database that keeps the session, created if missing. Without one, the session is
+            gone when it is closed.
+        id: the session to open: its id, the beginning or end of it, or "last". Without one, a new
+            session begins.
+        cwd: the directory that a new session works in.
 
     Raises:
         UserFacingError: the file can't be used, or has no such session.
@@ -189,7 +189,7 @@ class Session:
 
     @property
     def id(self) -> str:
-        """Its id, a UUID."""
+        """The session's id, a UUID."""
         return self._session.id
 
     @property
@@ -198,11 +198,11 @@ class Session:
 
     @property
     def leaf(self) -> int | None:
-        """The id of the entry that the next one is appended to; None while there is none."""
+        """The id of the entry that the next one is appended to; None while the session is empty."""
         return self._session.leaf
 
     def path(self, leaf: int | None = None) -> list[Entry]:
-        """Return the entries from the root to the leaf, or to another entry, oldest first."""
+        """Return the entries from the root to the leaf, or to the entry ``leaf``, oldest first."""
         return self._session.path(leaf)
 
     def tree(self) -> list[EntryHeader]:
@@ -221,32 +221,37 @@ class Session:
 class Agent:
     """Works in a session: ``async with Agent(...) as agent``, or ``with`` and ``wait``.
 
-    Used from one thread.
+    Use it from one thread only.
 
     Args:
-        model: ``demo``, or ``provider/name`` as in docs/models.md; with ``base_url`` any name that
-            server knows. session: where it works; without one in a session of its own that is gone
-            with it. base_url: address of an OpenAI-compatible server, with its ``/v1``. api_key:
-            the key for the model. context_window: tokens of the model's window, where neither
-            server nor catalog tells. environ: variables in which keys and addresses of providers
-            are looked for: ``os.environ`` for the user's. tools: typed functions with a docstring,
-            each a tool that is called in this process; paths of tool files
-            (docs/tools.md), whose functions run in processes of their own.
-        builtin_tools: names of the built-in tools it has; all by default. ask: decides calls no
-            rule decides: True, False or a ``PermissionAnswer``. Without it such calls are refused.
-            allow: rules as ``--allow`` takes them: ``edit``, ``bash:git *``. deny: rules of calls
-            that are refused. mode: build, auto-edit, plan or yolo. instructions: text sent to the
-            model after the program's own prompt. sandbox: auto, off, or required: commands run in a
-            sandbox where there is one, never, or not without. max_steps: requests that one message
-            may cause. max_cost: US dollars that one message may cause; the turn ends, with "budget"
-            as its reason, before the first
-            request over it. A model whose prices are not known gets no request then.
-        max_tokens: tokens of all requests and answers that one message may cause, likewise.
-        timeout: seconds that one message may take.
+        model: ``demo``, or ``provider/name`` as in docs/models.md; with ``base_url``, any name that
+            the server knows.
+        session: the session to work in; without one, a session that is gone when the agent is
+            closed.
+        base_url: the address of an OpenAI-compatible server, with its ``/v1``.
+        api_key: the key for the model.
+        context_window: the size of the model's window in tokens, if neither the server nor the
+            catalog knows it.
+        environ: variables in which providers' keys and addresses are looked for; pass
+            ``os.environ`` for the user's.
+        tools: functions with types and a docstring, each a tool that is called in this process;
+            and paths of tool files (docs/tools.md), whose functions run in processes of their own.
+        builtin_tools: names of the built-in tools to offer; all by default.
+        ask: decides about calls that no rule decides: True, False or a ``PermissionAnswer``.
+            Without it such calls are refused.
+        allow: rules as for ``--allow``: ``edit``, ``bash:git *``.
+        deny: rules for calls that are refused.
+        mode: build, auto-edit, plan or yolo.
+        instructions: text sent to the model after the program's own prompt.
+        sandbox: auto (commands run in a sandbox if the machine has one), off, or required.
+        max_steps: maximum requests for one message.
+        max_cost: maximum US dollars for one message. The turn ends before the request that would
+            exceed it, with the reason "budget"; a model without known prices gets no request.
+        max_tokens: maximum tokens for one message, requests and answers together; ends likewise.
+        timeout: maximum seconds for one message.
 
     Raises:
-        LibraryError: something that was given can't be used: a tool, a rule, a mode, a file that is
-            not there.
+        LibraryError: an argument can't be used: a tool, a rule, a mode, a file that doesn't exist.
     """
 
     def __init__(  # noqa: PLR0913 - each has a default and is given by its name
@@ -278,7 +283,7 @@ class Agent:
             rules += [parse_rule(rule, Action.DENY) for rule in deny]
             added, files = _functions_and_files(tools)
             if mode not in set(Mode):
-                raise LibraryError(f"“{mode}” is no mode; there are {', '.join(Mode)}.")
+                raise LibraryError(f"There is no mode “{mode}”; there are {', '.join(Mode)}.")
             key = SecretStr(api_key) if api_key else None
             own = ModelSettings(
                 base_url=base_url or None, api_key=key, context_window=context_window
@@ -293,7 +298,7 @@ class Agent:
             raise LibraryError(str(error)) from None
         self._owned = Session() if session is None else None
         self.session: Session = session or self._owned  # type: ignore[assignment]  # one of them is there
-        """The session it works in."""
+        """The session that the agent works in."""
         self._ask = ask
         self._failure: BaseException | None = None
         self._runner: asyncio.Runner | None = None
@@ -359,7 +364,7 @@ class Agent:
         with suppress(RuntimeError):
             asyncio.get_running_loop()
             raise LibraryError(
-                "An event loop runs here: write “async with”, and await instead of wait."
+                "An event loop is running; write “async with”, and await instead of wait."
             )
         self._runner = asyncio.Runner()
         return self
@@ -371,21 +376,23 @@ class Agent:
             self._runner = None
 
     async def aclose(self) -> None:
-        """End the turn and close everything opened; a session passed in stays open."""
+        """End the turn and close everything the agent opened; a session passed in stays open."""
         await self._agent.aclose()
         await self._models.client.aclose()
         if self._owned is not None:
             self._owned.close()
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run one of its coroutines to the end, in a program without an event loop: ``agent.wait(agent.send("…"))``.
+        """Run a coroutine of the agent to its end: ``agent.wait(agent.send("…"))``.
+
+        For programs without an event loop.
 
         Raises:
             LibraryError: the agent was not entered with a plain ``with``.
         """
         if self._runner is None:
             work.close()
-            raise LibraryError("wait works inside of a plain “with”; elsewhere use await.")
+            raise LibraryError("wait works only inside a plain “with”; elsewhere use await.")
         return self._runner.run(work)
 
     # -- a turn
@@ -393,11 +400,11 @@ class Agent:
     async def run(self, message: str) -> AsyncGenerator[AgentEvent, None]:
         """Send a message and yield the events up to ``RunEnded``.
 
-        Leaving the loop before interrupts it.
+        Leaving the loop earlier interrupts the model.
 
         Raises:
             LibraryError: another message is being worked on.
-            Exception: the one ``ask`` raised, once the run has ended.
+            Exception: the error that ``ask`` raised, once the run has ended.
         """
         if self._agent.running:
             # A loop that was just left: asyncio closes its generator in a task of its own, which
@@ -481,13 +488,11 @@ class Agent:
         return self._agent.model
 
     def change_model(self, model: str) -> None:
-        """Use another model, which it can reach, from the next request on."""
+        """Use another model from the next request on."""
         self._agent.change_model(model)
 
     async def move(self, entry_id: int | None) -> None:
-        """Make an entry the leaf: the next message goes on from there.
-
-        None is before the first entry.
+        """Make an entry the leaf, so that the next message continues there; None is before the first.
 
         Raises:
             UserFacingError: there is no such entry, or a message is being worked on.
@@ -495,33 +500,31 @@ class Agent:
         await self._agent.navigator.go(entry_id)
 
     async def undo(self) -> int | None:
-        """Undo the newest thing that was done: a turn, a move, a compaction, an edit.
-
-        Returns the leaf.
+        """Undo the newest turn, move, compaction or context edit, and return the leaf.
 
         Raises:
-            UserFacingError: there is none, or a message is being worked on.
+            UserFacingError: there is nothing to undo, or a message is being worked on.
         """
         return await self._agent.navigator.undo()
 
     async def compact(self, focus: str = "") -> str | None:
-        """Have the model summarise the conversation; return why that failed, None if it did not."""
+        """Have the model summarise the conversation; returns why that failed, None if it succeeded."""
         return (await self._agent.compact(focus)).problem
 
     async def request(self) -> ModelRequest:
-        """Return the next request as it would be sent now, without a further message."""
+        """Return the request that would be sent now, without another message."""
         await self._agent.warm()
         return self._agent.inspector.next_request()
 
     async def tokens(self) -> tuple[int, int]:
-        """Return the tokens of the next request, and of the model's window."""
+        """Return the tokens of the next request, and the size of the model's window in tokens."""
         await self._agent.warm()
         size = self._agent.context_size()
         return size.total, size.window
 
 
 def _check_lists(**given: object) -> None:
-    """Refuse a text where a list of texts belongs: it would be taken for a list of letters."""
+    """Raise LibraryError for a string in place of a list of strings, which would count as its letters."""
     for name, value in given.items():
         if isinstance(value, str):
             raise LibraryError(f"{name} takes a list: write {name}=[{value!r}].")

@@ -1,6 +1,6 @@
-"""Lines of Markdown instructions that are not plain text: ``@path`` imports, and comments that no model is sent.
+"""Finds ``@path`` imports in Markdown instructions, and removes HTML comments, which models are not sent.
 
-Source: Claude Code's page on memory files. Code, in spans and fences, holds neither.
+Code, in spans and fences, is left alone. Source: Claude Code's page on memory files.
 """
 
 import re
@@ -16,19 +16,19 @@ _IMPORT = LazyPattern(r"(?:^|(?<=[\s(\[\"']))@(?P<path>(?:\\ |[^\s\\])+)")
 _OUTSIDE = LazyPattern(r"(?:^|\s)@(?:~/|/|(?:[^\s/]+/)*\.\./)")
 _COMMENT = LazyPattern(r"\s*(?><!--.*?-->\s*)+", re.DOTALL)
 _ENDING = ".,;:!?)]\"'`"
-"""Punctuation after a path that belongs to the sentence."""
+"""Punctuation that belongs to the sentence if it follows a path."""
 
 
 @frozen
 class Import:
-    """A file that a text names to be read with it. ``line`` counts from 1."""
+    """A file that a text imports. ``line`` counts from 1."""
 
     path: str
     line: int
 
     @property
     def leads_out(self) -> bool:
-        """Whether the path begins at the home, at the root, or goes up."""
+        """Whether the path begins at the home directory or the root, or contains ``..``."""
         return self.path.startswith(("/", "~")) or ".." in self.path.split("/")
 
     @property
@@ -53,15 +53,12 @@ def imports_of(text: str) -> Iterator[Import]:
 
 
 def may_import_from_outside(text: str) -> bool:
-    """Whether a text may import files by ``~/``, ``/`` or ``../``.
-
-    Quick; code is not told from prose.
-    """
+    """Return True if a text may import files by ``~/``, ``/`` or ``../``; a quick look, code included."""
     return _OUTSIDE.search(text) is not None
 
 
 def without_comments(text: str) -> str:
-    """Return a Markdown text without the HTML comments that stand on lines of their own."""
+    """Return a Markdown text without the HTML comments that have lines of their own."""
     if "<!--" not in text:
         return text
     lines = text.splitlines(keepends=True)

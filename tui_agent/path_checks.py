@@ -1,9 +1,7 @@
-"""Looks at paths that a user, a model or a repository named.
+"""Questions about paths that a user, a model or a repository named. None of them raises OSError.
 
-A refusal to look is an answer: nothing is there.
-
-`pathlib` raises where a directory on the way is closed to us, where a name is too long, and for a
-circle of links.
+A path that can't be looked at is not there. `pathlib` would raise for a directory that may not be
+entered, a name that is too long, and links in a circle.
 """
 
 import os
@@ -28,25 +26,22 @@ def is_there(path: str | os.PathLike[str]) -> bool:
 
 
 def at_home(text: str) -> Path:
-    """Return the path a text names, ``~`` and ``~name`` expanded.
-
-    An unknown user's ``~name`` stays.
-    """
+    """Return the path that a text names, with ``~`` and ``~name`` expanded if the user exists."""
     return Path(os.path.expanduser(text))  # noqa: PTH111 - the one of pathlib raises
 
 
 def is_inside(project: Path, path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is in a project, links followed."""
+    """Return True if a path, links followed, is in a project."""
     return real_path(path).is_relative_to(real_path(project))
 
 
 def is_among(path: Path, places: Iterable[Path]) -> bool:
-    """Return whether a path is one of some places or below one; pure."""
+    """Return True if a path is one of ``places`` or below one; pure."""
     return any(map(path.is_relative_to, places))
 
 
 def folders_around(paths: Iterable[str]) -> set[str]:
-    """Return all directories that relative paths are in; pure."""
+    """Return every directory above the given relative paths; pure."""
     found = set[str]()
     for path in paths:
         folder = path.rpartition("/")[0]
@@ -57,5 +52,5 @@ def folders_around(paths: Iterable[str]) -> set[str]:
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:
-    """Return where a path leads, links followed as far as that is allowed."""
+    """Return an absolute path with its links followed, as far as they may be read."""
     return Path(os.path.realpath(path))

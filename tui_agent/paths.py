@@ -1,4 +1,4 @@
-"""Where the program keeps things on this platform, and the two variables that override it."""
+"""The program's directories on this platform: settings, data, cache, logs. Two variables override them."""
 
 import os
 import pwd
@@ -11,7 +11,7 @@ DATA_VARIABLE = "TUI_AGENT_DATA_DIR"
 
 
 def provide_home() -> None:
-    """Set the home directory to the root, as containers do, for a user who has none."""
+    """Set HOME to ``/``, as containers do, for a user that the system's user database doesn't know."""
     try:
         pwd.getpwuid(os.getuid())
     except KeyError:
@@ -19,10 +19,12 @@ def provide_home() -> None:
 
 
 def keep_nothing() -> None:
-    """Use a temporary directory for data where their own place can't be written: nothing is to be kept.
+    """Use a temporary directory for data, removed at exit, if the data directory can't be written to.
+
+    For runs that keep nothing, such as ``--no-session``.
 
     Raises:
-        OSError: there is no place for temporary files either.
+        OSError: a temporary directory can't be made either.
     """
     try:
         data_dir().mkdir(parents=True, exist_ok=True)
@@ -54,7 +56,7 @@ def data_dir() -> Path:
 
 
 def cache_dir() -> Path:
-    """Return the directory of regenerable files."""
+    """Return the directory of files that can be made again."""
     if override := _override(DATA_VARIABLE):
         return override / "cache"
     return _absolute(Path(platformdirs.user_cache_dir(_NAME, appauthor=False)))
@@ -68,7 +70,7 @@ def log_dir() -> Path:
 
 
 def kept() -> list[Path]:
-    """Return the directories of this user that there are; removing the program leaves them."""
+    """Return the program's existing directories of this user, which removing the program leaves."""
     log = log_dir()
     if log.name == "log":
         log = log.parent
@@ -88,5 +90,5 @@ def _override(variable: str) -> Path | None:
 
 
 def _absolute(path: Path) -> Path:
-    """Return a path that means the same from anywhere, without ``..``."""
+    """Return an absolute path without ``..``."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - the one of pathlib keeps them

@@ -1,4 +1,4 @@
-"""The permissions a call needs, as rules are asked about them."""
+"""What a call needs to be allowed: permissions, each with the pattern that rules are matched against."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -7,13 +7,13 @@ from typing import Final, Literal
 from tui_agent.lazy import frozen
 
 Change = Literal["sources", "repository", "data"]
-"""Changes of a command in the sandbox beyond those of its mode: the project's files, its
-repository, or files that no checkpoint can take back."""
+"""Changes a command in the sandbox may make beyond those of the mode: to the project's files, to its
+repository, or to files that no checkpoint can restore."""
 
 CHANGES_A_FILE: Final = "it changes a file"
 
 HOLDS_SECRETS: Final = "usually holds secrets"
-"""Reasons to ask whose question says as much."""
+"""Reasons for a question that are not shown with it: the question says the same."""
 
 _SAYS: Final = " The user says: "
 
@@ -26,9 +26,9 @@ class Permission(StrEnum):
     BASH = "bash"
     WEBFETCH = "webfetch"
     WEBSEARCH = "websearch"
-    """What the web is searched for, which a service is sent."""
+    """A web search; its words are sent to a search service."""
     NETWORK = "network"
-    """A host, for a command in the sandbox."""
+    """A host that a command in the sandbox connects to."""
     MCP = "mcp"
     TOOL = "tool"
     """A function of a tool file."""
@@ -39,17 +39,17 @@ class Permission(StrEnum):
 
     @property
     def runs(self) -> bool:
-        """Whether it is to run something that the sandbox can hold to a view."""
+        """Whether the permission is to run something that the sandbox can confine."""
         return self in {Permission.BASH, Permission.TOOL}
 
 
 @frozen
 class PermissionNeed:
-    """One thing a call wants to do: a permission and the pattern a rule is matched against.
+    """One thing a call wants to do: a permission, and the pattern that rules are matched against.
 
     ``pattern`` is a path relative to the project for files, the command for bash, the URL for
-    webfetch, the words for websearch, the host for the network. ``detail`` is shown to the user: the full command or a
-    unified diff.
+    webfetch, the words for websearch, the host for the network. ``detail`` is shown to the user:
+    the whole command, or a unified diff.
     """
 
     permission: Permission
@@ -57,40 +57,37 @@ class PermissionNeed:
     detail: str = ""
     detail_kind: Literal["text", "command", "diff"] = "text"
     sandboxed: bool = False
-    """Something that runs in the sandbox: it can make the changes of the mode and those in
-    ``changes``."""
+    """It runs in the sandbox, where it can make the changes of the mode and those in ``changes``."""
     changes: tuple[Change, ...] = ()
-    """Changes it is known to make, or has tried."""
+    """Changes that it is known to make, or has tried to make."""
     secret: bool = False
-    """A file that holds a secret, though its name does not tell."""
+    """A file whose content holds a secret, though its name doesn't suggest it."""
     harmless: bool = False
-    """The closed grammar knows that it only reads: allowed in every mode where no rule says
-    otherwise."""
+    """A command known to read only; allowed in every mode unless a rule says otherwise."""
     unclear: str = ""
-    """Why its effect can't be known; then no rule for something particular allows it."""
+    """Why its effect can't be known, "" if it can; if set, only a rule for everything allows it."""
     always: str = ""
-    """Pattern of the rule that "always" may create, "" to leave that to the permission."""
+    """Pattern of the rule that the answer "always" creates; "" for the permission's usual pattern."""
     exceeds: str = ""
-    """Pattern of the rule for its family that does not allow it, because of an option that the
-    family has not."""
+    """Pattern of the family's rule that doesn't cover it, because of an option outside the family."""
     aliases: tuple[str, ...] = ()
-    """Other spellings; a rule against one of them is meant against this."""
+    """Other spellings of the pattern; a rule that denies one of them denies this."""
 
 
 def rule_path(path: Path, project: Path) -> str:
-    """Return a path as rules know it: relative to the project inside of it."""
+    """Return a path as rules spell it: relative to the project if it is inside, absolute otherwise."""
     if path.is_relative_to(project):
         return path.relative_to(project).as_posix()
     return path.as_posix()
 
 
 def with_note(refusal: str, note: str) -> str:
-    """Return the text for the model: why its call did not run, with the user's words if any."""
+    """Return the model's text for a refused call: the reason, and the user's note if there is one."""
     if note:
         return f"{refusal}{_SAYS}{note}"
     return refusal
 
 
 def note_of(told: str) -> str:
-    """Return the user's words from the text for the model, empty when there are none."""
+    """Return the user's note from the model's text for a refused call, "" if there is none."""
     return told.partition(_SAYS)[2]

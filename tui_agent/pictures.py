@@ -1,7 +1,7 @@
-"""The one door for pictures and PDFs that are sent as they are: known by their bytes, as providers take them.
+"""The one door for pictures: recognises them by their bytes, and makes them what providers accept.
 
-What a name, a server or another program says of a picture's type counts for nothing. Pillow is
-imported with the first picture, and is given only the formats named here.
+The type that a file name, a server or another program claims is ignored. Pillow is imported with
+the first picture, and reads only the formats named here. A PDF is a picture that is sent unchanged.
 """
 
 import io
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_BYTES = 3_750_000
-"""Bytes of a picture that are sent: providers take 5 MB of base64."""
+"""Maximum size of a picture sent, in bytes; providers accept 5 MB of base64."""
 MAX_SIDE = 2_000
-"""Pixels of the longest side that is sent. Providers scale down to less, and refuse 8,000 or, of
-many pictures, 2,000 (platform.claude.com/docs, "Vision")."""
+"""Maximum pixels of a sent picture's longer side. Providers scale down to less, and refuse more than
+8,000, or more than 2,000 in a request with many pictures (platform.claude.com/docs, "Vision")."""
 MAX_PIXELS = 64_000_000
-"""Pixels that are decoded: a small file may hold any number of them."""
+"""Maximum pixels of a picture that is decoded: a small file may hold any number of them."""
 MAX_SOURCE_BYTES = 40_000_000
-"""Bytes of a picture that are looked at."""
+"""Maximum size of a picture file that is read, in bytes."""
 TYPES = {
     "PNG": "image/png",
     "JPEG": "image/jpeg",
@@ -32,20 +32,22 @@ TYPES = {
     "GIF": "image/gif",
     "WEBP": "image/webp",
 }
-"""Types that are kept as they are, by Pillow's name of the format; the others it reads become PNG
-or JPEG."""
+"""Types that are sent unchanged, by Pillow's name of the format; pictures of others are converted to
+PNG or JPEG."""
 SUFFIXES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 PDF = "application/pdf"
 MAX_PDF_BYTES = 5_000_000
-"""Bytes of a PDF that is sent as it is, in every request until it is cleared."""
+"""Maximum size of a PDF that is sent unchanged, in bytes; each request holds it until it is cleared."""
 MAX_PDF_PAGES = 20
-"""Pages of such a PDF: each takes as much of the window as a picture and its text."""
+"""Maximum pages of such a PDF; a page takes as many tokens as a picture and its text."""
 _READ = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "ICO", "PPM", "AVIF")
 _PLAIN_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
 _QUALITY = 85
+"""JPEG quality, 1 to 95."""
 _SMALLER = 0.7
-"""The factor of a picture's sides that has too many bytes."""
+"""Factor by which both sides shrink, again and again, until a picture has few enough bytes."""
 _MIN_SIDE = 16
+"""Pixels of the longer side below which a picture is not shrunk further."""
 
 _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
     (b"<svg", "an SVG drawing, which is text: read it as such"),
@@ -58,7 +60,7 @@ _HEIC = (b"heic", b"heix", b"hevc", b"mif1", b"msf1")
 
 @frozen
 class PictureLimits:
-    """The pictures a provider takes: types, most bytes, and most pixels of the longer side."""
+    """The pictures that a provider accepts: types, maximum bytes, maximum pixels of the longer side."""
 
     types: tuple[str, ...] = tuple(SUFFIXES)
     bytes: int = MAX_BYTES
@@ -67,7 +69,7 @@ class PictureLimits:
 
 @frozen
 class Picture:
-    """A picture, or a PDF, that can be sent. Width and height are pixels, none of a PDF."""
+    """A picture or PDF that can be sent. A picture has a size in pixels, a PDF has pages."""
 
     data: bytes
     mime: str
@@ -78,7 +80,7 @@ class Picture:
 
 @frozen
 class NoPicture:
-    """Bytes that are no picture that can be sent; ``reason`` says what they are: "a web page"."""
+    """Bytes that can't be sent as a picture; ``reason`` says what they are, such as "a web page"."""
 
     reason: str
 
@@ -87,7 +89,7 @@ STANDARD = PictureLimits()
 
 
 def picture_type(data: bytes) -> str:
-    """Return a picture's type by its first bytes, "" for one that providers don't take as it is."""
+    """Return a picture's MIME type by its first bytes, "" if it would have to be converted."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -105,9 +107,9 @@ def fits(data: bytes, mime: str, limits: PictureLimits) -> bool:
 
 
 def read_picture(data: bytes, limits: PictureLimits = STANDARD) -> Picture | NoPicture:
-    """Decode a picture; scale and convert it where the limits ask for it.
+    """Decode a picture, and scale or convert it as far as the limits require.
 
-    Takes up to seconds: call it in a thread.
+    May take seconds, so call it in a thread.
     """
     if len(data) > MAX_SOURCE_BYTES:
         return NoPicture(f"a file of more than {MAX_SOURCE_BYTES // 1_000_000} MB")
@@ -191,7 +193,7 @@ def _encoded(image: "Image", mime: str) -> bytes:
 
 
 def _described(data: bytes) -> str:
-    """Return what bytes are that can't be decoded."""
+    """Return what undecodable bytes seem to be, in words such as "an empty file"."""
     if not data:
         return "an empty file"
     start = data[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()

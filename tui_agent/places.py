@@ -1,4 +1,4 @@
-"""Where this and other programs keep instructions, skills, commands and agents of a project."""
+"""Where this program and others keep instructions, skills, commands, agents and hooks."""
 
 import os
 import sys
@@ -9,14 +9,14 @@ from typing import Literal
 from tui_agent.lazy import frozen
 
 FOLDER = ".tui-agent"
-"""The project's directory of this program. Everything in it may act."""
+"""This program's directory in a project. Everything in it may act."""
 
 MAX_DEPTH = 9
-"""Names below a folder of these, the file's with them: what lies deeper is neither asked about nor
-read."""
+"""Deepest file that is read below one of these folders, in path components; the same limit holds for
+what the user is asked to trust."""
 
 MANAGED = "/etc/claude-code"
-"""Claude Code's directory of files for all users of a machine."""
+"""Claude Code's directory with settings for all users of a machine."""
 if sys.platform == "darwin":
     MANAGED = "/Library/Application Support/ClaudeCode"
 
@@ -30,26 +30,26 @@ ACTING = {
     "hooks": "hook",
     "tools": "tool",
 }
-"""The kinds that act and need trust, with the name of one of them."""
+"""The kinds that act, and so need trust, with what one of each is called."""
 
 
 @frozen
 class Place:
-    """A file or folder.
+    """A file or folder that is looked for in the project, in the home directory, or in both.
 
-    ``project`` is relative to a directory of the project, ``home`` to the user's, unless it is
-    absolute; "" is none.
+    ``project`` is relative to the project or a directory in it; ``home`` is relative to the home
+    directory, or absolute. "" means that it is not looked for there.
     """
 
     kind: Kind
     project: str = ""
     home: str = ""
     whose: str = ""
-    """The other program that reads it, "" for this one or several."""
+    """The other program it belongs to, "" for this program or a convention of several."""
     instead: tuple[str, ...] = ()
-    """Files that are read in its place where they are there."""
+    """Files that replace it if they exist."""
     is_further: bool = False
-    """Whether instructions are read beside the main file of their directory."""
+    """Whether these instructions are read in addition to the directory's main file."""
 
 
 PLACES = (
@@ -102,7 +102,7 @@ PLACES = (
     Place("hooks", ".claude/hooks", whose="Claude Code"),
     Place("tools", f"{FOLDER}/tools"),
 )
-"""In the order in which they are looked at."""
+"""All places, in the order in which they are read."""
 
 OPENCODE_FILES = (
     "opencode.json",
@@ -110,7 +110,7 @@ OPENCODE_FILES = (
     ".opencode/opencode.json",
     ".opencode/opencode.jsonc",
 )
-"""OpenCode's settings of a project, weak to strong."""
+"""OpenCode's settings files in a project; later ones override earlier ones."""
 OPENCODE_HOME_FILES = (
     ".config/opencode/config.json",
     ".config/opencode/opencode.json",
@@ -118,14 +118,14 @@ OPENCODE_HOME_FILES = (
     ".opencode/opencode.json",
     ".opencode/opencode.jsonc",
 )
-"""OpenCode's settings of the user, weak to strong."""
+"""OpenCode's settings files in the home directory; later ones override earlier ones."""
 
 
 class LeftOut(frozenset[str]):
-    """What of other programs the user does not want: a program (``Codex``), or one group of its things.
+    """Programs, or groups of their files, that the user chose not to use here.
 
-    A group is written ``Claude Code/hooks``; it is a kind of place, or permissions, environment,
-    servers, hooks.
+    A program is written ``Codex``, a group ``Claude Code/hooks``: a kind of place, or permissions,
+    environment, servers or hooks.
     """
 
     def covers(self, program: str, group: str) -> bool:
@@ -139,11 +139,12 @@ _MOVED = {
     ".config/opencode": ("XDG_CONFIG_HOME", "opencode"),
     ".pi/agent": ("PI_CODING_AGENT_DIR", ""),
 }
-"""Places in the home that a variable of their program moves, to its value or a name in it."""
+"""Places in the home directory that an environment variable of their program moves: the variable,
+and the name in the directory it gives."""
 
 
 def in_home(home: Path, name: str) -> Path:
-    """Return where a file or folder of the user is, whose place in the home is ``name``."""
+    """Return the path of the user's file or folder ``name``, which its program's variable may move."""
     for place, (variable, moved) in _MOVED.items():
         if not f"{name}/".startswith(f"{place}/"):
             continue
@@ -154,7 +155,7 @@ def in_home(home: Path, name: str) -> Path:
 
 
 def shown_in_home(home: Path, path: Path) -> str:
-    """Return a path of the user's as people read it."""
+    """Return a path for people: ``~/…`` if it is in the home directory."""
     if path.is_relative_to(home):
         return f"~/{path.relative_to(home).as_posix()}"
     return path.as_posix()

@@ -1,4 +1,4 @@
-"""Values over steps as columns of characters: which steps share a column, and its cells. Pure."""
+"""Draws a value for each of many steps as columns of characters: the columns, and their cells. Pure."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -9,20 +9,20 @@ from tui_agent.lazy import frozen
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _BASE = "▓"
-"""A cell of the lowest of several parts: they differ without colour too."""
+"""Glyph for the lowest of several parts, so that they differ without colour, too."""
 _WIDEST = 6
-"""Most cells of one step."""
+"""Maximum cells across of one step."""
 FREE = -1
-"""Stands for the part of a cell that nothing fills."""
+"""The ``part`` of an empty cell."""
 
 
 @frozen
 class Series:
-    """Values to plot: one height per step for each of the parts that are stacked, the lowest part first.
+    """Values to plot: for each step a stack of one or more parts.
 
-    ``levels`` are how high each part ends, so the last are the whole heights; ``top`` is the value
-    of the plot's height. ``marks`` are characters under steps, ``weights`` which of two under one
-    column is shown: the greater.
+    ``levels`` has, for each part from the lowest up, the height at which it ends at each step; so
+    the last row has the whole heights. ``top`` is the value at the top of the plot. ``marks`` are
+    characters under steps; if two fall under one column, the one with the greater weight is shown.
     """
 
     levels: Sequence[Sequence[float]]
@@ -36,7 +36,7 @@ class Series:
 
 
 class Column(NamedTuple):
-    """Neighbouring cells for the steps ``first`` to before ``end``, as high as the step ``peak``."""
+    """Adjacent cells for the steps from ``first`` up to ``end`` (excluded), as high as step ``peak``."""
 
     first: int
     end: int
@@ -73,16 +73,16 @@ def columns(series: Series, width: int) -> list[Column]:
 
 
 class Cell(NamedTuple):
-    """One cell of a column. ``part`` is the part that fills it, `FREE` for none."""
+    """One cell of a column. ``part`` is the index of the part that fills it, `FREE` if none does."""
 
     glyph: str
     part: int
 
 
 def stacked(levels: Sequence[float], top: float, height: int) -> list[Cell]:
-    """Return the cells of a column from the top down. ``levels`` are how high each part ends.
+    """Return the cells of a column from the top down. ``levels`` are the heights where its parts end.
 
-    A value above 0 always shows.
+    A value above 0 fills at least an eighth of a cell.
     """
     eighths = [0] * len(levels)
     if top > 0:

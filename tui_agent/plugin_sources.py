@@ -1,4 +1,4 @@
-"""Where a plugin comes from: a folder or a git repository; either may be a marketplace."""
+"""Finds the plugin to add: in a folder or a git repository, either of which may be a marketplace."""
 
 import shutil
 import tempfile
@@ -13,23 +13,24 @@ from tui_agent.plugins import Plugin, PluginError, market_of, read_plugin
 from tui_agent.safe_text import one_line
 
 CLONE_SECONDS = 120
+"""Seconds a clone may take."""
 _PROTOCOLS = "https:http:ssh:git:file"
 _ADDRESSES = ("https://", "http://", "git@", "ssh://", "git://", "file://")
 
 
 @contextmanager
 def fetched(source: str, name: str, base: Path) -> Iterator[Plugin]:
-    """Yield the plugin of a folder or address, or the named one of a marketplace; blocks.
+    """Yield the plugin in a folder or at an address; of a marketplace the one called ``name``. Blocks.
 
-    A relative folder is in ``base``. A clone is there until the block ends.
+    A relative folder is in ``base``. A repository is cloned, and the clone removed after the block.
 
     Raises:
-        PluginError: there is none.
+        PluginError: there is no such plugin, or it can't be read or cloned.
     """
     if not source.startswith(_ADDRESSES):
         folder = (base / Path(source).expanduser()).resolve()
         if not folder.is_dir():
-            raise PluginError(f"{source} is no folder.")
+            raise PluginError(f"{source} is not a folder.")
         yield read_plugin(_chosen(folder, name))
         return
     place = Path(tempfile.mkdtemp(prefix="tui-agent-plugin-"))
@@ -42,7 +43,7 @@ def fetched(source: str, name: str, base: Path) -> Iterator[Plugin]:
 
 
 def lines_of(plugin: Plugin) -> list[str]:
-    """Return the lines that show a plugin before it is added: its name and all that it brings."""
+    """Return the lines that show a plugin before it is added: its name and everything it adds."""
     lines = [f"{plugin.name} {one_line(plugin.version, 40)}".rstrip()]
     if plugin.description:
         lines.append(f"  {one_line(plugin.description, 200)}")
@@ -86,7 +87,7 @@ def _clone(address: str, folder: Path) -> None:
 
 
 def _chosen(folder: Path, name: str) -> Path:
-    """Return the plugin's folder: the folder itself, or the named one of a marketplace."""
+    """Return a plugin's folder: ``folder`` itself, or if that is a marketplace the one of ``name``."""
     market = market_of(folder)
     if not market:
         return folder
@@ -98,5 +99,7 @@ def _chosen(folder: Path, name: str) -> Path:
         )
     found = market[name]
     if isinstance(found, str):
-        raise PluginError(f"{name} is elsewhere ({one_line(found, 120)}): add it from there.")
+        raise PluginError(
+            f"{name} is not in this marketplace but at {one_line(found, 120)}; add it from there."
+        )
     return found

@@ -1,7 +1,7 @@
 """Plugins in Claude Code's layout: folders with skills, commands, agents, hooks and servers.
 
-Each is copied into the data directory. A plugin acts as it was when the user added it: its files'
-digest is kept, and one that changed does not act. Source: Claude Code's reference of plugins.
+Each is copied into the data directory, with a digest of its files. A plugin whose copy has changed
+since the user added it is not used. Source: Claude Code's plugins reference.
 """
 
 import hashlib
@@ -27,37 +27,39 @@ from tui_agent.places import Kind
 from tui_agent.server_rows import effect_of_server
 
 PLUGINS = "plugins"
-"""Their directory in the data directory."""
+"""Name of the plugins' directory, in the data directory."""
 MANIFEST = ".claude-plugin/plugin.json"
 MARKETPLACE = ".claude-plugin/marketplace.json"
 ROOT_VARIABLE = "CLAUDE_PLUGIN_ROOT"
 MAX_FILES = 5_000
+"""Maximum files in a plugin."""
 MAX_BYTES = 50_000_000
+"""Maximum size of a plugin's files together, in bytes."""
 
 _REGISTRY = "plugins.json"
 _NAME = LazyPattern(r"[a-z0-9][a-z0-9_-]{0,63}")
 KINDS: tuple[Kind, ...] = ("skills", "commands", "agents", "output-styles")
 """The kinds of documents that a plugin may bring."""
 _KEYS = {"output-styles": "outputStyles"}
-"""The manifest's word for a kind, where it is another one."""
+"""The manifest's key for a kind, where it differs from the folder's name."""
 _NOT_READ = {
     "lspServers": "language servers",
     "monitors": "monitors",
 }
+"""Keys of a manifest that have no effect in this program, with a name for people."""
 _FOLDERS_NOT_READ = {"bin": "programs"}
 
-
 Files = tuple[tuple[Path, int], ...]
-"""A plugin's files, each with its bits for running it."""
+"""A plugin's files, each with its executable bits."""
 
 
 class PluginError(UserFacingError):
-    """A plugin can't be added or removed; the message says why."""
+    """A plugin can't be read, added or removed; the message says why."""
 
 
 @frozen
 class Plugin:
-    """A plugin's folder, taken apart. ``unused`` are the parts that have no effect here."""
+    """The contents of a plugin's folder. ``unused`` names the parts that have no effect here."""
 
     name: str
     description: str
@@ -67,7 +69,7 @@ class Plugin:
     unused: tuple[str, ...] = ()
 
     def folders(self, kind: Kind) -> list[Path]:
-        """Return its folders of a kind: the usual one, and those that the manifest names."""
+        """Return the existing folders of a kind: the usual one, and those that the manifest names."""
         named = _listed(self.manifest, _KEYS.get(kind, kind))
         names = [name for name in named if isinstance(name, str)]
         paths = [self.root / kind, *(self.root / name for name in names)]
@@ -78,15 +80,15 @@ class Plugin:
         return folders
 
     def hooks(self) -> Iterator[ForeignFile]:
-        """Yield the files, or the part of the manifest, that hold its hooks."""
+        """Yield the files that hold the plugin's hooks; hooks in the manifest count as a file."""
         yield from self._tables("hooks", "hooks/hooks.json")
 
     def servers(self) -> Iterator[ForeignFile]:
-        """Yield the files, or the part of the manifest, that hold its servers."""
+        """Yield the files that hold the plugin's MCP servers; those in the manifest count as a file."""
         yield from self._tables("mcpServers", ".mcp.json")
 
     def brings(self) -> Iterator[tuple[str, str]]:
-        """Yield what it brings, a kind and a name or effect, for the question before it is added."""
+        """Yield what the plugin adds, each as a kind and a name or effect, to show before it is added."""
         for kind in KINDS:
             for folder in self.folders(kind):
                 pattern = "*/SKILL.md" if kind == "skills" else "**/*.md"
@@ -129,7 +131,7 @@ class Plugin:
 
 @frozen
 class Installed:
-    """A row of the registry."""
+    """An added plugin in the registry: where it came from, and the digest of its files."""
 
     source: str
     digest: str
@@ -152,7 +154,7 @@ class PluginStore:
             return {}
 
     def plugins(self, problems: list[str] | None = None) -> list[Plugin]:
-        """Return the plugins that may act; ``problems`` names the others."""
+        """Return the plugins that are unchanged; a sentence about each other one goes to ``problems``."""
         said = [] if problems is None else problems
         found: list[Plugin] = []
         for name, row in self.installed().items():
@@ -167,17 +169,18 @@ class PluginStore:
                 found.append(plugin)
             else:
                 said.append(
-                    f"The plugin {name} is not as you added it: tui-agent plugin add {row.source}"
+                    f"The plugin {name} has changed since you added it and is not used. "
+                    f"To use it as it is: tui-agent plugin add {row.source}"
                 )
         return found
 
     def add(self, plugin: Plugin, source: str, digest: str) -> None:
-        """Copy a plugin's files and let it act; one of the same name is replaced.
+        """Copy a plugin's files and register it, in place of one of the same name.
 
-        ``digest`` is that of the files that the user agreed to.
+        ``digest`` is that of the files which the user agreed to.
 
         Raises:
-            PluginError: it leads out of its folder, is too large, or changed meanwhile.
+            PluginError: a link leads out of its folder, it is too large, or it has changed.
         """
         target = self._place / plugin.name
         self._place.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -210,10 +213,10 @@ class PluginStore:
 
 
 def read_plugin(root: Path) -> Plugin:
-    """Take a plugin's folder apart.
+    """Read a plugin's folder.
 
     Raises:
-        PluginError: it is none.
+        PluginError: the folder is not a plugin, or its manifest or name is not valid.
     """
     file = read_foreign(root / MANIFEST, MANIFEST, root)
     if file is not None and file.problem:
@@ -222,7 +225,7 @@ def read_plugin(root: Path) -> Plugin:
     name = str(manifest.get("name") or root.name).lower().replace(" ", "-").lstrip(".")
     if not _NAME.fullmatch(name):
         raise PluginError(
-            f"“{name}” cannot be a plugin's name: lower-case letters, digits, hyphens and underscores."
+            f"“{name}” can't be a plugin's name; use lower-case letters, digits, hyphens and underscores."
         )
     unused = [what for key, what in _NOT_READ.items() if key in manifest]
     unused += [what for folder, what in _FOLDERS_NOT_READ.items() if (root / folder).is_dir()]
@@ -237,13 +240,13 @@ def read_plugin(root: Path) -> Plugin:
     )
     if file is None and not any(True for _row in plugin.brings()):
         raise PluginError(
-            f"{root} is no plugin: it has neither {MANIFEST} nor skills, commands, agents, hooks or servers."
+            f"{root} is not a plugin: it has neither {MANIFEST} nor skills, commands, agents, hooks or servers."
         )
     return plugin
 
 
 def _listed(manifest: Mapping[str, Any], key: str) -> list[Any]:
-    """Return what a manifest names of a kind: one thing or a list of them."""
+    """Return a key of a manifest as a list: a single value becomes a list of one."""
     given = manifest.get(key)
     if isinstance(given, list):
         return given
@@ -251,7 +254,7 @@ def _listed(manifest: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def _not_found(manifest: Mapping[str, Any], root: Path) -> Iterator[str]:
-    """Yield what a manifest names and this program does not read: single files, tables, missing ones."""
+    """Yield what a manifest names that is not read here: single files, tables, what doesn't exist."""
     for kind in KINDS:
         for name in _listed(manifest, _KEYS.get(kind, kind)):
             if not isinstance(name, str):
@@ -265,7 +268,10 @@ def _not_found(manifest: Mapping[str, Any], root: Path) -> Iterator[str]:
 
 
 def market_of(root: Path) -> dict[str, Path | str]:
-    """Return a marketplace's plugins by name: folders in it, or addresses that are not loaded here."""
+    """Return a marketplace's plugins by name, each with its folder in it.
+
+    In place of the folder of a plugin that is somewhere else there is its source, as JSON.
+    """
     file = read_foreign(root / MARKETPLACE, MARKETPLACE, root)
     if file is None or file.problem:
         return {}
@@ -281,12 +287,12 @@ def market_of(root: Path) -> dict[str, Path | str]:
 
 
 def digest_of(root: Path) -> str:
-    """Return a digest of a folder's names, modes and contents.
+    """Return a digest of the names, executable bits and contents of a folder's files.
 
-    The contents are read once while they stay the same.
+    Unchanged files are not read again.
 
     Raises:
-        PluginError: it is too large, or holds a link that leads out of it.
+        PluginError: the folder is too large, or has a link that leads out of it.
     """
     files = tuple(_files(root))
     stamps = tuple(settled_stamp(path) for path, _mode in files)
@@ -311,7 +317,7 @@ def _digest(root: Path, files: Files) -> str:
 
 
 def _files(root: Path) -> Iterator[tuple[Path, int]]:
-    """Yield a plugin's files, each with its bits for running it, in a fixed order."""
+    """Yield a plugin's files with their executable bits, in a fixed order."""
     count = 0
     size = 0
     for directory, folders, names in os.walk(root):
@@ -327,7 +333,7 @@ def _files(root: Path) -> Iterator[tuple[Path, int]]:
             except OSError as error:
                 raise PluginError(f"{path} can't be read: {error.strerror}.") from None
             if not stat.S_ISREG(status.st_mode):
-                raise PluginError(f"{path} is no regular file.")
+                raise PluginError(f"{path} is not a regular file.")
             size += status.st_size
             if count > MAX_FILES or size > MAX_BYTES:
                 raise PluginError(
@@ -341,7 +347,7 @@ def _normal(path: Path) -> Path:
 
 
 def _replaced(value: Any, root: Path) -> Any:
-    """Return a table in which the plugin's own directory stands for its variable."""
+    """Return a value with ``${CLAUDE_PLUGIN_ROOT}`` in all its texts replaced by the plugin's directory."""
     if isinstance(value, dict):
         return {key: _replaced(item, root) for key, item in value.items()}
     if isinstance(value, list):

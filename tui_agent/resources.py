@@ -1,4 +1,4 @@
-"""Finds prompts and styles: the user's file first, else the one in the wheel or checkout."""
+"""Finds prompts and styles: the user's own file, or else the one of the program."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -26,9 +26,7 @@ def data_root() -> Path:
 
 
 def prompt(name: str) -> str:
-    """Return the text of ``prompts/NAME.md``.
-
-    The user's ``prompts/NAME.md`` in the config directory wins.
+    """Return the text of ``prompts/NAME.md``, the user's own in the config directory if there is one.
 
     Raises:
         ResourceError: there is no such prompt, or it cannot be read as UTF-8.
@@ -49,7 +47,7 @@ def packaged_prompt(name: str) -> str:
 
 
 def style_path(name: str) -> Path:
-    """Return where ``styles/NAME`` is; the user's own in the config directory wins."""
+    """Return the path of ``styles/NAME``, the user's own in the config directory if there is one."""
     own = config_dir() / "styles" / name
     if is_file(own):
         return own

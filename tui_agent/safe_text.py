@@ -1,8 +1,8 @@
-"""Text that came from outside made safe for a terminal: nothing in it can act, hide, or change the order of a line.
+"""Makes text from outside safe for a terminal: no character can act, hide, or reorder a line.
 
-Text that can't be stored or sent becomes valid on its way into a session (`valid`); everything else
-is stored as it was, and made harmless on its way to the screen and to the command line. Which
-characters are harmful is decided here.
+Text that can't be stored or sent is made valid on its way into a session (`valid`); everything else
+is stored unchanged, and made harmless on its way to the screen or the command line. This module
+decides which characters are harmful.
 """
 
 import re
@@ -12,13 +12,13 @@ from typing import Any
 from tui_agent.lazy import LazyPattern
 
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
-"""Control characters except tab and line feed. Bodies of character classes: ``a-c`` is a range."""
+"""Control characters except tab and line feed; like the next ones the body of a character class."""
 
 REORDERING = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-"""Marks that change the order of a line."""
+"""Marks that change the direction of text within a line."""
 
 SEPARATORS = "\u2028\u2029"
-"""Line ends that are none for a terminal."""
+"""Unicode's line and paragraph separators, at which a terminal doesn't break the line."""
 
 JOINERS = "\u200d\ufe00-\ufe0f"
 """Joiners and variation selectors."""
@@ -31,23 +31,22 @@ INVISIBLE = (
 """Characters without a shape or a width."""
 
 SMUGGLING = "\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
-"""Useless in any text: lone surrogates, annotations, and tags, an alphabet nobody sees that carries
-instructions."""
+"""Characters with no use in any text: lone surrogates, annotations, and tags, an invisible alphabet
+that can carry instructions."""
 
 _HIDDEN = LazyPattern(f"[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
 _JOINERS = LazyPattern(f"[{JOINERS}]")
 UNSEEN = LazyPattern(f"(?![{JOINERS}])[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
-"""Characters a terminal acts on or nobody sees."""
+"""Harmful or invisible characters, except the joiners of emoji."""
 
 ACTING = LazyPattern(f"[{CONTROLS}{REORDERING}{SEPARATORS}]")
-"""Characters a terminal acts on or reorders a line by."""
-
+"""Characters that a terminal acts on, or that reorder or break a line."""
 
 _INVALID = LazyPattern("[\0\ud800-\udfff]")
 
 
 def valid(text: str) -> str:
-    """Return storable text: surrogate pairs are joined; lone surrogates and NUL become U+FFFD."""
+    """Return text that can be stored: surrogate pairs are joined; lone surrogates and NUL become U+FFFD."""
     if not _INVALID.search(text):
         return text
     joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -73,31 +72,31 @@ def codes_of(characters: str) -> Iterator[int]:
 
 
 def visible(text: str, characters: re.Pattern[str] = _HIDDEN) -> str:
-    """Make control characters and characters without a shape visible, so that they can neither act nor hide.
+    """Return the text with harmful and invisible characters replaced by visible pictures.
 
-    Line feeds and tabs stay. ESC becomes ``␛``, one without a picture becomes ``⟨U+202E⟩``. With
-    ``UNSEEN`` emoji stay joined.
+    Line feeds and tabs stay. ESC becomes ``␛``, a character without a picture ``⟨U+202E⟩``. With
+    ``characters=UNSEEN`` the joiners of emoji stay.
     """
     return characters.sub(_picture, text.replace("\r\n", "\n"))
 
 
 def readable(text: str) -> str:
-    """Make visible only characters a terminal acts on; emoji stay joined.
+    """Return the text with only the characters of ``ACTING`` replaced, for whole answers and outputs.
 
-    For whole answers and outputs.
+    Emoji stay joined.
     """
     return ACTING.sub(_picture, text.replace("\r\n", "\n"))
 
 
 def escaped_json(text: str) -> str:
-    """Return the same JSON with every character escaped that acts or can't be seen."""
+    """Return the same JSON with every harmful or invisible character escaped."""
     return _HIDDEN.sub(_escape, text)
 
 
 def one_line(text: str, limit: int = 200) -> str:
     """Return the beginning of a text as one visible line of at most ``limit`` characters.
 
-    Joiners of emoji are left out, so that the line is as wide as its characters.
+    Emoji are taken apart, so that the width of the line is the sum of its characters' widths.
     """
     line = " ".join(visible(_JOINERS.sub("", text[: limit * 4])).split())
     if len(line) <= limit:

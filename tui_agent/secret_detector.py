@@ -1,12 +1,11 @@
 """Finds secrets in text: the one place that recognises them.
 
-Three kinds of rules. *Shapes*: the forms of known services' keys. *Named*: values assigned to a
-name, a header or an option that is for a secret. *Wrapped*: private keys, and any of these in
-base64. A text is looked through only for rules with a literal trace in it, so most cost nothing but
-a search for a few words. Nothing is ever verified with a service.
+There are three kinds of rules. *Shapes*: the forms of known services' keys. *Named*: values that are
+assigned to a name, a header or an option for a secret. *Wrapped*: private keys, and any of the
+others in base64. A rule is tried only on a text that contains one of its literal traces, so most
+texts cost no more than the search for a few words. No service is ever asked whether a key is valid.
 
-Text without secrets stays as it is: code that passes a password on, a type, a placeholder or a
-sentence about keys is none.
+Code that passes a password on, a type, a placeholder or a sentence about keys is not a secret.
 """
 
 import base64
@@ -23,19 +22,20 @@ from tui_agent.word_lists import in_order
 REMOVED = "[redacted]"
 
 _MAX_BASE64_CHARS = 200_000
-"""Characters of base64 that are decoded at once."""
+"""Maximum characters of one piece of base64 that are decoded."""
 
 _MAX_LINE_CHARS = 4_000
-"""Characters searched at once for named secrets; a line may be megabytes long."""
+"""Characters of a line that are searched at once for named secrets; a line may have megabytes."""
 
 _OVERLAP = 500
+"""Characters that two pieces of a long line have in common."""
 
 _BREAK = r"""\\?["']?[ \t]*(?:\\n|\\?\r?\n)[ \t]*(?:[>|+\-][ \t]+)?["']?"""
 
 _REST = (
     _BREAK + r"""(?=[A-Za-z_\-+/=.]*(?:\d|[a-z][A-Z]))[A-Za-z0-9_\-+/=.]{6,}(?=["'`,;)\s\\]|$)"""
 )
-"""The rest of a key that was broken over two lines."""
+"""Matches the second line of a key that was broken over two lines."""
 
 _WORD = r"[A-Za-z0-9]"
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -45,7 +45,7 @@ _TELLING = in_order(
     pass pwd secret token key auth cred cookie login aws pat= session
     """
 )
-"""A line with none of these, whatever the case, has nothing that is named as a secret."""
+"""Parts of names for secrets; a line without any of them, in any case, has no named secret."""
 
 _COOKIES = re.compile(r"(?i)\b(set-)?cookie[\"']?\s*:\s*[\"']?([^\r\n\"']{4,})")
 _PAIR = re.compile(r"([^=;\s]{1,80})=([^;\s\"',]{6,})")
@@ -65,18 +65,19 @@ _ASSIGNED = re.compile(
 )
 
 _OPTION = re.compile(r"(?:^|[\s\"'`])(?:-[DPJ]|/p:|--?[A-Za-z][\w-]*[ =])[\"']?$")
-"""What is before a setting that is given to a program as an option: ``-D``, ``--set ``,
+"""Matches what precedes a setting given as a program's option: ``-D``, ``--set ``,
 ``--from-literal=``."""
 
 _BESIDE_CHARS = 200
-"""Characters before a setting that are looked at for others."""
+"""Characters before a setting in which another setting is looked for."""
 
 _FEWEST_IN_SETTING = 4
+"""Characters of the shortest value that is a secret by its place among settings."""
 _PAIR_BEFORE = re.compile(r"(?:^|[\s\"'`;])[\w.-]+=[^\s,;()\"'`]+(?:[ \t]+|;[ \t]*)$")
 
 _PAIR_AFTER = re.compile(r"[\"']?(?:[ \t]+|;[ \t]*)[A-Za-z][\w. -]*=[^\s,;()=]")
-"""Others beside a setting in a list of them, as libpq has it: ``host=db password=…``. Code has
-commas there."""
+"""The next setting in a list without commas, as libpq has it: ``host=db password=…``. Code has commas
+there."""
 
 _NAME = re.compile(
     r"""
@@ -95,8 +96,8 @@ _NAME = re.compile(
 )
 
 _KEPT = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_PAGER", "GPG_KEY"})
-"""Look like secrets and are none (GPG_KEY: the public fingerprint that the official Python images
-set)."""
+"""Variables named like secrets whose values are none. GPG_KEY is a public fingerprint that the official
+Python images set."""
 
 _PASSWORD_NAME = re.compile(r"PASS|PWD|(^|_)PW($|_)")
 
@@ -105,7 +106,7 @@ _ABOUT = re.compile(
     r"HEADER|PROMPT|HELP|LABEL|HINT|TITLE|TEXT|PATTERN|REGEX|RE|PREFIX|SUFFIX|POLICY|RESET|REMAINING|COST|PRICE|RATE|USED|PROVIDER|CLASS|FORMAT|STORE|MANAGER|"
     r"COMMAND|CMD|STYLE|COLOR|INPUT|ENDPOINT|METHOD|MODE|SERVICE|ALGORITHM|VERSION|BINDINGS?|ERROR|MESSAGE|STATUS|OK|SET)$"
 )
-"""How names end that say something about a secret but are not for one."""
+"""Endings of names for something about a secret, such as its file or length."""
 
 _PLACEHOLDER = re.compile(
     r"""(?ix)
@@ -125,9 +126,10 @@ _TYPES = re.compile(
 
 _FEWEST_ALONE = 40
 _MOST_ALONE = 400
+"""Characters of the shortest and longest value that is a secret by its form alone."""
 
 _DISTINCT = 9
-"""Different characters that a random value has at least."""
+"""Fewest different characters of a random value."""
 
 _ALONE = (
     re.compile(r"[5KL][1-9A-HJ-NP-Za-km-z]{50,51}"),
@@ -171,7 +173,8 @@ _IN_VARIABLE = (
     ),
     re.compile(r"^WIFI:.*;P:[^;]{4,};"),
 )
-"""Passwords and keys in options, headers and cookies. In a text they may be anything."""
+"""Passwords and keys in options, headers and cookies, for the values of variables: in other texts the
+same forms are too common."""
 
 _GIVEN = re.compile(
     r"""
@@ -184,19 +187,19 @@ _GIVEN = re.compile(
     """,
     re.VERBOSE,
 )
-"""What a variable gives to a name or an option."""
+"""A value given to a name or an option, within the value of a variable."""
 
 _LONG = re.compile(
     r"(?<![A-Za-z0-9+/_\-=.])(?:(?:[A-Za-z0-9+/]{60,76}\r?\n[ \t]*)+[A-Za-z0-9+/]{4,}|[A-Za-z0-9+/_\-]{24,})={0,2}"
 )
-"""Possible base64, in lines or in one."""
+"""Possible base64, on one line or several."""
 
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?)-----")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
 _MAX_KEY_CHARS = 20_000
 
 _CUT_OFF = re.compile(r"[ \t]*[A-Za-z0-9+/]{16,}={0,2}[ \t]*(?:\r?\n)?")
-"""A line of a private key whose beginning is not there."""
+"""A line of a private key, for keys whose first line is missing."""
 
 _LINE_BREAK = re.compile(r"\\r\\n|\\n|\r?\n")
 
@@ -204,8 +207,7 @@ _KEY_LINES = re.compile(
     r"(?:(?>[ \t>|+\-]*(?:\d+[ \t]*[\t:|→][ \t]*)?(?:[A-Za-z0-9+/=]{8,}|[A-Z][A-Za-z-]+: [^\n\\]{1,200}|)[ \t\"',;]*)"
     rf"(?:{_LINE_BREAK.pattern}|\Z))++"
 )
-"""Lines of a private key: as they are, or with the numbers, marks or quotes that a listing puts
-around them."""
+"""Lines of a private key, plain or with the line numbers, marks or quotes of a listing."""
 
 _PUTTY = re.compile(r"Private-Lines: \d+\s+((?:[A-Za-z0-9+/=]{16,}\s*)+)")
 
@@ -214,7 +216,7 @@ _compiled = lru_cache(maxsize=None)(re.compile)
 
 @frozen
 class Secret:
-    """Where a secret is in a text, and whether it is a private key."""
+    """The range of a secret in a text, and whether it is a private key or seed phrase."""
 
     start: int
     end: int
@@ -223,25 +225,23 @@ class Secret:
 
 @frozen
 class _Rule:
-    """A pattern tried where the text has one of the ``traces``; its last group is the secret."""
+    """A pattern that is tried on texts with one of the ``traces``; its last group is the secret."""
 
     traces: tuple[str, ...]
     pattern: str
     random: bool = False
-    """A match needs letters and digits, after the trace if it begins with that."""
+    """Whether a match must have letters and digits, not counting a trace at its beginning."""
     fewest: int = 0
-    """Characters that it has at least, a line break aside."""
+    """Characters of the shortest match, not counting a line break."""
 
 
 def _shape(
     begin: str, fewest: int, body: str = r"[A-Za-z0-9_\-]", *, strict: bool = False
 ) -> _Rule:
-    """Return the rule for keys that begin in a certain way.
+    """Return the rule for keys that begin with ``begin``, followed by at least ``fewest`` characters.
 
-    ``fewest`` characters come after that at least.
-
-    The beginning of a ``strict`` one is common: without a digit or a capital letter after it, it is
-    no key.
+    With ``strict``, for a beginning that is common in other texts, a digit or a capital letter must
+    follow.
     """
     # The pattern begins with the text, which is fast to find. A line break before it may be written
     # as two characters.
@@ -258,7 +258,7 @@ def _shape(
 def _shapes(
     begins: str, fewest: int, body: str = r"[A-Za-z0-9_\-]", *, strict: bool = False
 ) -> Iterator[_Rule]:
-    """Yield the rule for each of several beginnings, parted by spaces."""
+    """Yield a rule as by `_shape` for each of several beginnings, separated by spaces."""
     for begin in begins.split():
         yield _shape(begin, fewest, body, strict=strict)
 
@@ -445,7 +445,7 @@ _BY_TRACE = [(trace, rule) for rule in _RULES for trace in rule.traces]
 
 
 def find_secrets(text: str) -> list[Secret]:
-    """Return the secrets in a text in their order; none overlaps another."""
+    """Return the secrets in a text, in order; overlapping ones are joined."""
     found = sorted(_found(text), key=lambda secret: (secret.start, -secret.end))
     kept: list[Secret] = []
     for secret in found:
@@ -458,17 +458,14 @@ def find_secrets(text: str) -> list[Secret]:
 
 
 def has_secret(text: str) -> bool:
-    """Return whether there is a secret in a text.
-
-    Imports nothing: it is asked for every variable of an environment.
-    """
+    """Return True if a text contains a secret."""
     return next(_found(text), None) is not None
 
 
 def is_secret_value(value: str, name: str = "") -> bool:
-    """Return whether a value that stands alone, a variable's or all of a file, is a key or a password by its form.
+    """Return True if the whole value of a variable or a file has the form of a key.
 
-    Keys of 32 bytes look like digests: ``name`` says that it is one.
+    Keys of 32 bytes look like digests; for a ``name`` such as SHA256 the value is taken for one.
     """
     if len(value) < _FEWEST_ALONE or len(value) > _MOST_ALONE:
         return False
@@ -480,9 +477,9 @@ def is_secret_value(value: str, name: str = "") -> bool:
 
 
 def is_secret_in_variable(value: str) -> bool:
-    """Return whether options or settings, as a variable holds them, name a password: ``-uroot -pS3cr3tPass9``.
+    """Return True if a variable's value holds options or settings with a secret: ``-uroot -pS3cr3tPass9``.
 
-    They are data: unlike in code, what is given to the name of a secret is one.
+    Here, unlike in code, any value that is assigned to the name of a secret is one.
     """
     return any(form.search(value) for form in _IN_VARIABLE) or any(
         map(_is_given, _GIVEN.finditer(value))
@@ -502,7 +499,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def remove_secrets(text: str) -> str:
-    """Return a text with ``[redacted]`` in the place of each secret."""
+    """Return a text with ``[redacted]`` in place of each secret."""
     found = find_secrets(text)
     if not found:
         return text
@@ -562,7 +559,7 @@ def _named(text: str) -> Iterator[Secret]:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text with where they begin, long ones in pieces that overlap."""
+    """Yield the lines of a text, each with the index where it begins; long ones in overlapping pieces."""
     at = 0
     for line in text.split("\n"):
         for piece in range(0, len(line), _MAX_LINE_CHARS):
@@ -594,7 +591,7 @@ def _assigned(line: str) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=4_096)
 def _is_for_secret(name: str) -> bool:
-    """Whether a value assigned to a name is a secret, rather than something about one."""
+    """Return True if the name is for a secret itself, and not for something about one."""
     # Of a dotted name the last parts tell: ``Token.Comment`` is none.
     parts = name.split(".")
     last = _upper("_".join(parts[-1:] if name[0].isupper() else parts[-2:]))
@@ -604,7 +601,7 @@ def _is_for_secret(name: str) -> bool:
 
 
 def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR0911 - one test after the other
-    """Whether a value named as a secret is one, and not code, a placeholder or a sentence."""
+    """Return True if a value with the name of a secret is one, and not code, a placeholder or prose."""
     name = match["name"]
     sign = match["sign"]
     value = match[group]
@@ -646,7 +643,7 @@ def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR
 
 
 def _is_setting(match: re.Match[str], group: str, line: str) -> bool:
-    """Whether a value is one by its place: after an option's name, or among settings without commas."""
+    """Return True if the place of a value makes it a secret: an option's value, or one of a list of settings."""
     value = match[group]
     rest = line[match.end(group) :]
     start = match.start("name")
@@ -685,7 +682,7 @@ def _private_keys(text: str) -> Iterator[Secret]:
 
 
 def _block(text: str, start: int) -> Iterator[Secret]:
-    """Yield the body of a private key, to its end or as far as its lines go."""
+    """Yield the body of a private key that begins at ``start``, up to its end line or its last line."""
     first = _LINE_BREAK.match(text, start)
     if first is None:
         return
@@ -703,7 +700,7 @@ def _block(text: str, start: int) -> Iterator[Secret]:
 
 
 def _wrapped(text: str) -> Iterator[Secret]:
-    """Yield secrets in base64, and keys of Amazon's, which have no shape but their length."""
+    """Yield secrets in base64, and Amazon's secret keys, known only by their length and randomness."""
     for match in _LONG.finditer(text):
         is_amazons = match.end() - match.start() == 40 and _is_random(match[0])
         if is_amazons or any(_plain(_decoded("".join(match[0].split())))):
@@ -711,7 +708,7 @@ def _wrapped(text: str) -> Iterator[Secret]:
 
 
 def _decoded(text: str) -> str:
-    """Return the text that is in base64; "" where it is something else."""
+    """Return the ASCII text that base64 encodes; "" if it encodes anything else."""
     text = text[:_MAX_BASE64_CHARS].rstrip("=")
     text = text[: len(text) - (len(text) % 4 == 1)]
     try:
@@ -737,14 +734,14 @@ def _is_removed(text: str) -> bool:
 
 
 def _is_mixed(text: str) -> bool:
-    """Whether it is no word: letters and digits, or small letters after which capital ones come."""
+    """Return True for letters mixed with digits, or capitals within small letters, unlike in a word."""
     if any(map(str.isdigit, text)):
         return any(map(str.isalpha, text))
     return re.search("[a-z][A-Z].*[A-Z]|[A-Z][a-z].*[a-z][A-Z]", text) is not None
 
 
 def _is_jumbled(text: str) -> bool:
-    """Whether letters and digits change as often as in no name."""
+    """Return True if letters and digits alternate more often than in any name."""
     kinds = [_kind_of(char, other="_" if char == "_" else "0") for char in text]
     if len(text) < 12 or kinds.count("0") <= 2:
         return False
@@ -752,7 +749,7 @@ def _is_jumbled(text: str) -> bool:
 
 
 def _is_random(text: str) -> bool:
-    """Whether 40 characters are a key: their kinds change often, and they are no path or name."""
+    """Return True if 40 characters look like a random key, and not like a path or a name."""
     if "_" in text or "-" in text:
         return False
     if not all(re.search(kind, text) for kind in ("[a-z]", "[A-Z]", "[0-9]")):
@@ -766,14 +763,14 @@ def _changes(kinds: list[str]) -> int:
 
 
 def _kind_of(char: str, *, other: str) -> str:
-    """Return "a" for a small letter, "A" for a capital one, else ``other``."""
+    """Return "a" for a small letter, "A" for a capital one, and ``other`` for any other character."""
     if char.islower():
         return "a"
     return "A" if char.isupper() else other
 
 
 def remove_known(text: str, secrets: Iterable[str]) -> str:
-    """Return a text without certain values; short ones stay, as they are parts of words."""
+    """Return a text with the given secrets redacted, except those short enough to be parts of words."""
     for secret in secrets:
         if len(secret) >= 6:
             text = text.replace(secret, REMOVED)

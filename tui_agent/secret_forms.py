@@ -1,6 +1,6 @@
-"""A given secret in every form in which the program writes it: as it is, escaped, in base64.
+"""Known secrets in every form in which the program may write them: plain, escaped, in base64.
 
-What finds unknown secrets is `tui_agent.secret_detector`.
+Unknown secrets are found by `tui_agent.secret_detector`.
 """
 
 import base64
@@ -12,11 +12,12 @@ from urllib.parse import quote
 from tui_agent.secret_detector import REMOVED
 
 MIN_CHARS = 6
-"""Shorter texts are parts of words."""
+"""Characters of the shortest secret that is looked for; shorter texts occur within words."""
 
 _FEWEST_IN_LINE = 16
-"""Characters of one line of a private key that is known by itself."""
+"""Characters of the shortest line of a private key that is looked for by itself."""
 _FEWEST_IN_BASE64 = 8
+"""Characters of the shortest piece of base64 that is looked for."""
 _ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be", "cp1252")
 _COVER = b"*"
 
@@ -25,8 +26,8 @@ class SecretForms:
     """Finds and replaces given secrets.
 
     Args:
-        secrets: the secrets. Of one with several lines, lines without spaces count by themselves:
-            a listing puts numbers between them.
+        secrets: the secrets. If one has several lines, its lines without spaces are looked for
+            singly, too: a numbered listing separates them.
         blocks: texts that are looked for as a whole only.
     """
 
@@ -90,7 +91,7 @@ def _in_json(text: str) -> set[str]:
 
 
 def _in_base64(data: bytes) -> Iterator[str]:
-    """Yield the characters that stand for the bytes whatever is before and after them."""
+    """Yield the base64 of the bytes for each alignment, without the characters that depend on neighbours."""
     for before in range(3):
         whole = base64.b64encode(b"\0" * before + data).decode("ascii")
         start = -(-before * 8 // 6)

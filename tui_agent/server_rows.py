@@ -1,4 +1,4 @@
-"""What a row of settings for an MCP server does, in words."""
+"""The effect of an MCP server's settings in words."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from tui_agent.json_text import as_list
 
 
 def effect_of_server(row: Mapping[str, Any]) -> str:
-    """Return what a server connects to or runs, for somebody who is asked about it."""
+    """Return what a server connects to or runs, for a question to the user: ``runs npx …``."""
     if url := row.get("url"):
         return f"connects to {url}"
     return f"runs {' '.join(map(str, [row.get('command', ''), *as_list(row.get('args'))]))}"

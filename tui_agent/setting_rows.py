@@ -1,6 +1,6 @@
-"""Every setting as a row: its value, where that came from, what it means and what is accepted.
+"""Every setting as a row: its value, the source of the value, its meaning and what it accepts.
 
-Pure.
+Pure functions for /config and the settings page.
 """
 
 import ast
@@ -21,8 +21,7 @@ from tui_agent.config import LoadedConfig, is_fixed
 from tui_agent.lazy import frozen
 
 UNSET = "—"
-"""How a value that is not set is shown."""
-
+"""Shown in place of a value that is not set."""
 
 _SESSION = "from the next session on"
 _COUNTS_LATER = {
@@ -36,13 +35,13 @@ _COUNTS_LATER = {
     "hooks": _SESSION,
     "mcp": "with /mcp reload",
 }
-"""Settings and tables that a running program doesn't follow at once."""
+"""When a change takes effect, for the settings and tables that a running program doesn't follow at once."""
 
 _ABBREVIATED = {"ui": "interface", "mcp": "MCP servers"}
 
 
 def counts(key: str) -> str:
-    """Return when a changed setting begins to count in a running program, "" for at once."""
+    """Return when a change of a setting takes effect in a running program; "" means at once."""
     for name, when in _COUNTS_LATER.items():
         if key == name or key.startswith(f"{name}."):
             return when
@@ -62,7 +61,7 @@ def changed_keys(before: BaseModel, after: BaseModel, prefix: str = "") -> Itera
 
 @frozen
 class SettingRow:
-    """One setting. ``key`` is dotted, as in the file; ``value`` is as one would write it there."""
+    """One setting. ``key`` is dotted, as in the file; ``value`` is written as in the file."""
 
     key: str
     value: str
@@ -70,18 +69,18 @@ class SettingRow:
     description: str
     accepts: str
     choices: tuple[str, ...] = ()
-    """All values there are, when there are few."""
+    """All accepted values if they can be listed."""
     editable: bool = True
-    """Whether it is one value and not a table."""
+    """Whether the setting is a single value, which a page can edit, and not a table or a list."""
 
     @property
     def words(self) -> str:
-        """What it is called in words, without its table: ``typing pause``."""
+        """The setting's name in words, without its table: ``typing pause``."""
         return _in_words(self.key.rpartition(".")[2])
 
     @property
     def table(self) -> str:
-        """The table it is in, in words; "" for none: ``prune``, ``interface``."""
+        """The setting's table in words, "" at the top level: ``prune``, ``interface``."""
         return _in_words(self.key.rpartition(".")[0])
 
 
@@ -121,7 +120,7 @@ def setting_rows(
 
 
 def _docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """Return the text under each field of a class; its source is read only when somebody asks."""
+    """Return the docstring under each field of a class, read from the class's source file."""
     try:
         body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
     except (OSError, TypeError, SyntaxError):

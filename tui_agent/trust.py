@@ -1,7 +1,7 @@
-"""Whether the settings, rules, commands, hooks and servers of a project may act.
+"""Trust in a project: whether its settings, rules, commands, hooks and servers may act.
 
-Nothing of it is active before the user trusted the project. Trust is remembered for the directory
-and for the exact contents: whatever changes there afterwards has to be trusted again.
+None of them is active until the user trusts the project. Trust is remembered for the directory
+and for the exact contents of these files: after a change the user is asked again.
 """
 
 import hashlib
@@ -42,29 +42,30 @@ _FOLDERS = (
     FOLDER,
     *(place.project for place in _PLACES if not place.project.startswith(f"{FOLDER}/")),
 )
-"""Folders of a project whose files act."""
+"""Folders of a project whose files take effect, such as commands, tools and hooks."""
 _RUN_BY_SETTINGS = {place.project for place in _PLACES if place.kind == "hooks" and place.whose}
-"""Folders of scripts that nothing runs unless the project's settings name them."""
+"""Folders of hook scripts, which run only if the project's settings name them."""
 _MAIN_FILES = tuple(
     name for place in places_of("instructions") for name in (place.project, *place.instead) if name
 )
 _IMPORTING = {Path(name).name for name in _MAIN_FILES}
 CODEX_HOOKS = ".codex/hooks.json"
 MAX_FILES = 2_000
+"""Maximum files that may act in one project; a project with more can't be trusted."""
 MAX_BYTES = 4_000_000
-"""A project with more than this in those places is not trusted at all."""
+"""Maximum size of these files together, in bytes."""
 MAX_MAIN_BYTES = 32 * 1024
-"""Bytes of an instruction file that are looked at for imports: no model is shown more of it."""
+"""Bytes of an instruction file that are searched for imports; models are sent no more of it."""
 
 TrustDecision = Literal["trusted", "refused"]
 
 _KINDS = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"}
-"""The names for the settings of a table."""
+"""What one setting is called, by its table; in any other table it is a "setting"."""
 
 
 @frozen
 class TrustItem:
-    """One thing a project brings along: its kind, its name, its effect, and the file it is in."""
+    """Something of a project that would act: its kind, name and effect, and the file it is in."""
 
     kind: str
     name: str
@@ -74,9 +75,10 @@ class TrustItem:
 
 @frozen
 class ProjectState:
-    """The things a project brings along, nothing where there are no ``items``, and whether it may act.
+    """What in a project would act (``items``), and whether it may.
 
-    ``refused``: the user said never. ``problem``: why it can't be trusted at all.
+    ``refused`` is True if the user answered "never"; ``problem`` says why the project can't be
+    trusted at all, "" if it can.
     """
 
     items: tuple[TrustItem, ...] = ()
@@ -87,7 +89,7 @@ class ProjectState:
 
     @property
     def is_held_back(self) -> bool:
-        """Whether there is something that does not act."""
+        """Whether the project has something that would act and is not trusted."""
         return bool(self.items) and not self.trusted
 
 
@@ -98,7 +100,10 @@ class TrustStore:
         self._path = path
 
     def answer(self, project: Path, digest: str) -> TrustDecision | None:
-        """Return the answer for a project with these contents. Never is for any contents."""
+        """Return the user's answer for a project with these contents, None if there is none.
+
+        "Never" holds whatever the contents are.
+        """
         match self._read().get(os.path.realpath(project)):
             case {"answer": "refused"}:
                 return "refused"
@@ -107,7 +112,7 @@ class TrustStore:
         return None
 
     def remember(self, project: Path, digest: str, answer: TrustDecision) -> None:
-        """Keep an answer; raises OSError where it can't be written."""
+        """Write an answer to the file; raises OSError if that fails."""
         kept = {"answer": answer, "digest": digest, "at": int(time.time())}
         self._write({**self._read(), os.path.realpath(project): kept})
 
@@ -131,7 +136,7 @@ class TrustStore:
 
 
 def named_files(project: Path, command: str) -> Iterator[Path]:
-    """Yield the files of a project that a command names, or that are in a directory it names."""
+    """Yield the project's files that a command names; names count from each directory it names, too."""
     words = dict.fromkeys(re.findall(r"[^\s'\"=;|&<>()$`]+", command))
     seen: set[Path] = set()
     for place in (project, *(project / word for word in words)):
@@ -144,13 +149,13 @@ def named_files(project: Path, command: str) -> Iterator[Path]:
 
 
 class PinnedFiles:
-    """Digests, from when they were trusted, of project files that the user's own commands run."""
+    """Digests of the project files that the user's own commands run, taken when first asked about."""
 
     def __init__(self) -> None:
         self._digests: dict[Path, str] = {}
 
     def changed(self, project: Path, command: str) -> str:
-        """Return the name of a file that a command runs and that has changed since, "" for none."""
+        """Return the name of a file that a command runs and that has changed since; "" if none has."""
         for path in named_files(project, command):
             digest = hashlib.sha256(read_inside(project, path)[0]).hexdigest()
             if self._digests.setdefault(path, digest) != digest:
@@ -166,10 +171,11 @@ def project_state(
     assume_trust: bool = False,
     commands: Iterable[str] = (),
 ) -> ProjectState:
-    """Return the things a project brings along and whether it may act.
+    """Return what in a project would act, and whether it may.
 
-    The folders between its root and ``cwd`` count too, and files that ``commands`` of the user's
-    own settings name. With ``assume_trust`` it is trusted whatever was answered.
+    Looks in the project's root, the folders from there to ``cwd``, and at the files that
+    ``commands`` of the user's own settings name. With ``assume_trust`` the project is trusted
+    whatever the user answered before.
     """
     acting = islice(_files(project, cwd or project), MAX_FILES + 1)
     named: dict[Path, None] = {}
@@ -226,7 +232,7 @@ def importing_files(project: Path, cwd: Path) -> Iterator[Path]:
 
 
 def _folders(project: Path, cwd: Path) -> list[Path]:
-    """Return the project's directory and those on the way to ``cwd``, the outermost first."""
+    """Return the project's directory and those from there down to ``cwd``, outermost first."""
     above = [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project)]
     return sorted({project, *above})
 
@@ -272,10 +278,7 @@ def _text(project: Path, path: Path) -> str:
 
 
 def _below(project: Path, place: Path) -> Iterator[Path]:
-    """Yield the files below a directory.
-
-    Those outside the project are left out: nobody reads them.
-    """
+    """Yield the files below a directory, except those that a link leads to outside the project."""
     for directory, names, files in os.walk(place, followlinks=True):
         names.sort()
         inside = is_inside(project, Path(directory))
@@ -287,9 +290,9 @@ def _below(project: Path, place: Path) -> Iterator[Path]:
 
 
 def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
-    """Return a digest of names and contents, and why it could not be made."""
+    """Return a digest of names and contents, or "" and the reason why there is none."""
     if len(files) > MAX_FILES:
-        return "", f"it brings more than {MAX_FILES:,} files along"
+        return "", f"it has more than {MAX_FILES:,} files that would act"
     whole = hashlib.sha256()
     size = 0
     for path in files:
@@ -299,7 +302,7 @@ def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
             return "", f"{path.relative_to(project)} cannot be read: {error.strerror or error}"
         size += len(data)
         if size > MAX_BYTES:
-            return "", f"it brings more than {MAX_BYTES // 1_000_000} MB along"
+            return "", f"its files that would act have more than {MAX_BYTES // 1_000_000} MB"
         name = path.relative_to(project).as_posix().encode("utf-8", "surrogateescape")
         whole.update(b"%d %s %d " % (len(name), name, len(data)))
         whole.update(data)

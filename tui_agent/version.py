@@ -1,3 +1,3 @@
-"""Which version this is."""
+"""The version of the program."""
 
 __version__ = "0.3.0"

@@ -1,4 +1,4 @@
-"""Tables of words, written one after the other between spaces and line breaks."""
+"""Lists of words written as one text, separated by spaces and line breaks."""
 
 
 def listed(text: str) -> frozenset[str]:

@@ -71,7 +71,7 @@ async def test_a_plugin_is_shown_before_it_acts(
 @pytest.mark.parametrize(
     ("argument", "why"),
     [
-        ("add nowhere", "nowhere is no folder"),
+        ("add nowhere", "nowhere is not a folder"),
         ("remove it", "There is no plugin it"),
         ("add 'x", "A quote is not closed"),
         ("fetch x", "Use /plugin, /plugin add"),

@@ -101,7 +101,7 @@ def test_a_plugin_that_changed_does_not_act(
     assert names() == set()
     capsys.readouterr()
     run(["plugin", "list"])
-    assert "is not as you added it" in capsys.readouterr().err
+    assert "has changed since you added it" in capsys.readouterr().err
 
 
 def test_a_marketplace_is_a_folder_or_a_clone(
@@ -158,7 +158,7 @@ def test_layouts_load_or_say_what_they_cannot(tmp_path: Path, files: dict[str, s
 
 def test_what_is_no_plugin_or_leads_out_is_refused(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
-    with pytest.raises(PluginError, match="is no plugin"):
+    with pytest.raises(PluginError, match="is not a plugin"):
         read_plugin(tmp_path / "none")
     write(tmp_path / "odd/.claude-plugin/plugin.json", "{")
     with pytest.raises(PluginError, match="can't be read"):
