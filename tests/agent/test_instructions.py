@@ -190,7 +190,7 @@ def test_of_many_notes_the_newest_are_shown_within_the_budget(tmp_path: Path) ->
     known = noted(tmp_path, 50)
     known.load()
     (section,) = known.sections(100_000, lambda text: len(text.split()))
-    assert "[90 more, not used as lately, only in the file.]" in section
+    assert "[90 more, used less recently, are only in the file.]" in section
     assert section.index("note number 98") < section.index("note number 99")
     assert noted(tmp_path, 0).sections(100_000, len) == ()
 

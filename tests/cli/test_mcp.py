@@ -136,4 +136,4 @@ def test_what_a_hostile_server_calls_its_things_stays_on_one_harmless_line(capsy
         :2000
     ]
     assert run(["mcp", "test", "wrong"]) == 1
-    assert "\nit answered with what the protocol does not know.\n" in capsys.readouterr().out
+    assert "\nits answer does not follow the protocol.\n" in capsys.readouterr().out

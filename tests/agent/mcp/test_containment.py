@@ -18,7 +18,7 @@ def test_paths_that_are_there_and_not_in_the_view_are_named(tmp_path: Path) -> N
     )
     assert (
         found.lacks("")
-        == f"in the sandbox it can't see {tool}: add it to [sandbox] read in config.toml"
+        == f"it can't see {tool} in the sandbox: add it to [sandbox] read in config.toml"
     )
     said = (
         f"Error: Cannot find module '{lost}'\n at /usr/bin/env /dev/null "

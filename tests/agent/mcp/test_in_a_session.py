@@ -65,7 +65,7 @@ async def test_tools_that_come_late_join_at_the_next_step(tmp_path: Path, place:
     await harness.say("hi")
     gate.touch()
     await until(lambda: place.state() is ServerState.READY)
-    assert "The model has them from its next step on." in harness.of(Notice)[-1].message
+    assert "The model can use them from its next step." in harness.of(Notice)[-1].message
     await harness.say("and now?")
     await harness.say("and again")
     assert told(client) == [set(), {"tracker_add"}, {"tracker_add"}]

@@ -192,7 +192,7 @@ async def test_without_a_screen_a_server_has_its_time_to_start_and_is_missed_alo
     (said,) = place.notices
     assert said.severity == "warning"
     assert said.message.startswith(
-        "The MCP server mute: no answer for 0.2 s. The work goes on without its tools"
+        "The MCP server mute: no answer for 0.2 s. Work continues without its tools"
     )
     place.hub.check_required()
     await place.hub.aclose()
@@ -242,7 +242,7 @@ async def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
     await place.hub.settle()
     (row,) = place.hub.status()
     assert (row.state, row.detail) == (ServerState.FAILED, "it did not answer within 0.2 s")
-    assert "speaks over standard output" in row.advice
+    assert "starts an MCP server on standard output" in row.advice
     assert row.detail in place.notices[0].message
     pid = int((tmp_path / "pid").read_text())
     await until(lambda: not Path(f"/proc/{pid}").exists())
@@ -306,7 +306,7 @@ async def test_too_many_tools_are_offered_through_one(place: Place) -> None:
     ]
     with pytest.raises(ToolError, match="Search for it first"):
         await place.call("mcp", action="call", name="tracker_nothing")
-    assert "No tool fits" in (await place.call("mcp", action="search", query="zeppelin")).output
+    assert "No tool matches" in (await place.call("mcp", action="search", query="zeppelin")).output
 
 
 async def test_a_server_says_when_its_parameters_are_sent(place: Place) -> None:

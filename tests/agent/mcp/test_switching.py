@@ -34,7 +34,7 @@ def test_switching_changes_as_little_as_it_can(
 
 
 def test_a_pattern_that_denies_is_not_worked_around() -> None:
-    with pytest.raises(McpConfigError, match="kept off by a pattern"):
+    with pytest.raises(McpConfigError, match="turned off by a pattern"):
         McpServerSettings(command="x", deny=("a*",)).switched("add", on=True)
 
 
@@ -44,7 +44,7 @@ async def test_a_tool_that_is_off_is_not_offered_not_found_and_refused(place: Pl
     place.hub.switch("tracker", "add", on=False)
     assert [tool.name for tool in place.hub.offered(100_000, lambda _schema: 1)] == ["tracker_fail"]
     tool = next(tool for tool in place.hub.known() if tool.name == "tracker_add")
-    with pytest.raises(ToolError, match="switched off by the user"):
+    with pytest.raises(ToolError, match="The user turned"):
         tool.needs(None, None)  # type: ignore[arg-type]
     found = await place.call("mcp", action="search", query="add numbers")
     assert "tracker_add" not in found.output
@@ -79,7 +79,7 @@ async def test_what_is_wrong_is_said_with_what_to_do(place: Place, tmp_path: Pat
     said = {row.name: (row.detail, row.advice) for row in place.hub.status()}
     assert said["missing"][0] == "there is no program “/nowhere/at-all”"
     assert "correct its command in config.toml" in said["missing"][1]
-    assert "is not a program" in said["plain"][0]
+    assert "can't be executed" in said["plain"][0]
     assert "Set it in the environment" in said["unset"][1]
     assert "no licence" in said["shy"][0]
     assert {row.name for row in place.hub.status() if row.state is not ServerState.FAILED} == {
@@ -87,7 +87,7 @@ async def test_what_is_wrong_is_said_with_what_to_do(place: Place, tmp_path: Pat
     }
     assert place.hub.offered(100_000, lambda _schema: 1) == ()
     assert len(place.notices) == 5
-    assert said["refused"][0].startswith("nobody answers at http://127.0.0.1")
+    assert said["refused"][0].startswith("nothing answers at http://127.0.0.1")
 
 
 async def test_a_refusal_over_http_names_its_status(place: Place) -> None:
@@ -129,6 +129,6 @@ async def test_a_login_that_is_given_up_is_asked_for_again(place: Place) -> None
         )
         await place.hub.sign_out("vault")
         await log_in()
-        with pytest.raises(McpError, match="no login of the program's own"):
+        with pytest.raises(McpError, match="has no login to delete"):
             await place.hub.sign_out("tracker")
     assert {ServerState.LOGIN, ServerState.READY} <= set(changes)

@@ -131,7 +131,7 @@ async def test_secrets_are_not_proposed(tmp_path: Path) -> None:
     work = [Reply(calls=(Call("remember", json.dumps({"note": f"key: The token is {key}"})),))]
     harness = start(tmp_path, Script([*work, *WORK], Reply(f"#2 key: The token is {key}")))
     assert await finished(harness, "go") == []
-    assert "not kept" in harness.results()[0].output
+    assert "not stored" in harness.results()[0].output
 
 
 async def test_use_is_counted_and_what_is_of_no_use_is_proposed_for_removal(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ async def test_three_lines_are_proposed_in_a_run_whoever_proposes_them(tmp_path:
     harness = start(tmp_path, script)
     assert len(await finished(harness, "go")) == 3
     assert script.asked == []
-    refused = [one for one in harness.results() if "in this run already" in one.output]
+    refused = [one for one in harness.results() if "already proposed in this run" in one.output]
     assert len(refused) == 1
 
 

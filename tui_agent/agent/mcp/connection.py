@@ -1,6 +1,6 @@
-"""One live connection to a server, from the SDK's types to ours.
+"""One connection to an MCP server: opens it, and translates between the SDK's types and ours.
 
-The SDK is imported here and only when needed.
+Imports the SDK, but only when a connection is opened.
 """
 
 import asyncio
@@ -70,26 +70,26 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
-MAX_BYTES = 1_000_000
-"""Size at which the older half of a log is dropped."""
-DROPPED = "[older lines were dropped: a server's log holds 1 MB]\n"
-_CHUNK = 65_536
-
 log = logging.getLogger(__name__)
 
+MAX_BYTES = 1_000_000
+"""Size of a server's log at which its older half is dropped."""
+DROPPED = "[older lines were dropped: the log is limited to 1 MB]\n"
+"""First line of a log that was shortened."""
+_CHUNK = 65_536
+"""Bytes read from a server's standard error at once."""
+
 MAX_DESCRIPTION = 8_000
-"""Tool descriptions are cut at so many characters; the description and ``/mcp`` say how many are
-left out."""
+"""Longest description of a tool, in characters; a longer one is cut, which it and ``/mcp`` say."""
 
 MAX_PAGES = 50
-"""Pages of a list that are asked for; a server that never ends its list must not hang the
-program."""
+"""Maximum pages requested of one list, since a server may never end it."""
 
 MAX_NOISE = 500
-"""Characters of a line that is no message which go into the log."""
+"""Characters logged of a line that is not an MCP message."""
 
 SSE_SECONDS = 24 * 3600.0
-"""How long nothing may come over SSE: servers say nothing while nobody asks."""
+"""Read timeout of SSE, in seconds; long, since servers are silent between requests."""
 
 _NOT_STREAMABLE = frozenset(
     {
@@ -102,13 +102,14 @@ _NOT_STREAMABLE = frozenset(
         HTTPStatus.NOT_IMPLEMENTED,
     }
 )
-"""Statuses with which servers that speak only SSE refuse a request of streamable HTTP."""
+"""HTTP statuses by which servers that support only SSE refuse streamable HTTP."""
 
 _LOST = frozenset({"Session terminated", "Connection closed"})
+"""The SDK's messages for a lost connection."""
 
 
 class ServerLog:
-    """The log of one connection; it replaces an earlier one's."""
+    """The log file of one connection; it overwrites the log of the previous one."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -138,10 +139,7 @@ class ServerLog:
 
     @contextmanager
     def standard_error(self) -> Iterator[TextIO]:
-        """Give a file for a process's standard error.
-
-        Its last output is in the log when this ends.
-        """
+        """Open a file for a process's standard error; everything written to it goes into the log."""
         loop = asyncio.get_running_loop()
         source, target = os.pipe()
         os.set_blocking(source, False)
@@ -157,7 +155,7 @@ class ServerLog:
             os.close(source)
 
     def _take(self, source: int) -> bool:
-        """Move readable output into the log; returns whether there was any."""
+        """Move the output that can be read into the log; return whether there was any."""
         data = b""
         with suppress(BlockingIOError):
             data = os.read(source, _CHUNK)
@@ -167,7 +165,11 @@ class ServerLog:
 
 @frozen
 class Listener:
-    """Callbacks for messages on a connection; ``asker`` returns the one who asks the user."""
+    """Callbacks of a connection; ``asker`` returns the function that asks the user, None without one.
+
+    ``login`` gets the address for the browser, ``refused`` an HTTP status, ``noise`` a line of
+    standard output that is not an MCP message.
+    """
 
     asker: Callable[[], Asker | None]
     lost: Callable[[], None]
@@ -183,9 +185,9 @@ class Listener:
 async def connect(
     spec: ServerSpec, around: ConnectionContext, listener: Listener
 ) -> AsyncIterator["Connection"]:
-    """Start or reach a server and shake hands.
+    """Start or reach a server, and initialize the protocol.
 
-    Raises McpConfigError or whatever keeps it from answering, in groups.
+    Raises McpConfigError for settings that lack a variable, or an exception group with the cause.
     """
     settings = expanded(spec.settings, around.environ)
     async with AsyncExitStack() as stack:
@@ -223,17 +225,18 @@ class _Heard:
     listener: Listener
     log: ServerLog
     connected: bool = False
-    """Whether it shook hands: before that, an end is no loss but an attempt that failed."""
+    """Whether the protocol was initialized; an end before that is a failed start, not a loss."""
 
     open_questions: int = 0
+    """Questions of the server that the user has not answered yet."""
     problems: list[str] = field(default_factory=list)
-    """Why some of its tools can't be offered."""
+    """Sentences about tools that can't be offered."""
     waiting: set[asyncio.Timeout] = field(default_factory=set)
-    """Timeouts of calls under way; the time a person takes to answer the server does not count."""
+    """Timeouts of requests that run; they stop while the user answers a question of the server."""
 
     @asynccontextmanager
     async def patience(self, seconds: float) -> AsyncIterator[None]:
-        """Wait for an answer of the server at most so long; raises TimeoutError."""
+        """Limit the block to ``seconds``, without the time of open questions; raises TimeoutError."""
         async with asyncio.timeout(None if self.open_questions else seconds) as limit:
             self.waiting.add(limit)
             try:
@@ -256,6 +259,7 @@ class _Heard:
                     limit.reschedule(until)
 
     async def elicit(self, context: object, params: "ElicitRequestParams") -> "ElicitResult":
+        """Ask the user a question of the server; declined without a user."""
         from mcp.types import ElicitResult
 
         del context
@@ -270,10 +274,11 @@ class _Heard:
         return ElicitResult(action=answer.action, content=values)
 
     async def allow_host(self, name: str, port: int) -> bool:
+        """Ask the user whether the server may connect to a host; False without a user."""
         ask = self.listener.asker()
         if ask is None:
             return False
-        text = f"The server of this project wants to reach {name}:{port}."
+        text = f"This MCP server of the project wants to connect to {name}:{port}."
         async with self._asking():
             answer = await ask(ServerForm(self.spec.name, text))
         return answer.action == "accept"
@@ -333,9 +338,9 @@ def _client(
 async def _program(
     spec: ServerSpec, around: ConnectionContext, settings: McpServerSettings, heard: _Heard
 ) -> "AsyncIterator[StdioServerParameters]":
-    """Give how a server is started, a project's in the sandbox.
+    """Return how to start a server's program, in the sandbox if its settings say so.
 
-    Raises FileNotFoundError, SandboxError.
+    Raises FileNotFoundError, SandboxError, or McpError if a trusted file has changed.
     """
     environment = {**around.environment, **settings.env}
     words = (settings.command or "", *settings.args)
@@ -349,11 +354,13 @@ async def _program(
     if sandbox is None or not sandbox.active:
         changed = around.changed(spec.cwd, " ".join(words))
         if changed:
-            raise McpError(f"{changed} is not as you trusted it; restart the program to be asked")
+            raise McpError(
+                f"{changed} changed since you trusted it; restart the program to review it"
+            )
         found = _found(words[0], environment, outside=spec.cwd)
         yield _parameters((found, *words[1:]), spec, environment)
         return
-    # In the sandbox it may be one of the project.
+    # In the sandbox it may be a program of the project.
     named = (_found(words[0], environment), *words[1:])
     launch = await sandbox.launch(
         words,
@@ -377,7 +384,7 @@ async def _program(
 
 
 def _found(name: str, environment: Mapping[str, str], outside: Path | None = None) -> str:
-    """Return the program of a name, none of those in ``outside``; raises FileNotFoundError."""
+    """Return the path of a program, not from inside ``outside``; raises FileNotFoundError."""
     if "/" in name:
         return name
     found = find_program(name, outside, environment)
@@ -412,7 +419,7 @@ async def _reach(
     heard: _Heard,
     stack: AsyncExitStack,
 ) -> "Client":
-    """Connect to an address: by streamable HTTP, or by SSE where the settings say so or the server knows only that."""
+    """Connect to a URL by streamable HTTP, or by SSE if the settings say so or the server needs it."""
     from mcp.client.sse import sse_client
     from mcp.client.streamable_http import streamable_http_client
 
@@ -468,16 +475,16 @@ async def _watched(
 
 
 class _WatchedStream:
-    """A read stream that tells when it ends, and of lines that are no message.
+    """The SDK's read stream, with messages repaired by ``leniency`` before the SDK sees them.
 
-    The SDK is not given these. Everything else is read leniently on its way, see ``leniency``.
+    Reports the end of the stream, and lines that are not messages, to the listener.
     """
 
     def __init__(self, stream: Any, heard: _Heard) -> None:
         self._stream = stream
         self._heard = heard
         self._read: deque[SessionMessage] = deque()
-        """Messages of a line that held several."""
+        """Messages already read, from a line with several."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -524,7 +531,7 @@ class _WatchedStream:
 
 
 def _written(error: "ValidationError") -> Any:
-    """Return the message, or the line, that the SDK could not read: an error may be about a part of it."""
+    """Return the message or line that the SDK rejected; the error itself may name only a part of it."""
     parts = [one["input"] for one in error.errors(include_url=False)]
     for part in parts:
         if isinstance(part, list) or (isinstance(part, dict) and {"id", "method"} & part.keys()):
@@ -533,7 +540,7 @@ def _written(error: "ValidationError") -> Any:
 
 
 def _messages(written: object) -> "Iterator[SessionMessage]":
-    """Yield the messages in what the SDK can't read as one."""
+    """Yield the repaired messages of a line that the SDK rejected."""
     from mcp.shared.message import SessionMessage
     from mcp.types import jsonrpc_message_adapter
     from pydantic import ValidationError
@@ -556,13 +563,13 @@ async def _subscribe(client: "Client", changed: Callable[[], None]) -> None:
     except ListenNotSupportedError:
         return
     except (MCPError, SubscriptionLost, TimeoutError, RuntimeError) as error:
-        log.info("an MCP server tells of no changes: %s", error)
+        log.info("an MCP server reports no changes of its lists: %s", error)
 
 
 class Connection:
-    """A server that answers.
+    """A connected server; its requests raise McpError.
 
-    Errors of the SDK become ``McpError``; a lost connection is reported to ``lost``.
+    A lost connection is reported to ``Listener.lost``.
     """
 
     def __init__(self, spec: ServerSpec, client: "Client", heard: _Heard) -> None:
@@ -571,6 +578,7 @@ class Connection:
         self._heard = heard
 
     async def offer(self) -> ServerOffer:
+        """Request everything the server offers: tools, prompts, resources, templates."""
         client = self._client
         name = self._spec.name
         self._heard.problems.clear()
@@ -590,7 +598,7 @@ class Connection:
                 resources.append(replace(found, mime=row.mime_type, size=row.size))
         templates = await self._templates() if able.resources else []
         if not (able.tools or able.prompts or able.resources):
-            self._heard.leave_out(["It offers no tools, prompts or resources."])
+            self._heard.leave_out(["The server offers no tools, prompts or resources."])
         return ServerOffer(
             (client.instructions or "").strip(),
             tuple(tools),
@@ -611,7 +619,7 @@ class Connection:
         return found
 
     async def set_log_level(self, level: LogLevel) -> None:
-        """Ask for messages from a level on; nothing where the server sends none."""
+        """Request log messages from a severity upward; does nothing if the server sends none."""
         if self._client.server_capabilities.logging:
             from mcp.shared.exceptions import MCPDeprecationWarning
 
@@ -622,6 +630,8 @@ class Connection:
     async def call(
         self, name: str, arguments: dict[str, Any], reader: Reader, report: Callable[[str], None]
     ) -> Content:
+        """Call a tool and return its result; ``report`` gets a line for each report of progress."""
+
         async def report_progress(
             progress: float, total: float | None, message: str | None
         ) -> None:
@@ -653,7 +663,7 @@ class Connection:
             raise McpError(f"{self._spec.name} did not answer within {limit:g} s.") from None
         except ValidationError:
             raise McpError(
-                f"{self._spec.name} answered with what the protocol does not know."
+                f"The answer of {self._spec.name} does not follow the protocol."
             ) from None
         except MCPError as error:
             if error.message in _LOST:

@@ -1,6 +1,6 @@
-"""What a server in the sandbox could not see or reach, from its command line and its last words.
+"""Finds out which path or host the sandbox kept from an MCP server that failed.
 
-Looks at files.
+Reads the server's command line and its last output, and looks the paths up on disk.
 """
 
 import os
@@ -13,13 +13,18 @@ from tui_agent.path_checks import at_home, is_there, real_path
 
 _PATH = re.compile(r"(?:~|(?<![\w.~/-]))/[\w.@+~/-]+")
 _OWN = frozenset({"dev", "proc", "sys"})
-"""Directories of which commands have their own."""
+"""Top-level directories that the sandbox provides itself."""
 _MAX_NAMED = 2
+"""Maximum paths named in a message."""
 
 
 @frozen
 class Containment:
-    """A server's sandbox: what it was started with, what it sees outside of the project, hosts it was refused."""
+    """A server's sandbox.
+
+    ``words`` is the server's command line, ``sees`` returns whether a path outside the project is
+    visible, and ``refused`` has a sentence for each host that was blocked.
+    """
 
     project: Path
     words: tuple[str, ...]
@@ -27,17 +32,17 @@ class Containment:
     refused: Mapping[str, str]
 
     def lacks(self, said: str) -> str:
-        """Return what kept it from working, with the setting that gives it.
+        """Return what the server lacked and the setting that gives it, without full stop; "" if unknown.
 
-        Empty for nothing known.
+        ``said`` is the server's output.
         """
         hidden = list(dict.fromkeys(self._hidden(said)))[:_MAX_NAMED]
         if hidden:
-            return f"in the sandbox it can't see {' and '.join(hidden)}: add it to [sandbox] read in config.toml"
+            return f"it can't see {' and '.join(hidden)} in the sandbox: add it to [sandbox] read in config.toml"
         return next(iter(self.refused.values()), "").rstrip(".")
 
     def _hidden(self, said: str) -> Iterator[str]:
-        """Yield the paths that are there and not in its view."""
+        """Yield the paths of the command line and of ``said`` that exist but are hidden."""
         for text in (*self.words, *_PATH.findall(said)):
             path = None
             if text.startswith(("/", "~")):

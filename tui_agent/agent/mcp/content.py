@@ -1,4 +1,4 @@
-"""Turns a server's answers into text and stored images."""
+"""Turns the content of an MCP server's answers into text and stored images."""
 
 import base64
 import binascii
@@ -24,9 +24,9 @@ PutBlob = Callable[[bytes], str]
 
 
 class Reader:
-    """Reads content blocks.
+    """Reads the content blocks of one answer; create a new one for each answer.
 
-    ``put_blob`` stores an image; without ``vision`` images are only mentioned.
+    ``put_blob`` stores an image and returns its hash. Without ``vision`` images are only mentioned.
     """
 
     def __init__(self, put_blob: PutBlob, *, vision: bool = True) -> None:
@@ -35,15 +35,16 @@ class Reader:
         self._images: list[ImagePart] = []
 
     def call_result(self, result: "CallToolResult") -> Content:
+        """Return the result of a tool call; structured content is used if there is no other."""
         text = "\n\n".join(filter(None, (self._block(block) for block in result.content)))
         if not text and not self._images and result.structured_content is not None:
             text = json.dumps(result.structured_content, ensure_ascii=False, indent=1)
         if not text and result.is_error:
-            text = "It failed without saying why."
+            text = "The tool failed and gave no reason."
         return Content(text, tuple(self._images), result.is_error)
 
     def prompt(self, messages: "Iterable[PromptMessage]") -> Content:
-        """Return a prompt's messages as one text; the assistant's are marked."""
+        """Return a prompt's messages as one text; the assistant's begin with ``[Assistant]:``."""
         texts = []
         for message in messages:
             text = self._block(message.content)
@@ -61,7 +62,7 @@ class Reader:
             case "image":
                 return self._image(block.data, block.mime_type)
             case "audio":
-                return f"[Audio, {block.mime_type}: not shown.]"
+                return f"[Audio, {block.mime_type}: left out.]"
             case "resource_link":
                 about = ""
                 if block.description:
@@ -84,7 +85,7 @@ class Reader:
         try:
             raw = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
-            return f"[An image, {mime}, that is damaged.]"
+            return f"[Image, {mime}: damaged.]"
         said, picture = shown_picture(raw, vision=self._vision)
         if picture is not None:
             self._images.append(image_part(picture, self._put_blob))

@@ -1,6 +1,6 @@
-"""The SDK's connections to addresses, through the proxies that the program reads.
+"""HTTP clients for MCP servers, through the proxies of the environment.
 
-Imported with the first of them.
+Imports the SDK, so it is imported only with the first such server.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,7 +20,7 @@ def http_client(
     timeout: httpx2.Timeout | None,
     auth: httpx2.Auth | None,
 ) -> httpx2.AsyncClient:
-    """Return a client with the SDK's time limits; ``on_response`` is told of every response."""
+    """Return a client with the SDK's timeouts; ``on_response`` is called with every response."""
     return httpx2.AsyncClient(
         headers=headers,
         timeout=timeout or httpx2.Timeout(MCP_DEFAULT_TIMEOUT, read=MCP_DEFAULT_SSE_READ_TIMEOUT),
@@ -31,7 +31,7 @@ def http_client(
 
 
 class _ByProxy(httpx2.AsyncBaseTransport):
-    """Sends each request through the proxy of its address: a server and its login may have different ones."""
+    """Sends each request through the proxy for its address; a server and its login may need different ones."""
 
     def __init__(self, proxies: Proxies) -> None:
         self._proxies = proxies

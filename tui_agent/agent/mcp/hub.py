@@ -1,18 +1,17 @@
-"""All servers of a project and their tools: started in the background, never waited for longer than a moment.
+"""All MCP servers of a project: starts them in the background, and decides which tools a head has.
 
-Most projects have none: the code that runs them is loaded with the first.
+``server`` runs one of them, ``tools`` has the tools. The code that runs servers is imported only if
+a project has any.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import shlex
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from tui_agent.agent.events import Notice, Severity
 from tui_agent.agent.mcp.records import (
@@ -22,7 +21,6 @@ from tui_agent.agent.mcp.records import (
     McpToolRow,
     ServerOffer,
     ServerState,
-    ToolInfo,
     portable_name,
     shortened,
 )
@@ -33,23 +31,10 @@ from tui_agent.agent.mcp.settings import (
     McpServerSettings,
     Timeouts,
 )
-from tui_agent.errors import ToolError
-from tui_agent.json_text import loads
-from tui_agent.lazy import LazyPattern
-from tui_agent.permission import Permission, PermissionNeed
-from tui_agent.safe_text import one_line
+from tui_agent.agent.mcp.tools import SEARCH_TOOL, ListDetail, McpSearchTool, McpTool
 from tui_agent.say_once import SayOnce
 from tui_agent.session.entries import FilePart, TextPart, ToolSchema, UserPart
-from tui_agent.tools.base import (
-    DynamicTool,
-    FreeTool,
-    RawInput,
-    Tool,
-    ToolContext,
-    ToolInput,
-    ToolResult,
-)
-from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
+from tui_agent.tools.base import Tool
 from tui_agent.tools.questions import Asker, Host
 
 if TYPE_CHECKING:
@@ -57,219 +42,28 @@ if TYPE_CHECKING:
     from tui_agent.agent.mcp.oauth import TokenFile
     from tui_agent.agent.mcp.server import McpServer
 
-SEARCH_TOOL = "mcp"
-"""The name of the tool that stands for all others."""
-MAX_SEARCH_RESULTS = 8
-"""Tools a search by words shows with their parameters."""
-MAX_NAMES = 100
-"""Tools that are named where a search finds none."""
-MAX_LINE_CHARS = 90
-"""Characters of a tool's description in the list."""
-
-ListDetail = Literal["lines", "names", "numbers"]
-"""Detail of the list: a line for each tool, its name, or how many a server has."""
-
-_WORD = LazyPattern(r"[a-z0-9]+")
-
 SHARE_OF_WINDOW = 0.1
-"""Part of a model's window that servers' tools may take before the model loads their parameters on
-demand."""
+"""Share of the context window that servers' tools may take; above it the model loads their parameters."""
 
 LIST_SHARE = 0.03
-"""Part of the window that the list of such tools may take: a line for each, else its name, else
-their number."""
+"""Share of the context window that the list of tools to load may take; it gets shorter to fit."""
 
 INSTRUCTION_SHARE = 0.02
-"""Part of a model's window that the instructions of one server may take."""
+"""Share of the context window that the instructions of one server may take."""
 
 MAX_INSTRUCTION_TOKENS = 4_000
+"""Maximum tokens of the instructions of one server, whatever the window."""
 _SECTION = "server_instructions"
 
-_JOINS = "The model has them from its next step on."
-_HOW_TO_TELL = "In a long conversation they wait for another model or /mcp reload: all would be sent at full price."
-
-
-class McpTool(DynamicTool):
-    """One tool of one server."""
-
-    def __init__(self, name: str, server: McpServer, info: ToolInfo) -> None:
-        super().__init__(
-            ToolSchema(name=name, description=info.description, parameters=info.parameters)
-        )
-        self.read_only = info.read_only
-        self.server = server
-        self.info = info
-
-    @property
-    def is_on(self) -> bool:
-        """Whether the user lets it be used; that may change after the model has seen it."""
-        return self.server.spec.settings.offers(self.info.name)
-
-    def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        del context
-        if not self.is_on:
-            raise ToolError(f"{self.name} is switched off by the user. Do without it.")
-        sent = json.dumps(arguments.values, ensure_ascii=False, indent=2)
-        return (PermissionNeed(Permission.MCP, self.name, sent),)
-
-    async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
-        from tui_agent.agent.mcp.content import Reader
-
-        reader = Reader(context.put_blob, vision=context.vision)
-        try:
-            content = await self.server.connection().call(
-                self.info.name, arguments.values, reader, context.report
-            )
-        except McpError as error:
-            raise ToolError(str(error)) from None
-        output = Output(
-            content.text or ("" if content.images else "(no output)"),
-            title=self.title(arguments),
-            keep="ends",
-            cut_hint=FILTER_OUTPUT,
-            is_error=content.is_error,
-            attachments=content.images,
-        )
-        return await finish(output, context)
-
-
-class McpSearchTool(DynamicTool, FreeTool[RawInput]):
-    """Lists servers' tools, shows the parameters of those the model asks for, and calls them by name.
-
-    Parameters come as results, at the end of the conversation, so that the provider's cache stays
-    valid. ``known`` gives the tools there are, by name, at the time of a call.
-    """
-
-    def __init__(
-        self,
-        offered: Sequence[McpTool],
-        known: Callable[[], Mapping[str, McpTool]],
-        detail: ListDetail,
-    ) -> None:
-        super().__init__(_search_schema(offered, detail), read_only=True)
-        self._known = known
-
-    def resolve(self, arguments: RawInput) -> tuple[Tool[Any], ToolInput]:
-        """Return the tool that a call names; a search stays here."""
-        values = arguments.values
-        if values.get("action") != "call":
-            return self, arguments
-        name = str(values.get("name", ""))
-        tool = self._known().get(name)
-        if tool is None:
-            raise ToolError(
-                f"There is no MCP tool {name!r}. Search for it first: action=search, query=words."
-            )
-        inner = values.get("arguments") or {}
-        if isinstance(inner, str):
-            try:
-                inner = loads(inner)
-            except ValueError:
-                inner = None
-        if not isinstance(inner, dict):
-            raise ToolError(
-                f"The arguments of {name} must be a JSON object. Its parameters: {_parameters(tool)}"
-            )
-        return tool, RawInput(values=inner)
-
-    async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
-        values = arguments.values
-        if values.get("action") != "search":
-            raise ToolError("action must be search (with query) or call (with name and arguments).")
-        query = str(values.get("query", ""))
-        tools = [tool for tool in self._known().values() if tool.is_on]
-        found = best_matches(query, tools)
-        lines: list[str] = []
-        for tool in found:
-            lines.append(f"{tool.name}: {tool.description}\n  parameters: {_parameters(tool)}")
-        rest = len(tools) - len(found)
-        if not found:
-            names = [tool.name for tool in tools[:MAX_NAMES]]
-            if rest > MAX_NAMES:
-                names.append("…")
-            lines.append(f"No tool fits {query!r}. There are: {', '.join(names)}")
-        elif rest:
-            lines.append(f"[{rest} more tools; use other words to find them.]")
-        title = f"{query} · {len(found)} found"
-        return await finish(Output("\n".join(lines), title=title, cut_hint=FILTER_OUTPUT), context)
-
-
-def best_matches(query: str, tools: Sequence[McpTool]) -> list[McpTool]:
-    """Return the tools that a query names, or those whose names and descriptions hold its words, best first."""
-    named = [tool for tool in tools if tool.name in query.replace(",", " ").split()]
-    if named:
-        return named
-    words = set(_WORD.findall(query.lower()))
-
-    scores = {tool.name: _score(tool, words) for tool in tools}
-    fitting = [tool for tool in tools if scores[tool.name]]
-    fitting.sort(key=lambda tool: (-scores[tool.name], tool.name))
-    return fitting[:MAX_SEARCH_RESULTS]
-
-
-def _score(tool: McpTool, words: Iterable[str]) -> int:
-    name = tool.name.lower()
-    about = tool.description.lower()
-    whole = _WORD.findall(name)
-    score = 0
-    for word in words:
-        if word in whole:
-            score += 6
-        else:
-            score += 3 * (word in name) + (word in about)
-    return score
-
-
-def _parameters(tool: McpTool) -> str:
-    return json.dumps(tool.info.parameters, ensure_ascii=False, separators=(",", ":"))
-
-
-def _search_schema(offered: Sequence[McpTool], detail: ListDetail) -> ToolSchema:
-    return ToolSchema(
-        name=SEARCH_TOOL,
-        description=f"Tools of connected servers: {_list(offered, detail)}\n"
-        "First search for the parameters, by words or by full names from the list; then call a tool by its full name.",
-        parameters={
-            "type": "object",
-            "properties": {
-                "action": {"type": "string", "enum": ["search", "call"]},
-                "query": {
-                    "type": "string",
-                    "description": "for search: full names, or words of what it should do",
-                },
-                "name": {"type": "string", "description": "for call"},
-                "arguments": {
-                    "type": "object",
-                    "description": "for call: as its parameters say",
-                    "properties": {},
-                },
-            },
-            "required": ["action"],
-        },
-    )
-
-
-def _list(offered: Sequence[McpTool], detail: ListDetail) -> str:
-    match detail:
-        case "lines":
-            text = ""
-            for tool in offered:
-                text += f"\n- {tool.name}: {one_line(tool.description, MAX_LINE_CHARS)}"
-            return text
-        case "names":
-            return ", ".join([tool.name for tool in offered])
-        case "numbers":
-            counts = Counter([tool.server.name for tool in offered])
-            return ", ".join([f"{name} ({number} tools)" for name, number in counts.items()])
+_JOINS = "The model can use them from its next step."
+_HOW_TO_TELL = "In a long conversation it gets them after /mcp reload or a change of model, to keep the prompt cache."
 
 
 class McpHub:
-    """The servers that ``find`` names; none without it.
+    """The servers of a project, shared by its agents; ``find`` returns their settings.
 
-    ``find`` is asked when they are started and on a reload.
-
-    Agents of one project share a hub. Everything is called on the event loop's thread. Requests
-    that fail, for want of such a server or because it refuses, raise McpError.
+    ``find`` is called at the start and on a reload. All methods are called on the event loop's
+    thread. Requests raise McpError if there is no such server, or if it fails.
     """
 
     def __init__(
@@ -285,34 +79,38 @@ class McpHub:
         self._names: dict[tuple[str, str], str] = {}
         self._tools: dict[str, McpTool] = {}
         self._known_tools: set[str] | None = None
-        """Names of the tools that the model was told of; None before its first request."""
+        """Names of the tools that the model knows of; None before its first request."""
         self._said = SayOnce()
         self._started = False
         self.arrivals = 0
-        """How often tools came after the model was told of its tools."""
+        """How often new tools became available after a head was rendered; see ``prompt_head``."""
         self.listeners: list[Callable[[Notice], None]] = []
         """Called with notices for the user."""
         self.watchers: list[Callable[[], None]] = []
-        """Called whenever ``status`` may be different."""
+        """Called whenever ``status`` may have changed."""
         self.sessions: list[Host] = []
-        """Sessions whose person servers may ask."""
+        """Sessions whose users servers may ask, oldest first."""
 
     @property
     def joins_always(self) -> bool:
-        """Whether tools that come late are told to the model at any price: nobody is there who could reload."""
+        """Whether late tools always get into the head, because no user is there to reload them.
+
+        Read by ``prompt_head``, which otherwise renders a new head only while that is cheap.
+        """
         return self._patience.settle is None
 
-    # -- life -----------------------------------------------------------------------------------------------
+    # -- starting and stopping ------------------------------------------------------------------------------
 
     def start(self) -> None:
+        """Start all servers in the background, once."""
         if not self._started:
             self._started = True
             self._take(self._find())
 
     async def settle(self) -> None:
-        """Wait until every server is ready or has failed, but only so long: their tools may come later.
+        """Start the servers and wait for them, but at most ``Timeouts.settle`` seconds.
 
-        Those that are required have the time to start that their setting gives them.
+        Required servers are waited for as long as their setting ``start`` says.
         """
         self.start()
         servers = list(self._servers.values())
@@ -322,7 +120,7 @@ class McpHub:
         await asyncio.gather(*required)
 
     def check_required(self) -> None:
-        """Raise McpError where a server that is required isn't there."""
+        """Raise McpError if a required server is not ready."""
         for server in self._servers.values():
             settings = server.spec.settings
             if settings.required and settings.enabled and server.state is not ServerState.READY:
@@ -340,7 +138,7 @@ class McpHub:
         server.start()
 
     async def reload(self) -> None:
-        """Reread the configuration: start new and failed servers, end removed ones, keep the rest running."""
+        """Read the settings again: start new and failed servers, stop removed ones, keep the others."""
         self._started = True
         found = self._find()
         wanted = {spec.name: spec for spec in found.specs}
@@ -359,15 +157,15 @@ class McpHub:
         self._collect()
 
     async def sign_out(self, name: str) -> None:
-        """Forget the login to a server and start it again: it asks for another one."""
+        """Delete the login to a server and restart it, so that it asks for a new one."""
         tokens = self._tokens(self._server(name))
         if tokens is None:
-            raise McpError(f"{name} has no login of the program's own.")
+            raise McpError(f"The MCP server {name} has no login to delete.")
         tokens.forget()
         await self.restart(name)
 
     def switch(self, name: str, tool: str, *, on: bool) -> McpServerSettings:
-        """Switch a tool on or off, from the next system prompt on; return the changed settings."""
+        """Switch a tool on or off for the next head; return the server's changed settings."""
         server = self._server(name)
         try:
             settings = server.spec.settings.switched(tool, on=on)
@@ -378,6 +176,7 @@ class McpHub:
         return settings
 
     async def aclose(self) -> None:
+        """Stop all servers."""
         await _stop(self._servers.values())
 
     def _take(self, found: FoundServers) -> None:
@@ -388,7 +187,7 @@ class McpHub:
                 from tui_agent.agent.mcp.server import McpServer
 
                 if self._around is None:
-                    raise McpError("MCP servers cannot run here.")
+                    raise McpError("MCP servers can't be started by this frontend.")
                 self._servers[spec.name] = McpServer(
                     spec, self._around, self._patience, self._asker, self._server_changed
                 )
@@ -397,16 +196,17 @@ class McpHub:
     # -- tools ----------------------------------------------------------------------------------------------
 
     def known(self) -> tuple[Tool[Any], ...]:
-        """Return every tool a call may name, those of stopped or failed servers too: calling one says so."""
+        """Return every tool that a call may name, including those of servers that are not available."""
         if not self._tools:
             return ()
         return (*self._tools.values(), McpSearchTool((), lambda: self._tools, "numbers"))
 
     def offered(self, window: int, count: Callable[[ToolSchema], int]) -> tuple[Tool[Any], ...]:
-        """Return the tools for a head rendered now; ``window`` is in tokens, as ``count`` counts.
+        """Return the tools for a head rendered now.
 
-        The tools of the servers that are ready, and one that lists and loads those whose parameters
-        are left out.
+        These are the tools of the servers that are ready; large ones are replaced by one tool that
+        lists them and loads their parameters. ``window`` is the context window in tokens, ``count``
+        returns the tokens of a schema.
         """
         later = self._on_demand(window, count)
         shown: list[Tool[Any]] = []
@@ -423,7 +223,7 @@ class McpHub:
     def _search_tool(
         self, listed: Sequence[McpTool], room: float, count: Callable[[ToolSchema], int]
     ) -> McpSearchTool:
-        """Return the tool that stands for others, with the fullest list that takes ``room`` tokens."""
+        """Return the tool that replaces others, with the most detailed list that fits ``room`` tokens."""
         details: tuple[ListDetail, ...] = ("lines", "names")
         for detail in details:
             tool = McpSearchTool(listed, lambda: self._tools, detail)
@@ -432,7 +232,7 @@ class McpHub:
         return McpSearchTool(listed, lambda: self._tools, "numbers")
 
     def _on_demand(self, window: int, count: Callable[[ToolSchema], int]) -> set[str]:
-        """Return the servers whose tools' parameters the model loads when it needs them."""
+        """Return the names of the servers whose tools' parameters are left out of the head."""
         later: set[str] = set()
         auto: set[str] = set()
         tokens = 0
@@ -453,10 +253,11 @@ class McpHub:
         return [tool for tool in self._tools.values() if tool.server.is_ready and tool.is_on]
 
     def note_offered(self) -> None:
+        """Record that the model knows of all tools that are ready; called when a head is rendered."""
         self._known_tools = {tool.name for tool in self._tools_ready()}
 
     def note_announced(self, names: Iterable[str]) -> None:
-        """Take note of the tools that a head rendered earlier lists."""
+        """Record that the model knows of the tools named in a head of an earlier process."""
         listed = set(names)
         self._known_tools = (self._known_tools or set()) | (
             set(self._tools) if SEARCH_TOOL in listed else listed
@@ -464,12 +265,16 @@ class McpHub:
 
     @property
     def is_settled(self) -> bool:
+        """Whether the servers were started and none is still starting or waiting for a login."""
         opening = {ServerState.STARTING, ServerState.LOGIN}
         states = {server.state for server in self._servers.values()}
         return self._started and states.isdisjoint(opening)
 
     def sections(self, window: int, count: Callable[[str], int]) -> tuple[str, ...]:
-        """Return the instructions of servers that are ready, each within `INSTRUCTION_SHARE` of the window."""
+        """Return the head's sections with the instructions of the servers that are ready.
+
+        ``window`` is the context window in tokens, ``count`` returns the tokens of a text.
+        """
         found = [_section(server, window, count) for server in self._servers.values()]
         return tuple(section for section in found if section)
 
@@ -482,9 +287,10 @@ class McpHub:
         window: int = 0,
         count_text: Callable[[str], int] = len,
     ) -> tuple[McpServerStatus, ...]:
-        """Return the state of every server.
+        """Return the state of every server, for a screen.
 
-        ``count`` and ``count_text`` give tokens, ``window`` is the model's.
+        ``count`` returns the tokens of a schema, ``count_text`` those of a text; ``window`` is the
+        context window in tokens.
         """
         later = self._on_demand(window, count)
         rows: list[McpServerStatus] = []
@@ -506,6 +312,7 @@ class McpHub:
     async def prompt(
         self, server: str, name: str, arguments: Mapping[str, str], put_blob: PutBlob
     ) -> tuple[UserPart, ...]:
+        """Return a server's prompt as parts of a message."""
         from tui_agent.agent.mcp.content import Reader
 
         content = await self._server(server).connection().prompt(name, arguments, Reader(put_blob))
@@ -573,14 +380,17 @@ class McpHub:
     # -- from servers -----------------------------------------------------------------------------------------
 
     def _asker(self) -> Asker | None:
-        """Return who asks the person of a session that works just now, otherwise of the one opened last."""
+        """Return the function that asks the user of a working session, else of the one opened last.
+
+        None if no session has a user.
+        """
         fitting = [session for session in self.sessions if session.asker is not None]
         busy = [session for session in fitting if session.is_busy]
         chosen = busy or fitting
         return chosen[-1].asker if chosen else None
 
     def _server_changed(self, server: McpServer, state: ServerState | None = None) -> None:
-        """Follow a change of a server; ``state`` is its new state, None if that stays."""
+        """Report a change of a server; ``state`` is its new state, None if it is the same."""
         named = f"The MCP server {server.name}"
         match state:
             case ServerState.READY:
@@ -588,7 +398,9 @@ class McpHub:
             case ServerState.FAILED:
                 self._say(f"{named} is not available: {server.detail}.", "warning", "mcp")
             case ServerState.LOGIN:
-                text = f"{named} wants you to log in with your browser: {server.detail}"
+                text = (
+                    f"{named} needs you to log in. Open this page in your browser: {server.detail}"
+                )
                 self._say(text, "warning", "mcp")
             case ServerState.STARTING if server.detail:
                 self._say(f"{named}: {server.detail}.", "warning")
@@ -598,7 +410,7 @@ class McpHub:
             watcher()
 
     def _take_tools(self, server: McpServer) -> None:
-        """Collect the tools again after a server became ready; tell of those that the model doesn't know."""
+        """Collect the tools after a server became ready, and report those new to the model."""
         self._collect()
         for problem in server.offer.problems:
             text = f"The MCP server {server.name}: {problem}"
@@ -616,7 +428,7 @@ class McpHub:
         self._say(f"Tools of the MCP server {server.name} are now available. {how}")
 
     def _collect(self) -> None:
-        """Put the tools together again. A tool keeps the name it got first."""
+        """Rebuild the table of tools; a tool keeps the name it got first."""
         tools: dict[str, McpTool] = {}
         for server in self._servers.values():
             for info in sorted(server.offer.tools, key=lambda info: info.name):
@@ -656,7 +468,7 @@ def _tool_row(tool: McpTool, count: Callable[[ToolSchema], int]) -> McpToolRow:
 
 
 def _section(server: McpServer, window: int, count: Callable[[str], int]) -> str:
-    """Return a server's instructions as a section of a head, shortened to its share of the window; "" for none."""
+    """Return a server's instructions as a section of the head, shortened to fit; "" for none."""
     text = server.offer.instructions.replace(f"</{_SECTION}", f"<\\/{_SECTION}")
     if not text or not server.is_ready:
         return ""

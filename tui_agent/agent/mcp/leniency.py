@@ -1,8 +1,8 @@
-"""Reads what a server answers leniently, before the SDK checks all of it at once.
+"""Repairs the answers of MCP servers that break the protocol, before the SDK validates them.
 
-The SDK refuses a whole list for one row that the protocol doesn't know, a whole result for one
-block, and a line for one character. Here each gets a form that it takes; the schema of a provider's
-format is made where requests are (``model.tool_schemas``). A row without a name is left out.
+The SDK rejects a whole list of tools for one invalid row, a whole result for one invalid block, and
+a line for one invalid character. Here each invalid part is converted or left out. Schemas are
+adapted to providers elsewhere (``model.tool_schemas``).
 """
 
 import json
@@ -20,33 +20,35 @@ _KEPT = (
     "_meta",
     "execution",
 )
+"""Fields of a tool that are passed on."""
 _FLAGS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+"""Annotations of a tool, which have to be booleans."""
 _SHOWN_CHARS = 60
+"""Characters of a tool's name in a message."""
 _MAX_DEPTH = 40
-"""Levels of a schema; what nests deeper is left out."""
+"""Maximum nesting of a tool's schema; a deeper one is replaced by an empty schema."""
 _MAX_BATCH = 1_000
-"""Messages of one line; what stands behind them is left out."""
+"""Maximum messages read from one line; the rest is dropped."""
 _UNNAMED_ERROR = -32603
-"""JSON-RPC's code of an internal error, for errors without one."""
+"""JSON-RPC's code for an internal error, used for errors without a code."""
 _ABILITY_FLAGS = ("listChanged", "subscribe")
+"""Parts of a capability that are booleans; all others are objects."""
 
 _REQUIRED: dict[str, tuple[str, ...]] = {
     "image": ("data", "mimeType"),
     "audio": ("data", "mimeType"),
     "resource_link": ("uri", "name"),
 }
-"""Texts without which a block of a result means nothing."""
-
-
+"""Fields that a content block must have as text, by type; otherwise the block is sent as JSON text."""
 _RESOURCE = ("uri", "mimeType", "text", "blob")
-"""Fields of a resource that are used."""
+"""Fields of an embedded resource that are passed on."""
 
 
 def read_line(written: object) -> list[dict[str, Any]]:
-    """Return the messages in a line that the SDK can't read, [] where there is none.
+    """Return the repaired messages of a line that the SDK rejected, or []; at most ``_MAX_BATCH``.
 
-    It may have halves of surrogate pairs, nest too deeply for the SDK, hold several messages, leave
-    the version of JSON-RPC out, or answer with a result or an error of another form.
+    Such a line may have unpaired surrogates, nest too deeply, contain several messages, lack the
+    version of JSON-RPC, or have a result or error of the wrong type.
     """
     if isinstance(written, str):
         try:
@@ -70,7 +72,7 @@ def read_line(written: object) -> list[dict[str, Any]]:
 
 
 def _mend_answer(message: dict[str, Any]) -> None:
-    """Give an answer either its result as an object, or its error with a number and a text."""
+    """Change a response in place so that it has a result that is an object, or a valid error."""
     if "method" in message:
         return
     error = message.pop("error", None)
@@ -96,7 +98,7 @@ def _error(error: object) -> dict[str, Any]:
 
 
 def read_introduction(result: dict[str, Any]) -> None:
-    """Mend in place what a server says of itself: its name, and what it can do."""
+    """Repair the result of ``initialize`` in place: name, version, capabilities, instructions."""
     if "protocolVersion" not in result:
         return
     able = result.get("capabilities")
@@ -117,7 +119,7 @@ def read_introduction(result: dict[str, Any]) -> None:
 
 
 def _ability(value: object) -> dict[str, Any]:
-    """Return the parts of one ability: flags where the protocol has flags, objects elsewhere."""
+    """Return the parts of one capability that have the type the protocol wants."""
     parts = {}
     for name, part in as_dict(value).items():
         wanted = bool if name in _ABILITY_FLAGS else dict
@@ -127,7 +129,7 @@ def _ability(value: object) -> dict[str, Any]:
 
 
 def read_page(result: dict[str, Any]) -> None:
-    """Mend in place where the next page of a list begins."""
+    """Repair the cursor of a list's next page in place: a text, or none."""
     cursor = result.get("nextCursor")
     if cursor is None or isinstance(cursor, str):
         return
@@ -138,7 +140,7 @@ def read_page(result: dict[str, Any]) -> None:
 
 
 def read_rows(result: dict[str, Any]) -> list[str]:
-    """Mend the tools of a result in place; return a sentence for each that is left out."""
+    """Repair the list of tools in a result in place; return a sentence for each tool left out."""
     if "tools" not in result:
         return []
     rows = result["tools"]
@@ -163,7 +165,7 @@ def read_rows(result: dict[str, Any]) -> list[str]:
 
 
 def read_answer(result: dict[str, Any]) -> None:
-    """Give the result of a call, in place, the content that the protocol wants."""
+    """Repair the result of a tool call in place: content blocks, error flag, metadata."""
     structured = result.get("structuredContent")
     if "content" not in result and structured is None and "toolResult" not in result:
         return
@@ -185,7 +187,7 @@ def read_answer(result: dict[str, Any]) -> None:
 
 
 def _block(block: object) -> dict[str, Any]:
-    """Return a block of a result as the protocol has it, its JSON as text where it has no such kind."""
+    """Return a valid content block; one of an unknown type becomes a text block with its JSON."""
     given = as_dict(block)
     kind = as_text(given.get("type"))
     if kind == "text" and isinstance(given.get("text"), str | None):
@@ -213,7 +215,7 @@ def _as_text(value: object) -> dict[str, Any]:
 
 
 def _mended(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with the fields that the program uses, as the protocol has them."""
+    """Return a tool with only the fields that are used, each of a valid type."""
     tool = {key: row[key] for key in _KEPT if key in row}
     for key in ("title", "description"):
         if key in tool and not isinstance(tool[key], str):
@@ -234,7 +236,7 @@ def _mended(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _object(schema: object) -> dict[str, Any]:
-    """Return a schema of arguments that the protocol takes: an object, with properties and names that are needed."""
+    """Return a valid schema of a tool's arguments: an object with properties and required names."""
     given = dict(as_dict(schema))
     if _is_deeper(given, _MAX_DEPTH):
         given = {}

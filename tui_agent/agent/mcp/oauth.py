@@ -1,4 +1,7 @@
-"""Logging in to a server with OAuth: the SDK leads, the user's browser decides, the tokens stay in a private file."""
+"""Login to an MCP server with OAuth: the SDK runs the protocol, the user logs in with a browser.
+
+Owns the files with tokens, which only the user may read.
+"""
 
 import asyncio
 import hashlib
@@ -23,15 +26,15 @@ if TYPE_CHECKING:
     from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthToken
 
 LOGIN_SECONDS = 300
-"""How long the user may take in the browser."""
+"""Seconds that the user has to log in with the browser."""
 
 
 def login_for(
     server: str, url: str, directory: Path, show: Callable[[str], Awaitable[None]]
 ) -> "OAuthClientProvider":
-    """Return the provider that logs in to a server.
+    """Return the SDK's provider for a server's login.
 
-    ``show`` is given the address for the user's browser.
+    ``show`` is called with the address to open in the user's browser.
     """
     from mcp.client.auth import OAuthClientProvider
     from mcp.shared.auth import OAuthClientMetadata
@@ -56,7 +59,7 @@ def login_for(
             async with asyncio.timeout(LOGIN_SECONDS):
                 values = await callback.wait()
         except TimeoutError:
-            raise McpError("nobody logged in") from None
+            raise McpError(f"nobody logged in within {LOGIN_SECONDS} s") from None
         finally:
             callback.close()
         if "code" not in values:
@@ -71,25 +74,27 @@ def login_for(
 
 
 class TokenFile:
-    """Tokens and the client's registration at one server, in a file that only the user may read."""
+    """The file with the tokens and the client registration for one server."""
 
     def __init__(self, server: str, url: str, directory: Path) -> None:
         digest = hashlib.sha256(url.encode()).hexdigest()[:8]
         self._path = directory / f"{portable_name('', server).strip('_')}-{digest}.json"
         self.usable_port: int | None = None
-        """The port of this login; a registration for another one is of no use."""
+        """The port of the current login; a registration for another port is ignored."""
 
     @property
     def is_filled(self) -> bool:
+        """Whether the user has logged in."""
         return isinstance(self._read().get("tokens"), dict)
 
     def forget(self) -> None:
+        """Delete the tokens and the registration."""
         self._path.unlink(missing_ok=True)
 
     async def get_tokens(self) -> "OAuthToken | None":
-        """Return the tokens.
+        """Return the tokens; None without a login, or if they expired and can't be refreshed.
 
-        One that has run out loses its access part, so that it is refreshed and not sent.
+        An expired access token is returned as "", so that the SDK refreshes it instead of sending it.
         """
         from mcp.shared.auth import OAuthToken
 
@@ -115,7 +120,7 @@ class TokenFile:
         )
 
     async def get_client_info(self) -> "OAuthClientInformationFull | None":
-        """Return the registration, if it is good for this login's port."""
+        """Return the client registration; None if there is none for the port of this login."""
         from mcp.shared.auth import OAuthClientInformationFull
 
         row = self._read().get("client")
@@ -129,7 +134,7 @@ class TokenFile:
         self._write("client", client_info.model_dump(mode="json", exclude_none=True))
 
     def port(self) -> int | None:
-        """Return the port that the registration names, if it is free."""
+        """Return the port of the registration; None without one, or if the port is in use."""
         client = self._read().get("client")
         for uri in (client.get("redirect_uris") or ()) if isinstance(client, dict) else ():
             port = urlsplit(str(uri)).port

@@ -1,6 +1,6 @@
-"""A server's records: its state, its tools, prompts and resources.
+"""Records about MCP servers: state, tools, prompts, resources, answers.
 
-No type of the SDK leaves this package.
+The rest of the program sees only these, no types of the SDK.
 """
 
 import hashlib
@@ -14,23 +14,26 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import ImagePart
 
 MAX_LENGTH = 64
+"""Longest name of a tool, in characters, that every provider accepts."""
 _REST = LazyPattern(r"[^A-Za-z0-9_-]+")
+"""Characters that not every provider accepts in a tool's name."""
 _DIGEST = 6
+"""Hexadecimal digits added to a name that would be ambiguous."""
 
 _UNTYPED = LazyPattern(r"[^\w-]+")
-"""Characters that a command cannot be typed with."""
+"""Characters that the name of a command can't have."""
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-"""How important a server's message is, from the least to the most."""
+"""Severity of a server's message, from the lowest to the highest."""
 
 Remedy = Literal["restart", "reload", "login"]
-"""What brings back a server that failed."""
+"""The user's action that may bring back a server that failed."""
 
 
 def portable_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
-    """Return ``server_tool`` made portable.
+    """Return ``server_tool`` as a name that every provider accepts, and that is not in ``taken``.
 
-    A digest tells it from names that are taken or were cut alike.
+    A name that is too long or taken ends with a digest.
     """
     name = _REST.sub("_", f"{server}_{tool}")
     if not name[0].isalpha() and name[0] != "_":
@@ -47,7 +50,7 @@ def portable_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
 
 
 def tidy_schema(schema: object) -> object:
-    """Return a JSON schema without parts that cost tokens and say nothing: titles, the name of its dialect."""
+    """Return a JSON schema without the parts that only cost tokens: titles, dialect, identifiers."""
     if isinstance(schema, list):
         return [tidy_schema(item) for item in schema]
     if not isinstance(schema, dict):
@@ -62,7 +65,7 @@ def tidy_schema(schema: object) -> object:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text of about ``most`` characters at most, ended between words and with a note on the rest."""
+    """Return the first ``most`` characters of a text, cut between words, with a note on the rest."""
     text = text.strip()
     if len(text) <= most:
         return text
@@ -75,19 +78,16 @@ def shortened(text: str, most: int) -> str:
 
 
 class McpError(UserFacingError):
-    """Something a server was asked for could not be had.
-
-    The message is one sentence for model and person.
-    """
+    """A request to a server failed; the message is one sentence for the model and the user."""
 
 
 class ServerState(StrEnum):
-    """Where a server is in its life."""
+    """The state of a server's process or connection."""
 
     DISABLED = "disabled"
     STARTING = "starting"
     LOGIN = "login"
-    """It waits for the user to log in with a browser."""
+    """Waiting for the user to log in with a browser."""
     READY = "ready"
     FAILED = "failed"
     STOPPED = "stopped"
@@ -95,9 +95,9 @@ class ServerState(StrEnum):
 
 @frozen
 class ToolInfo:
-    """A tool as its server describes it.
+    """A tool as its server describes it; ``read_only`` tools may run in parallel.
 
-    ``read_only`` is the server's word, good for running calls side by side.
+    ``parameters`` is the JSON schema of its arguments.
     """
 
     name: str
@@ -105,12 +105,12 @@ class ToolInfo:
     parameters: dict[str, Any]
     read_only: bool = False
     omitted: int = 0
-    """Characters of the description that are left out because it is too long."""
+    """Characters cut from a description that is too long."""
 
 
 @frozen
 class ServerMessage:
-    """A message a server sent for people to read."""
+    """A log message from a server, for the user."""
 
     level: LogLevel
     text: str
@@ -118,7 +118,7 @@ class ServerMessage:
 
 @frozen
 class PromptArgument:
-    """A value that a prompt takes."""
+    """An argument of a server's prompt."""
 
     name: str
     description: str = ""
@@ -126,12 +126,13 @@ class PromptArgument:
 
     @property
     def usage(self) -> str:
+        """The argument in a usage line: ``NAME``, or ``[NAME]`` if it is optional."""
         return self.name.upper() if self.required else f"[{self.name.upper()}]"
 
 
 @frozen
 class McpPrompt:
-    """A prompt that a server offers; ``command`` is typed after the slash."""
+    """A prompt that a server offers, used as a command."""
 
     server: str
     name: str
@@ -140,22 +141,22 @@ class McpPrompt:
 
     @property
     def command(self) -> str:
-        """The name of the command: ``server:prompt``, of characters a command can be typed with."""
+        """The name of its command, without slash: ``server:prompt``."""
         return ":".join(_UNTYPED.sub("_", name.lower()) for name in (self.server, self.name))
 
     @property
     def usage(self) -> str:
-        """How its arguments are written: ``SUBJECT [STYLE]``."""
+        """The arguments in a usage line: ``SUBJECT [STYLE]``."""
         return " ".join([row.usage for row in self.arguments])
 
     def missing(self, text: str) -> tuple[str, ...]:
-        """Return the arguments that are needed and not in a text, as they are written in ``usage``."""
+        """Return the required arguments that a typed text lacks, as in ``usage``."""
         given = self.values(text)
         needed = [row for row in self.arguments if row.required]
         return tuple(row.usage for row in needed if row.name not in given)
 
     def values(self, text: str) -> dict[str, str]:
-        """Return the arguments in a text, word by word; the last takes the rest."""
+        """Return the typed arguments by name: one word each, and the rest for the last."""
         if not self.arguments:
             return {}
         names = [row.name for row in self.arguments]
@@ -165,9 +166,9 @@ class McpPrompt:
 
 @frozen
 class McpResource:
-    """Something a server lets one read; ``mention`` is typed after the ``@``. Sizes are bytes.
+    """A resource that a server offers, or a template with ``{names}`` in its ``uri``.
 
-    A template has ``{names}`` in its address that whoever asks fills in.
+    ``size`` is in bytes; ``mime`` and ``size`` are None if the server does not say.
     """
 
     server: str
@@ -179,12 +180,13 @@ class McpResource:
 
     @property
     def mention(self) -> str:
+        """Its name after an ``@`` in a message: ``server:uri``."""
         return f"{self.server}:{self.uri}"
 
 
 @frozen
 class ServerOffer:
-    """Everything a server offers at a time. ``instructions`` is its text for models."""
+    """Everything a server offers at one moment; ``instructions`` is its text for models."""
 
     instructions: str = ""
     tools: tuple[ToolInfo, ...] = ()
@@ -197,7 +199,7 @@ class ServerOffer:
 
 @frozen
 class Content:
-    """A server's answer: text, and images that are in the blob store."""
+    """The content of a server's answer: text, and images in the blob store."""
 
     text: str
     images: tuple[ImagePart, ...] = ()
@@ -206,9 +208,9 @@ class Content:
 
 @frozen
 class McpToolRow:
-    """A tool for a screen: ``name`` is the model's name for it, ``own`` the server's.
+    """A tool on a screen; ``name`` is its name for the model, ``own`` the server's name.
 
-    ``tokens`` are its schema's.
+    ``tokens`` is the size of its schema.
     """
 
     name: str
@@ -216,52 +218,53 @@ class McpToolRow:
     description: str = ""
     tokens: int = 0
     on: bool = True
-    """Whether it is offered."""
+    """Whether the user's settings offer it to the model."""
     omitted: int = 0
-    """Characters of its description that are left out for the model."""
+    """Characters cut from its description for the model."""
 
 
 class LoginState(StrEnum):
-    """Whether the user logged in to a server."""
+    """Whether the user has logged in to a server."""
 
     NONE = "none"
-    """Nothing is known of a login: none was asked for, or the settings bring an authorization."""
+    """No login so far, or none needed because the settings have an authorization."""
     WAITING = "waiting"
     SIGNED_IN = "signed in"
 
 
 @frozen
 class McpServerStatus:
-    """A server for a screen. ``log`` is the file its error output and its messages go to."""
+    """A server on a screen; ``log`` is the file with its error output and messages."""
 
     name: str
     source: Literal["user", "project"]
     transport: Literal["stdio", "http", "sse"]
     state: ServerState
     address: str = ""
-    """Its command line or its address, as it is configured."""
+    """Its command line or URL, as configured."""
     detail: str = ""
-    """Why it is not ready; while it waits for a login, the address for the browser."""
+    """Why it is not ready; in the state ``LOGIN`` the address for the browser."""
     advice: str = ""
-    """How the user can fix that."""
+    """How the user can fix a failure; "" if unknown."""
     remedy: Remedy = "restart"
     tools: tuple[McpToolRow, ...] = ()
     prompts: tuple[McpPrompt, ...] = ()
     resources: tuple[McpResource, ...] = ()
     templates: tuple[McpResource, ...] = ()
     instructions: str = ""
-    """The server's own text for the model, shortened if need be."""
+    """The server's text for the model as the head has it, shortened if necessary."""
     instruction_tokens: int = 0
     on_demand: bool = False
-    """Whether the model loads the parameters of its tools when it needs them."""
+    """Whether the model loads the parameters of its tools only when needed."""
     messages: tuple[ServerMessage, ...] = ()
-    """The newest messages it sent, oldest first."""
+    """Its newest messages, oldest first."""
     log_level: LogLevel = "warning"
-    """The least important messages that it is asked for."""
+    """The lowest severity of messages requested from it."""
     restarts: int = 0
     login: LoginState = LoginState.NONE
     log: Path | None = None
 
     @property
     def tokens(self) -> int:
+        """Tokens of the schemas of all tools that are on."""
         return sum(tool.tokens for tool in self.tools if tool.on)

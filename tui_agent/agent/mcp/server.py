@@ -1,4 +1,7 @@
-"""One supervised server: started, watched, started again when it dies, and given up when that does not help."""
+"""Runs one MCP server: starts it, watches it, restarts it when it ends, and gives up after some attempts.
+
+Decides how a failure is explained to the user.
+"""
 
 import asyncio
 import importlib
@@ -21,23 +24,22 @@ from tui_agent.lazy import frozen
 from tui_agent.safe_text import one_line
 from tui_agent.tools.questions import Asker
 
-# Why a server is not there, and how its user can fix it: one sentence for each.
-
-_UNAUTHORIZED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
-
 log = logging.getLogger(__name__)
 
+_UNAUTHORIZED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 _LOG_TAIL = 4_000
-_WITHOUT_IT = "The work goes on without its tools; they join when it answers"
+"""Bytes at the end of a server's log that are searched for the cause of a failure."""
+_WITHOUT_IT = "Work continues without its tools until it answers"
 
 MESSAGES_KEPT = 50
-"""Messages of a server that can be looked at beside its log."""
+"""Newest messages of a server that are kept for screens."""
 
 
 class Trouble(NamedTuple):
-    """``reason`` is without its full stop, ``advice`` with it.
+    """Why a server is not available, and how the user can fix it.
 
-    ``remedy`` is what the screen has a key for.
+    ``reason`` is a clause without full stop, ``advice`` a sentence, "" for none. ``remedy`` is the
+    action that the screen offers.
     """
 
     reason: str
@@ -47,11 +49,11 @@ class Trouble(NamedTuple):
 
 @frozen
 class Circumstances:
-    """Facts about a connection's end beside its error.
+    """Facts about the end of a connection, besides its error.
 
-    ``late`` are the seconds it had, when they were not enough; ``status`` is the last HTTP status
-    that refused something; ``last_words`` is the last line the server wrote to its standard error,
-    ``noise`` the first one it wrote to its standard output that is not the protocol.
+    ``late`` is the timeout in seconds if it expired, None otherwise. ``status`` is the last HTTP
+    status that refused a request. ``last_words`` is the last line on the server's standard error,
+    ``noise`` the first line on its standard output that is not part of the protocol.
     """
 
     late: float | None = None
@@ -59,20 +61,17 @@ class Circumstances:
     last_words: str = ""
     noise: str = ""
     lacks: str = ""
-    """What the sandbox keeps from it, with the setting that gives it."""
+    """What the sandbox kept from it, with the setting that gives it; "" if unknown."""
 
 
 def trouble_of(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
-    """Return why a connection failed or ended; None is an end without an error.
-
-    Groups hold the cause inside.
-    """
+    """Return why a connection failed or ended; ``error`` is None if it ended without an error."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, McpConfigError):
         return Trouble(
             str(error),
-            "Set it in the environment before tui-agent is started, or give it a default.",
+            "Set it in the environment before you start tui-agent, or give it a default.",
             "reload",
         )
     where = "config.toml" if spec.source == "user" else ".mcp.json"
@@ -93,24 +92,26 @@ def _of_stdio(
             )
         case PermissionError():
             return Trouble(
-                f"“{spec.settings.command}” is not a program",
+                f"“{spec.settings.command}” can't be executed",
                 f"Correct its command in {where}.",
                 "reload",
             )
     if around.lacks:
         return Trouble(around.lacks, remedy="reload")
     if around.noise and (around.late is not None or error is None):
-        reason = f"it writes what is not the protocol to its standard output (“{around.noise}”)"
+        reason = (
+            f"it writes output that is not an MCP message to standard output (“{around.noise}”)"
+        )
         return Trouble(
             reason,
-            f"Does its command in {where} start a server, with all output for people on standard error?",
+            f"Check that its command in {where} starts an MCP server that logs to standard error.",
         )
     if around.late is not None:
         reason = f"it did not answer within {around.late:g} s"
-        advice = f"Does its command in {where} start a server that speaks over standard output?"
+        advice = f"Check that its command in {where} starts an MCP server on standard output."
     else:
         reason = _text(error)
-        advice = "Its log may say why."
+        advice = "See its log."
     said = around.last_words
     return Trouble(f"{reason} ({said})" if said and said not in reason else reason, advice)
 
@@ -121,14 +122,12 @@ def _of_http(
     if isinstance(error, McpError):
         return Trouble(_text(error), remedy="login")
     if around.late is not None:
-        return Trouble(
-            f"it did not answer within {around.late:g} s", f"Is the address in {where} right?"
-        )
+        return Trouble(f"it did not answer within {around.late:g} s", f"Check its url in {where}.")
     if around.status is not None:
         return _of_refusal(around.status, spec, where)
     if type(error).__name__ == "ConnectError":  # of httpx, which is not to be imported for this
-        reason = f"nobody answers at {spec.settings.url}"
-        return Trouble(reason, f"Start it, or correct its address in {where}.", "reload")
+        reason = f"nothing answers at {spec.settings.url}"
+        return Trouble(reason, f"Start it, or correct its url in {where}.", "reload")
     return Trouble(_text(error))
 
 
@@ -138,7 +137,7 @@ def _of_refusal(status: int, spec: ServerSpec, where: str) -> Trouble:
     except ValueError:
         answer = str(status)
     if status not in _UNAUTHORIZED:
-        return Trouble(f"it answered {answer}", f"Is the address in {where} right, with its path?")
+        return Trouble(f"it answered {answer}", f"Check its url in {where}, including the path.")
     refused = f"it refused with {answer}"
     if spec.settings.is_authorized:
         return Trouble(refused, f"Correct its headers in {where}.", "reload")
@@ -152,14 +151,15 @@ def _text(error: BaseException | None) -> str:
         case TimeoutError():
             return "it did not answer in time"
         case ValidationError():
-            return "it answered with what the protocol does not know"
+            return "its answer does not follow the protocol"
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
 class McpServer:
     """Runs one server.
 
-    ``asker`` returns who asks a person; ``on_change`` is given the state where that is new.
+    ``asker`` returns the function that asks the user, None if there is no user. ``on_change`` is
+    called after each change, with the state if that is new and None otherwise.
     """
 
     def __init__(
@@ -173,11 +173,11 @@ class McpServer:
         self.spec = spec
         self.name = spec.name
         self.offer = ServerOffer()
-        """Everything the server has, tools that are not offered included."""
+        """Everything the server has, including tools that the settings do not offer."""
         self.state = ServerState.STOPPED if spec.settings.enabled else ServerState.DISABLED
         self.detail = ""
         self.advice = ""
-        """How the user can fix a failure."""
+        """How the user can fix a failure; "" if unknown."""
         self.remedy: Remedy = "restart"
         self.restarts = 0
         self._around = around
@@ -205,7 +205,7 @@ class McpServer:
         self._noise = ""
         self._containment: Containment | None = None
         self.messages: deque[ServerMessage] = deque(maxlen=MESSAGES_KEPT)
-        """The newest messages it sent."""
+        """Its newest messages, oldest first."""
 
     @property
     def is_ready(self) -> bool:
@@ -221,9 +221,9 @@ class McpServer:
             )
 
     async def settled(self) -> None:
-        """Wait until it is ready, has failed or had its time to start.
+        """Wait until it is ready, has failed, or its setting ``start`` has elapsed.
 
-        At once when it was never started.
+        Returns at once if it was never started.
         """
         if self._task is not None:
             await self._settled.wait()
@@ -234,12 +234,12 @@ class McpServer:
         if self._task is None:
             return
         if self._connection is None or self.state is ServerState.STARTING:
-            self._task.cancel()  # one that doesn't say what it has may never do so
+            self._task.cancel()  # it may never answer
         await asyncio.wait([self._task])
         self._set(ServerState.STOPPED)
 
     def connection(self) -> Connection:
-        """Return the connection; raises McpError where the server is not there."""
+        """Return the connection; raises McpError if the server is not available."""
         if self._connection is None:
             why = ""
             if self.detail:
@@ -249,7 +249,7 @@ class McpServer:
             )
         return self._connection
 
-    # -- its life -------------------------------------------------------------------------------------------
+    # -- supervision ----------------------------------------------------------------------------------------
 
     async def _supervise(self) -> None:
         pauses = list(self._patience.pauses)
@@ -265,17 +265,14 @@ class McpServer:
                 self._set(ServerState.FAILED, *trouble)
                 return
             self.restarts += 1
-            self._set(ServerState.STARTING, f"{trouble.reason}; started again")
+            self._set(ServerState.STARTING, f"{trouble.reason}; restarting")
             with suppress(TimeoutError):
                 async with asyncio.timeout(pauses.pop(0)):
                     await self._stopping.wait()
                 return
 
     async def _live_once(self) -> tuple[bool, Trouble]:
-        """Connect and stay so until the connection ends.
-
-        Returns whether it was ready, and why it ended.
-        """
+        """Connect and wait until the connection ends; return whether it was ready, and why it ended."""
         self._lost = False
         self._changed = False
         self._deadline = None
@@ -313,7 +310,7 @@ class McpServer:
 
     @property
     def _most(self) -> float:
-        """Seconds after which it has failed to start."""
+        """Seconds after which a start counts as failed."""
         return self.spec.settings.start * self._patience.starts
 
     def _is_over(self) -> bool:
@@ -344,17 +341,17 @@ class McpServer:
         self._on_change(self, None)
 
     def _keep_noise(self, text: str) -> None:
-        """Keep the first line of standard output that is not the protocol: it best identifies the program."""
+        """Keep the first line of standard output that is not an MCP message, and show it to the user."""
         if not self._noise:
             self._noise = one_line(text, 120) or "empty lines"
             self.messages.append(
-                ServerMessage("warning", f"standard output holds what is no message: {self._noise}")
+                ServerMessage("warning", f"not an MCP message on standard output: {self._noise}")
             )
             self._on_change(self, None)
 
     async def _login(self, url: str) -> None:
         if self._deadline is not None:
-            # The clock is the user's now.
+            # From now on the user's time for the login counts.
             with suppress(RuntimeError):
                 self._deadline.reschedule(asyncio.get_running_loop().time() + LOGIN_SECONDS)
         self._set(ServerState.LOGIN, url)
@@ -371,7 +368,7 @@ class McpServer:
         self._on_change(self, state)
 
     def _be_late(self) -> None:
-        """Let the first request go without this server, which is waited for longer."""
+        """Stop holding up the first request; the server may still become ready."""
         if not self._settled.is_set():
             self._settled.set()
             if self.state is ServerState.STARTING:
@@ -380,7 +377,7 @@ class McpServer:
                 )
 
     def _why(self, error: Exception | None) -> Trouble:
-        """Say why it ended; the server's last output says more than a closed pipe."""
+        """Return why it ended, from the error and the server's last output."""
         text = ""
         if self.spec.transport == "stdio":
             with suppress(OSError):
@@ -399,7 +396,7 @@ class McpServer:
 
 
 def _last_words(text: str) -> str:
-    """Return the last line of a log that is the server's own."""
+    """Return the last line of a log that the server wrote itself; "" for none."""
     for line in reversed(text.splitlines()):
         words = line.strip()
         if words and not words.startswith("["):

@@ -1,4 +1,7 @@
-"""How a server is configured: ``[mcp.NAME]`` in the user's file, ``.mcp.json`` in a trusted project."""
+"""Settings of MCP servers, from the user's ``[mcp.NAME]`` tables, other programs, and trusted projects.
+
+Also decides which server counts if two have the same name.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -20,14 +23,14 @@ _VARIABLE = LazyPattern(r"\$\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}"
 
 
 class McpConfigError(ValueError):
-    """A server is configured wrongly; the message says where and what."""
+    """The settings of a server are wrong; the message says which and why."""
 
 
 class McpServerSettings(BaseModel):
-    """One server: a command that speaks over its standard input and output, or the address of one over HTTP.
+    """One server: a command that talks over standard input and output, or the URL of an HTTP server.
 
-    ``${NAME}`` and ``${NAME:-default}`` in command, arguments, variables, address and headers come
-    from the environment when the server is started.
+    ``${NAME}`` and ``${NAME:-default}`` in command, arguments, environment, URL and headers are
+    replaced from the environment when the server is started.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -35,43 +38,41 @@ class McpServerSettings(BaseModel):
     command: str | None = Field(default=None, description="The program to start.")
     args: tuple[str, ...] = Field(default=(), description="Its arguments.")
     env: dict[str, str] = Field(
-        default_factory=dict, description="Variables it gets in addition to the usual ones."
+        default_factory=dict, description="Additional environment variables."
     )
     url: str | None = Field(
-        default=None, description="The address of a server that speaks streamable HTTP or SSE."
+        default=None, description="The URL of a server that uses streamable HTTP or SSE."
     )
     type: str | None = Field(
-        default=None, description="“sse” for a server that speaks only that; else it is found out."
+        default=None, description="“sse” for a server that supports only SSE; unset: detected."
     )
     headers: dict[str, str] = Field(
-        default_factory=dict, description="Sent with every request to the address."
+        default_factory=dict, description="HTTP headers sent with every request."
     )
     sandboxed: bool = Field(
-        default=False, description="Start it in the sandbox, as a project's servers are."
+        default=False, description="Run it in the sandbox, as a project's servers always are."
     )
     enabled: bool = Field(default=True, description="Whether it is started.")
     allow: tuple[str, ...] | None = Field(
         default=None, description="Names or globs of the tools to offer; unset: all."
     )
-    deny: tuple[str, ...] = Field(
-        default=(), description="Names or globs of tools that are not offered."
-    )
+    deny: tuple[str, ...] = Field(default=(), description="Names or globs of tools not to offer.")
     schemas: Literal["auto", "always", "on_demand"] = Field(
         default="auto",
-        description="Whether every request holds its tools' parameters or the model loads them; auto: by their size.",
+        description="Send its tools' parameters with every request, or let the model load them; auto: by size.",
     )
     timeout: float = Field(default=60, gt=0, le=3_600, description="Seconds one call may take.")
     start: float = Field(
         default=30,
         gt=0,
         le=600,
-        description="Seconds a run without a screen waits for it; after four times that it failed.",
+        description="Seconds a run without a screen waits for it; after four times as long it has failed.",
     )
     required: bool = Field(
-        default=False, description="Whether the work ends with an error where it isn't there."
+        default=False, description="Whether a run fails if the server is not available."
     )
     log_level: LogLevel = Field(
-        default="warning", description="The least important messages it is asked to send."
+        default="warning", description="Lowest severity of log messages to request from it."
     )
 
     @model_validator(mode="after")
@@ -84,17 +85,19 @@ class McpServerSettings(BaseModel):
 
     @property
     def is_authorized(self) -> bool:
+        """Whether the headers have an authorization, so that no login is needed."""
         return any(name.lower() == "authorization" for name in self.headers)
 
     def offers(self, tool: str) -> bool:
+        """Whether ``allow`` and ``deny`` let the model have a tool."""
         if _fits(tool, self.deny):
             return False
         return self.allow is None or _fits(tool, self.allow)
 
     def switched(self, tool: str, *, on: bool) -> "McpServerSettings":
-        """Return the settings with one tool switched.
+        """Return the settings with one tool on or off.
 
-        Raises McpConfigError where a glob in ``deny`` keeps it off.
+        Raises McpConfigError if a glob in ``deny`` keeps it off.
         """
         allow = self.allow
         if not on:
@@ -107,7 +110,7 @@ class McpServerSettings(BaseModel):
         deny = tuple(name for name in self.deny if name != tool)
         if _fits(tool, deny):
             raise McpConfigError(
-                f"{tool} is kept off by a pattern in “deny”; change that in the settings."
+                f"{tool} is turned off by a pattern in “deny”; change it in the settings."
             )
         changed = self.model_copy(update={"deny": deny})
         if changed.offers(tool):
@@ -121,7 +124,7 @@ def _fits(tool: str, globs: Iterable[str]) -> bool:
 
 @frozen
 class ServerSpec:
-    """A server to run: its name, where it was configured, and the directory its command starts in."""
+    """A server to run; ``source`` says whose settings it is from, ``cwd`` is its working directory."""
 
     name: str
     settings: McpServerSettings
@@ -137,7 +140,10 @@ class ServerSpec:
         return "stdio" if self.settings.command else "http"
 
     def runs_on(self, other: "ServerSpec") -> bool:
-        """Return True if a running server serves another spec too: only what is offered of it, and how, differs."""
+        """Whether a server running by this spec can be kept for ``other``.
+
+        It can if they differ only in what is offered to the model.
+        """
         offered = {"allow", "deny", "log_level", "schemas", "start", "required"}
         mine = self.settings.model_dump(exclude=offered)
         theirs = other.settings.model_dump(exclude=offered)
@@ -146,7 +152,7 @@ class ServerSpec:
 
 @frozen
 class FoundServers:
-    """The servers of a session and what is wrong with the configuration of others."""
+    """The servers of a session, and a sentence for each one that is configured wrongly."""
 
     specs: tuple[ServerSpec, ...] = ()
     problems: tuple[str, ...] = ()
@@ -161,9 +167,8 @@ def find_servers(
 ) -> FoundServers:
     """Return the user's servers and those of a trusted project.
 
-    Of two with one name the user's counts.
-
-    ``others`` are the user's in other programs' files, after our own.
+    ``user`` are our own settings, ``others`` the user's servers in other programs' files, and
+    ``of_project`` the project's. Of servers with the same name the first in this order counts.
     """
     problems: list[str] = []
     specs = {name: ServerSpec(name, settings, "user", project) for name, settings in user.items()}
@@ -180,9 +185,9 @@ def _checked(
     whose: Literal["user", "project"],
     project: Path,
 ) -> Iterable[ServerSpec]:
-    """Return the servers of other programs' files that can be used, the last of a name.
+    """Return the usable servers of other programs' files; report the others in ``problems``.
 
-    Name the others.
+    Of servers with the same name the last one counts.
     """
     found: dict[str, ServerSpec] = {}
     is_projects = whose == "project"
@@ -211,9 +216,9 @@ def _first_mistake(error: ValidationError) -> str:
 
 
 def expanded(settings: McpServerSettings, environ: Mapping[str, str]) -> McpServerSettings:
-    """Return the settings with ``${NAME}`` replaced.
+    """Return the settings with every ``${NAME}`` replaced.
 
-    Raises McpConfigError for one that has no value.
+    Raises McpConfigError if a variable has neither a value nor a default.
     """
 
     def value_of(match: re.Match[str]) -> str:
@@ -236,11 +241,10 @@ def expanded(settings: McpServerSettings, environ: Mapping[str, str]) -> McpServ
 
 @frozen
 class ConnectionContext:
-    """Where servers live.
+    """The environment and directories for a session's servers.
 
-    ``environ`` fills in ``${NAME}`` in their settings; ``environment`` is what their processes get,
-    secrets taken out. Logs of their error output and their login tokens are kept in the two
-    directories.
+    ``environ`` gives the values for ``${NAME}`` in settings; ``environment`` is the environment of
+    the processes, without secrets. Logs are written to ``log_dir``, login tokens to ``token_dir``.
     """
 
     environ: Mapping[str, str]
@@ -248,23 +252,23 @@ class ConnectionContext:
     log_dir: Path
     token_dir: Path
     sandbox: "Callable[[Path], Sandbox] | None" = None
-    """Returns what servers of a project run in."""
+    """Returns the sandbox for servers of a project; None if there is none."""
     changed: Callable[[Path, str], str] = lambda _project, _command: ""
-    """Names a file of a project that a command runs and that is not as it was trusted."""
+    """Returns the file of a project that a command runs and that changed since it was trusted; "" if none did."""
 
     def log_path(self, server: str) -> Path:
+        """Return the path of a server's log."""
         return self.log_dir / f"mcp-{portable_name('', server).strip('_')}.log"
 
 
 @frozen
 class Timeouts:
-    """How long things may take, in seconds.
+    """Timeouts of servers.
 
-    ``pauses`` come before each new start of a server that died.
-
-    The first request waits ``settle`` for servers, None: as long as each one's setting ``start``
-    says. A server has failed after ``starts`` times that. One that was up for ``healthy`` seconds
-    has all its starts back.
+    ``settle`` is how long the first request waits for servers, in seconds; None waits as long as
+    the setting ``start`` of each server says. A server that did not answer after ``starts`` times
+    its setting ``start`` has failed. A server that ends is started again after the ``pauses``, in
+    seconds, one for each attempt; after ``healthy`` seconds of running it gets all attempts again.
     """
 
     settle: float | None = 2

@@ -1,1 +1,1 @@
-"""Lines for a project's memory: proposed at the end of a run, with their sources, and counted when they are of use."""
+"""The memory of a project in a session: proposes lines after a run, names their sources, counts their use."""

@@ -1,7 +1,8 @@
-"""Proposes lines for the project's memory at the end of a run, and counts which lines were of use.
+"""After each run, counts which memory lines were used, and proposes new ones.
 
-One request to a cheap model at most, after runs that did something; the rules that need no model
-otherwise. Nothing is kept without the user's yes. Failures are only logged.
+Sends at most one request to the small model, after runs with enough tool calls; other runs use
+rules without a model (``proposals``). Lines become part of the memory only when the user accepts
+them. Writes the memory through ``files.memory``.
 """
 
 import asyncio
@@ -50,53 +51,55 @@ from tui_agent.session.path_queries import newest
 log = logging.getLogger(__name__)
 
 UNTIL_SHOWN = 0.05
-"""Seconds from the end of a run to the work on the memory, which would hold up the last frame."""
+"""Seconds between the end of a run and the work on the memory, so that the screen is drawn first."""
 MIN_CALLS = 3
-"""Tool calls of a run below which no model is asked about it."""
+"""Minimum tool calls of a run for which the model is asked."""
 WORK_TOKENS = 2_000
+"""Maximum tokens of the run's work in the question to the model."""
 MESSAGE_CHARS = 1_500
+"""Maximum characters of each user message in the question to the model."""
 MAX_MESSAGES = 8
-"""Size of what the model is shown: the work, each message of the user, and how many of those."""
+"""Maximum user messages in the question to the model, newest first."""
 SECONDS = 30.0
-"""How long the model may take."""
+"""Timeout of the request to the model, in seconds."""
 SOURCES_SEARCHED = 400
-"""Newest entries of the path that a line's source is looked for in."""
+"""How many of the newest entries are searched for the source of a line."""
 
 
 class MemoryKeeper:
-    """The memory of the project as one session works on it."""
+    """Updates the project's memory after the runs of one session."""
 
     def __init__(self, journal: Journal, ports: AgentPorts) -> None:
         self._journal = journal
         self._session = journal.session
         self._ports = ports
         self._done_with = journal.session.leaf or 0
-        """The last entry of the run before."""
+        """ID of the last entry that was processed."""
         self._is_counted = False
         self._said = SayOnce()
         self._proposing = threading.Lock()
         self._proposed = 0
-        """Lines that the model proposed in this run."""
+        """Number of lines the model proposed in this run."""
         self._told_at = ports.clock()
         self._task: asyncio.Task[None] | None = None
         self._awaited = asyncio.Event()
-        """Somebody waits for what a run left to do."""
+        """Set when a caller waits for the work after a run, to skip the pause before it."""
         journal.channel.subscribe(self._on_event)
 
     def propose(self, note: str) -> str:
-        """Propose a line for the model and return it; reads and writes files.
+        """Add a proposal that the model made with a tool; return its line. Reads and writes files.
 
-        Raises:
-            NotKeptError: it can't be a line, or the memory can't be written.
+        Raises NotKeptError if the note is not a valid line, contains a secret or is one too many,
+        or if the memory can't be written.
         """
         from tui_agent.secret_detector import has_secret
 
         line = line_of(note)
         if has_secret(line.text):
-            raise NotKeptError("It looks like a secret: those are not kept.")
+            raise NotKeptError("The line looks like a secret, and secrets are not stored.")
         with self._proposing:
             if self._proposed >= MAX_LINES:
-                raise NotKeptError(f"{MAX_LINES} lines are proposed in this run already.")
+                raise NotKeptError(f"{MAX_LINES} lines were already proposed in this run.")
             self._proposed += 1
         if self._ports.memory is not None:
             path = self._session.active_path()
@@ -105,7 +108,7 @@ class MemoryKeeper:
         return line.shown
 
     async def settle(self) -> None:
-        """Wait until what a run left to do is done, for a run that nobody looks at."""
+        """Wait for the work after a run, without the pause for the screen."""
         if self._task is not None:
             self._awaited.set()
             await asyncio.wait([self._task])
@@ -151,7 +154,7 @@ class MemoryKeeper:
             self._journal.channel.say(f"memory: {lines} proposed · /memory")
 
     async def _let_answer_be_shown(self) -> None:
-        """Wait until the screen has the answer, unless somebody waits for the memory."""
+        """Pause so that the screen shows the answer first, unless a caller waits for the memory."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(UNTIL_SHOWN):
                 await self._awaited.wait()
@@ -160,7 +163,10 @@ class MemoryKeeper:
     def _count(
         self, memory: Memory, path: Sequence[Entry], entries: Sequence[Entry]
     ) -> MemoryState:
-        """Count which lines the run made use of; a session without use of a line counts once."""
+        """Count which memory lines the run used, and propose removing lines unused in many sessions.
+
+        A session in which a line was not used is counted once, not once per run.
+        """
         state = memory.read()
         if not state.lines or not entries:
             return state
@@ -229,9 +235,9 @@ class MemoryKeeper:
 
 
 def _shown(state: MemoryState, entries: Sequence[Entry], count: Callable[[str], int]) -> str:
-    """Return what the model is shown of a run.
+    """Return the question to the model: memory, user messages, and a digest of the work.
 
-    Outputs of tools are not in it, nor what was read.
+    It contains no tool output and no file contents.
     """
     messages = [
         f"#{entry.id} {one_line(typed_text(entry.parts), MESSAGE_CHARS)}"

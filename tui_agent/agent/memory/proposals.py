@@ -1,4 +1,4 @@
-"""Finds lines worth keeping: reads a model's answer, or the user's own words by rule. Pure."""
+"""Finds lines to propose for the memory, in a model's answer or in the user's messages. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,10 +9,11 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import Entry, is_by_user, typed_text
 
 MAX_LINES = 3
-"""Lines proposed after a run."""
+"""Maximum lines proposed per run."""
 MIN_CHARS = 8
+"""Shortest line that is proposed, in characters."""
 MAX_CHARS = 240
-"""Characters of a proposed line; what is longer is no line."""
+"""Longest line that is proposed, in characters."""
 
 _ROW = LazyPattern(
     r"[\s>*•+-]*(?:\d{1,2}[.)]\s+)?[*_`\"'(\[]*#(?P<entry>\d{1,9})[\])`*_\"']*[\s:,.|–—-]+(?P<line>.*)"
@@ -31,14 +32,14 @@ _ASKED = LazyPattern(
 
 @frozen
 class FoundLine:
-    """A line and the entry that was named as its source, 0 where none was."""
+    """A line to propose, and the ID of the entry it is from; 0 if unknown."""
 
     line: MemoryLine
     entry_id: int = 0
 
 
 def read_answer(answer: str) -> list[FoundLine]:
-    """Return the lines of a model's answer, at most ``MAX_LINES``; what has no number is talk."""
+    """Return the lines in a model's answer (``#12: text``), at most ``MAX_LINES``; other text is ignored."""
     found: dict[str, FoundLine] = {}
     for text in answer.splitlines():
         row = _ROW.match(text)
@@ -51,7 +52,7 @@ def read_answer(answer: str) -> list[FoundLine]:
 
 
 def lines_by_rule(entries: Sequence[Entry]) -> list[FoundLine]:
-    """Return what the user asked to have remembered, and sentences that bind for good, the newest first."""
+    """Return up to ``MAX_LINES`` from user messages, newest first: requests to remember, lasting rules."""
     found: dict[str, FoundLine] = {}
     for entry in reversed(entries):
         if not is_by_user(entry):
@@ -73,7 +74,7 @@ def _lasting(text: str) -> Iterator[str]:
 
 
 def _usable(text: str) -> MemoryLine | None:
-    """Return the line of a text; None for one that is too short or long, or holds a secret."""
+    """Return a text as a line; None if it is too short, too long, or contains a secret."""
     from tui_agent.secret_detector import has_secret
 
     if not MIN_CHARS <= len(text) <= MAX_CHARS or has_secret(text):

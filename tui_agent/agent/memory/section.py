@@ -1,4 +1,4 @@
-"""The memory as the model is sent it: the lines that were of use last, within so many tokens. Pure."""
+"""The memory as a section of the head: the lines used most recently, within a number of tokens. Pure."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,7 +8,7 @@ from tui_agent.lazy import frozen
 
 @frozen
 class MemorySection:
-    """The section of the head, "" for none, and the tokens that are left."""
+    """The section of the head, "" for none, and the tokens left for notes (``room``)."""
 
     text: str
     room: int
@@ -17,7 +17,10 @@ class MemorySection:
 def memory_section(
     lines: Sequence[MemoryLine], words: str, room: int, count: Callable[[str], int]
 ) -> MemorySection:
-    """Return the section of some lines; ``words`` stand above them, ``room`` is in tokens."""
+    """Return the section with the most recently used lines that fit ``room`` tokens.
+
+    ``words`` is the text above the lines; ``count`` returns the tokens of a text.
+    """
     recent = sorted(lines, key=_last_of_use)
     rows, left = newest_within([row_of(line) for line in recent], room, count)
     if not rows:
@@ -29,7 +32,7 @@ def memory_section(
 
 
 def row_of(line: MemoryLine) -> str:
-    """Return a line as it is sent."""
+    """Return a line of the memory as the model gets it."""
     # A closing tag inside would end the section early.
     return f"- {line.shown}".replace("</", "<\\/")
 
@@ -37,7 +40,7 @@ def row_of(line: MemoryLine) -> str:
 def newest_within(
     rows: Sequence[str], room: int, count: Callable[[str], int]
 ) -> tuple[list[str], int]:
-    """Return the last rows that fit into so many tokens, in their order, and the tokens that are left."""
+    """Return the last rows that fit ``room`` tokens, in their order, and the tokens left over."""
     kept: list[str] = []
     for row in reversed(rows):
         cost = count(row) + 1
@@ -49,9 +52,10 @@ def newest_within(
 
 
 def left_out(count: int, where: str) -> list[str]:
+    """Return a row saying how many lines are left out, and where they are; [] for none."""
     if not count:
         return []
-    return [f"[{count} more, not used as lately, only {where}.]"]
+    return [f"[{count} more, used less recently, are only {where}.]"]
 
 
 def _last_of_use(line: MemoryLine) -> int:

@@ -1,4 +1,7 @@
-"""Where a line's words come from, and which lines a run made use of. Pure: found by words, without a model."""
+"""Finds the entry that a memory line comes from, and the lines that a run used. Pure.
+
+Both are decided by the share of common words, without a model.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -20,17 +23,22 @@ from tui_agent.session.entries import (
 from tui_agent.tools.registry import tool_traits
 
 FOUND = 0.6
-"""Share of a line's words that a text holds which the line comes from."""
+"""Minimum share of a line's words in a text that counts as the line's source."""
 USED = 0.6
-"""Share of a line's words that the model wrote in a run which made use of the line."""
+"""Minimum share of a line's words in the model's texts for the line to count as used."""
 
 _MAX_TEXT_CHARS = 100_000
+"""Characters of one text that are searched."""
 _TITLE_CHARS = 60
+"""Characters of a source's name."""
 
 
 @frozen
 class LineSource:
-    """The entry that holds a line's words, 0 for none, and whose they are."""
+    """The entry that a line comes from, 0 if unknown, and its origin.
+
+    The origin is ``USER``, ``MODEL``, or the name of a file, command or tool call.
+    """
 
     entry_id: int = 0
     origin: str = MODEL
@@ -43,11 +51,11 @@ class _Holder:
 
 
 def source_of(text: str, entries: Sequence[Entry], named: int = 0) -> LineSource:
-    """Return where a line comes from.
+    """Return where the text of a line comes from.
 
-    What the user said counts first, then what was read, whatever the model said of it. If the
-    words are the model's own, pages that it had read are named too. ``named`` is the entry that
-    the model gave as the source; it counts where no entry holds the words.
+    The user's messages come first, then files and outputs, then the model's texts. If only the
+    model wrote the words, the last web page it read is named, too. ``named`` is the entry that the
+    model gave as the source, 0 for none; it is used if no entry contains the words.
     """
     words = words_of(text)
     by_user: _Holder | None = None
@@ -75,7 +83,7 @@ def source_of(text: str, entries: Sequence[Entry], named: int = 0) -> LineSource
 
 
 def used_topics(lines: Iterable[MemoryLine], entries: Iterable[Entry]) -> set[str]:
-    """Return the topics of the lines whose words, or whose topic to recall, the model wrote in answers and calls."""
+    """Return the topics of the lines that the model used: it wrote their words, or recalled their topic."""
     texts: list[str] = []
     for entry in entries:
         texts += _written(entry)
@@ -92,7 +100,7 @@ def used_topics(lines: Iterable[MemoryLine], entries: Iterable[Entry]) -> set[st
 def _holders(entry: Entry, words: frozenset[str]) -> Iterator[_Holder]:
     for origin, text in _texts(entry):
         searched = text[:_MAX_TEXT_CHARS].lower()
-        # Cheap, and never less than the share that counts.
+        # A cheap upper bound of the share.
         if sum(word in searched for word in words) < FOUND * len(words):
             continue
         share = _share(words, words_of(searched))
@@ -101,7 +109,7 @@ def _holders(entry: Entry, words: frozenset[str]) -> Iterator[_Holder]:
 
 
 def _better(best: _Holder | None, other: _Holder) -> _Holder:
-    """Return the holder of more of the words, of equal ones the first."""
+    """Return the one with the larger share; ``best`` if they are equal."""
     if best is None or other.share > best.share:
         return other
     return best
@@ -114,7 +122,7 @@ def _share(words: frozenset[str], others: frozenset[str]) -> float:
 
 
 def _texts(entry: Entry) -> Iterator[tuple[str, str]]:
-    """Yield the texts of an entry, each after its origin."""
+    """Yield the texts of an entry as pairs of origin and text."""
     match entry:
         case UserEntry():
             if entry.synthetic is not None:

@@ -1,1 +1,1 @@
-"""What users wrote for other programs (Claude Code, Codex, OpenCode, Pi), turned into our own forms."""
+"""Settings that users wrote for other programs (Claude Code, Codex, OpenCode, Pi), converted to ours."""

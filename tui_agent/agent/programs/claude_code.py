@@ -1,7 +1,7 @@
-"""Reads Claude Code's settings: rules, variables and directories in our forms, everything else by name.
+"""Reads Claude Code's settings: converts rules, variables and directories, and lists all others.
 
-What restricts holds at once. What allows or runs something waits, in a project, until the project
-is trusted.
+A project's settings that restrict are applied at once; those that allow something, or set
+variables, only once the project is trusted.
 """
 
 import glob
@@ -27,7 +27,7 @@ from tui_agent.path_checks import at_home
 PROGRAM = "Claude Code"
 
 _ACTIONS: dict[ListName, Action] = {"allow": Action.ALLOW, "ask": Action.ASK, "deny": Action.DENY}
-"""In the order in which they overrule each other."""
+"""Our action for each list of rules, in the order in which they override each other."""
 _READ_HERE = {
     "permissions",
     "env",
@@ -46,11 +46,11 @@ _INSTEAD = {
     "enabledMcpjsonServers": "trust the project: /trust",
     "enableAllProjectMcpServers": "trust the project: /trust",
 }
-"""The way to the same thing here."""
+"""How to get the effect of a Claude Code setting in this program."""
 
 
 def read_claude_code(folders: Folders, *, trusted: bool) -> ForeignSettings:
-    """Return what Claude Code's settings of the user and of a project mean here."""
+    """Return Claude Code's settings of the user and a project, converted."""
     files = list(user_settings(folders.home))
     for folder in reversed(folders.upward()):
         files += project_settings(folders.project, folder)
@@ -65,7 +65,7 @@ def read_claude_code(folders: Folders, *, trusted: bool) -> ForeignSettings:
 
 
 class _Reader:
-    """Turns one file into our forms."""
+    """Converts one settings file; the results are its attributes."""
 
     def __init__(self, settings: ClaudeSettings, folders: Folders, *, trusted: bool) -> None:
         self._settings = settings
@@ -146,7 +146,7 @@ class _Reader:
 
 
 def _relative(path: Path, project: Path) -> str | None:
-    """Return a path in the project as rules know it, "" for its root, None for one outside."""
+    """Return a path relative to the project, "" for its root, None if it is outside."""
     if not path.is_relative_to(project):
         return None
     name = path.relative_to(project).as_posix()

@@ -1,6 +1,7 @@
-"""Reads Codex's ``config.toml``, whose settings are named, and its agents.
+"""Reads Codex's ``config.toml`` and agents: converts what is supported, and lists all other settings.
 
-Its servers are read by ``foreign_servers``. Sources: Codex's pages on its configuration and agents.
+Its MCP servers are read by ``foreign_servers``. Sources: Codex's documentation of its configuration
+and agents.
 """
 
 import tomllib
@@ -37,14 +38,14 @@ _INSTEAD = {
     "notify": "write [[hooks]] with run_end in config.toml",
     "hooks": "write [[hooks]] in config.toml",
 }
-"""The way to the same thing here."""
+"""How to get the effect of a Codex setting in this program."""
 _AGENT_FIELDS = {"model_reasoning_effort": "effort"}
-"""Our words for an agent's fields."""
+"""Our names of an agent's fields, where they differ."""
 _READS_ONLY = "read-only"
 
 
 def read_codex(folders: Folders) -> ForeignSettings:
-    """Return what Codex's settings of the user and of the project mean here."""
+    """Return Codex's settings of the user and the project, converted."""
     found = list(settings_files(folders, [_FILE], [_FILE]))
     items: list[FoundItem] = []
     for file in found:
@@ -56,7 +57,7 @@ def read_codex(folders: Folders) -> ForeignSettings:
 
 
 def _other_instructions(files: Sequence[ForeignFile], folders: Folders) -> Iterator[FoundItem]:
-    """Yield the files that are read in directories without a main file, outermost first."""
+    """Yield the fallback instruction files of directories without a main file, outermost first."""
     chosen = next((file for file in reversed(files) if _FALLBACK in file.table), None)
     if chosen is None:
         return
@@ -75,7 +76,7 @@ def _says_something(path: Path) -> bool:
 
 
 def codex_agent(text: str) -> Document:
-    """Return a TOML file of ``.codex/agents`` as the document of an agent; raises DocumentError."""
+    """Return the text of a TOML file in ``.codex/agents`` as an agent's document; raises DocumentError."""
     try:
         table = tomllib.loads(text)
     except RecursionError:

@@ -1,4 +1,7 @@
-"""What another program's files hold: each thing with its place, and whether it counts here."""
+"""Items found in other programs' files: each with its place, and whether it is used.
+
+The readers of the programs (``claude_code``, ``codex``, ``opencode``) produce them.
+"""
 
 import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -24,12 +27,13 @@ _GROUPS = {
     "output style": "output-styles",
     "skill": "skills",
 }
-"""The group of each kind."""
+"""The group of each kind of item, by which the user's settings can exclude it."""
 _WEAK_TO_FIRM = (Action.ALLOW, Action.ASK, Action.DENY)
+"""The actions of rules in the order in which they must be applied."""
 
 
 class ItemState(StrEnum):
-    """Whether something counts here."""
+    """Whether an item is used by this program."""
 
     ACTIVE = "in use"
     HELD_BACK = "waits until you trust the project"
@@ -39,10 +43,10 @@ class ItemState(StrEnum):
 
 @frozen
 class FoundItem:
-    """One thing in a file of another program.
+    """One item in a file of another program.
 
-    ``kind`` is a word for it (``permission rule``), ``place`` its file and line, ``why`` the reason
-    it has no effect or the way to get one.
+    ``kind`` is a word for screens (``deny rule``), ``place`` the file and line. ``why`` is the
+    reason why it has no effect, or how to get its effect; "" for none.
     """
 
     program: str
@@ -54,16 +58,16 @@ class FoundItem:
 
     @property
     def group(self) -> str:
-        """The group by which the user may leave it out, "" for none."""
+        """The group by which the user's settings can exclude it; "" for none."""
         return _GROUPS.get(self.kind, "")
 
 
 @frozen
 class ForeignSettings:
-    """Settings of other programs in our forms.
+    """Settings of other programs, converted to ours, with a list of all ``items``.
 
-    ``environment`` is for commands. ``instructions`` are files and globs, as in the setting of that
-    name.
+    ``environment`` holds variables for commands. ``instructions`` are paths and globs, as in our
+    setting of that name.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -75,7 +79,11 @@ class ForeignSettings:
 def settings_files(
     folders: Folders, of_user: Iterable[str], of_project: Sequence[str]
 ) -> Iterator[ForeignFile]:
-    """Yield a program's settings files that are there, weak to strong: those nearest to where one works last."""
+    """Yield the settings files of a program that exist, those with precedence last.
+
+    First come the user's, then the project's, from its root to the working directory. ``of_user``
+    and ``of_project`` are paths relative to home and to a directory.
+    """
     for name in of_user:
         if (file := read_of_user(folders.home, name)) is not None:
             yield file
@@ -89,12 +97,12 @@ def settings_files(
 
 
 def without_effect(program: str, kind: str, name: str, *, place: str, why: str) -> FoundItem:
-    """Return something that does not count here; ``why`` may be ""."""
+    """Return an item in the state ``WITHOUT_EFFECT``; ``why`` may be ""."""
     return FoundItem(program, kind, name, place, state=ItemState.WITHOUT_EFFECT, why=why)
 
 
 def unreadable(program: str, file: ForeignFile) -> Iterator[FoundItem]:
-    """Yield a settings file that can't be read; nothing where it can."""
+    """Yield an item for a settings file if it can't be read."""
     if file.problem:
         yield without_effect(program, "settings", file.shown, place=file.shown, why=file.problem)
 
@@ -102,9 +110,9 @@ def unreadable(program: str, file: ForeignFile) -> Iterator[FoundItem]:
 def unused_settings(
     program: str, file: ForeignFile, read: Container[str], *, instead: Mapping[str, str]
 ) -> Iterator[FoundItem]:
-    """Yield the settings of a file that are not among those ``read``.
+    """Yield an item for each setting of a file that is not in ``read``.
 
-    ``instead`` says the way here.
+    ``instead`` says, by setting, how to get its effect in this program.
     """
     for key in file.table:
         if key not in read:
@@ -113,9 +121,9 @@ def unused_settings(
 
 
 def joined(settings: Sequence[ForeignSettings]) -> ForeignSettings:
-    """Return several programs' settings as one; of two variables with one name the last counts.
+    """Return the settings of several programs as one; a later variable replaces an earlier one.
 
-    The last rule that matches decides: one program's question must not overrule another's denial.
+    Rules are sorted so that denials come last and decide, whichever program they are from.
     """
     rules: list[Rule] = []
     environment: dict[str, str] = {}

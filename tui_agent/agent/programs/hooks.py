@@ -1,4 +1,4 @@
-"""Finds the hooks in other programs' files that run here."""
+"""Finds hooks in the files of Claude Code and Codex."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from tui_agent.trust import CODEX_HOOKS
 
 
 def hook_files(project: Path, home: Path) -> Iterator[tuple[str, ForeignFile]]:
-    """Yield the files that may hold hooks, with the program they are of, in the order in which their hooks run."""
+    """Yield the files that may contain hooks, each after its program, in the order in which they run."""
     for own in user_settings(home):
         yield "Claude Code", own.file
     if (own_of_codex := read_of_user(home, CODEX_HOOKS)) is not None:
@@ -26,7 +26,7 @@ def hook_files(project: Path, home: Path) -> Iterator[tuple[str, ForeignFile]]:
 def found_hooks(
     project: Path, home: Path
 ) -> Iterator[tuple[str, ForeignFile, FoundHook | UnusableHook]]:
-    """Yield every hook with its program and file."""
+    """Yield every hook, usable or not, after its program and file."""
     for program, file in hook_files(project, home):
         for hook in hooks_in(file):
             yield program, file, hook
@@ -35,7 +35,10 @@ def found_hooks(
 def foreign_hooks(
     cwd: Path, home: Path, left_out: LeftOut, *, trusted: bool
 ) -> Iterator[tuple[FoundHook, bool]]:
-    """Yield the hooks that run in a directory, and whether the project brought them."""
+    """Yield the hooks to run in a directory, and whether each belongs to the project.
+
+    The project's are yielded only if it is trusted; ``left_out`` are the user's exclusions.
+    """
     for program, file, hook in found_hooks(find_project(cwd), home):
         if isinstance(hook, UnusableHook) or left_out.covers(program, "hooks"):
             continue

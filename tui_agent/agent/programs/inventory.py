@@ -1,4 +1,7 @@
-"""Lists what users wrote for other programs, and whether it counts here."""
+"""Lists everything users wrote for other programs, and whether this program uses it.
+
+Only lists: what is used is decided by the readers in this package, ``knowledge`` and ``mcp``.
+"""
 
 import os
 from collections import Counter
@@ -47,10 +50,9 @@ _SAID = {
     ItemState.ACTIVE: "in use",
     ItemState.HELD_BACK: "waiting for your trust",
     ItemState.LEFT_OUT: "left out by your settings",
-    ItemState.WITHOUT_EFFECT: "without effect here",
+    ItemState.WITHOUT_EFFECT: "without effect",
 }
-
-
+"""The states in the sentence of ``summary``."""
 _UNREAD = (
     (
         "Claude Code",
@@ -64,14 +66,14 @@ _UNREAD = (
         "Claude Code",
         ".claude/agent-memory",
         ".claude/agent-memory",
-        "tell what holds with /remember",
+        "add its facts with /remember",
     ),
     ("Codex", ".codex/rules", ".codex/rules", "write [permissions] in config.toml"),
-    ("OpenCode", ".config/opencode/plugin", ".opencode/plugin", "its plugins can't run here"),
-    ("OpenCode", ".config/opencode/plugins", ".opencode/plugins", "its plugins can't run here"),
+    ("OpenCode", ".config/opencode/plugin", ".opencode/plugin", "its plugins are not supported"),
+    ("OpenCode", ".config/opencode/plugins", ".opencode/plugins", "its plugins are not supported"),
     ("OpenCode", ".config/opencode/tool", ".opencode/tool", "write tools/NAME.py"),
     ("OpenCode", ".config/opencode/tools", ".opencode/tools", "write tools/NAME.py"),
-    ("Pi", ".pi/agent/settings.json", ".pi/settings.json", "its settings have no effect here"),
+    ("Pi", ".pi/agent/settings.json", ".pi/settings.json", "its settings are not supported"),
     ("Pi", ".pi/agent/models.json", "", "set [models] or [providers] in config.toml"),
     ("Pi", ".pi/agent/keybindings.json", "", "set [keys] in config.toml"),
     ("Pi", ".pi/agent/themes", ".pi/themes", "choose a theme with /theme"),
@@ -81,16 +83,16 @@ _UNREAD = (
         ".pi/SYSTEM.md",
         "write prompts/system.md in the settings directory",
     ),
-    ("Pi", ".pi/agent/extensions", ".pi/extensions", "its extensions can't run here"),
+    ("Pi", ".pi/agent/extensions", ".pi/extensions", "its extensions are not supported"),
     ("Cursor", ".cursor/mcp.json", ".cursor/mcp.json", "add its servers: tui-agent mcp add"),
     ("Cursor", "", ".cursorrules", "move it to AGENTS.md or .cursor/rules"),
 )
-"""Files and folders that a program reads and this one does not.
+"""Files and folders that another program reads and this one does not.
 
-Each row: the program, the path below the home directory, the one in a project, what to do instead.
+Each row: the program, the path below the home directory, the path in a project, what to do instead.
 """
 _FOLDERS = {".claude": "Claude Code", ".codex": "Codex", ".opencode": "OpenCode", ".pi": "Pi"}
-"""The programs' own directories in a project. What is in one and has no reader here is named."""
+"""The programs' directories in a project; unknown files in them are listed as unused."""
 _IN_FOLDERS = {
     *(project for _program, _home, project, _why in _UNREAD),
     *PROJECT_FILES,
@@ -102,11 +104,11 @@ _IN_FOLDERS = {
     ".opencode/bun.lock",
     ".claude/worktrees",
 }
-"""Files and folders in these that are read, or told of with a reason, or hold nothing of the user's."""
+"""Paths in ``_FOLDERS`` that are read, listed with a reason, or contain nothing of the user's."""
 
 
 def read_programs(folders: Folders, *, trusted: bool) -> ForeignSettings:
-    """Return what other programs' settings mean in a directory, read now."""
+    """Read other programs' settings and return them converted, without what the user excludes."""
     return joined(
         [
             _without("Claude Code", read_claude_code(folders, trusted=trusted), folders.left_out),
@@ -119,9 +121,9 @@ def read_programs(folders: Folders, *, trusted: bool) -> ForeignSettings:
 def inventory(
     folders: Folders, knowledge: Knowledge, servers: FoundServers, *, trusted: bool
 ) -> tuple[FoundItem, ...]:
-    """Return everything of other programs that is in the user's home and in a project.
+    """Return everything of other programs in the user's home and in a project, sorted by program.
 
-    ``knowledge`` is loaded, with nothing left out; so are the ``servers``.
+    ``knowledge`` must be loaded, and it and ``servers`` must have been found with nothing excluded.
     """
     items = [
         *read_programs(folders, trusted=trusted).items,
@@ -132,19 +134,19 @@ def inventory(
         *_unknown(folders),
     ]
     told = [_told(item, folders.left_out) for item in items]
-    # A file that can't be read is told by each of its readers.
+    # Each reader of an unreadable file reports it.
     once = dict.fromkeys(told)
     return tuple(sorted(once, key=lambda item: (item.program, item.state.value, item.kind)))
 
 
 def summary(items: Sequence[FoundItem]) -> str:
-    """Return one sentence on what was found, "" for nothing."""
+    """Return a text with programs and counts of what was found; "" for nothing."""
     if not items:
         return ""
     programs = ", ".join(dict.fromkeys(item.program for item in items))
     states = Counter(item.state for item in items)
     parts = [f"{states[state]} {_SAID[state]}" for state in ItemState if states[state]]
-    return f"Found files of {programs}: {', '.join(parts)}. tui-agent adopt lists them."
+    return f"Found files of {programs}: {', '.join(parts)}. List them with tui-agent adopt."
 
 
 def _told(item: FoundItem, left_out: LeftOut) -> FoundItem:
@@ -154,7 +156,7 @@ def _told(item: FoundItem, left_out: LeftOut) -> FoundItem:
 
 
 def _without(program: str, found: ForeignSettings, left_out: LeftOut) -> ForeignSettings:
-    """Return a program's settings but for the groups that the user leaves out."""
+    """Return a program's settings without the groups that the user excludes."""
     if left_out.covers(program, "permissions"):
         found = replace(found, rules=())
     if left_out.covers(program, "environment"):
@@ -180,7 +182,7 @@ def _of_knowledge(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> I
             name,
             place=name,
             state=ItemState.ACTIVE,
-            why="is read when a file is that it holds for",
+            why="read together with a file it applies to",
         )
     yield from _unusable(folders, knowledge)
     for command in knowledge.commands:
@@ -205,10 +207,7 @@ def _of_specs(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> Itera
 def _of_file(
     kind: str, found: UserCommand | AgentSpec | Skill, name: str, *, waits: bool
 ) -> Iterator[FoundItem]:
-    """Yield what another program's file brings, and its fields without effect.
-
-    Nothing of our own files.
-    """
+    """Yield an item for another program's file and for each of its unused fields; none for our files."""
     program = _program_of(found.origin)
     if program:
         state = ItemState.HELD_BACK if waits else ItemState.ACTIVE
@@ -218,7 +217,7 @@ def _of_file(
 
 
 def _unusable(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]:
-    """Yield the files that have a mistake: whose, if the sentence about it names a place of a program."""
+    """Yield an item for each problem that is about a file in another program's place."""
     for problem in knowledge.problems:
         if program := _whose_folder(folders, problem, PLACES):
             kind, _space, rest = problem.partition(" ")
@@ -227,7 +226,7 @@ def _unusable(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]:
 
 
 def _owner(folders: Folders, name: str) -> str:
-    """Return the program whose file of instructions or rules has a name, "" for none in particular."""
+    """Return the program that an instructions or rules file belongs to; "" for none in particular."""
     for place in places_of("instructions"):
         if place.home and name == folders.name(in_home(folders.home, place.home)):
             return place.whose
@@ -238,7 +237,7 @@ def _owner(folders: Folders, name: str) -> str:
 
 
 def _whose_folder(folders: Folders, text: str, places: Sequence[Place]) -> str:
-    """Return the program one of whose folders a text names, "" for none."""
+    """Return the program one of whose folders is named in a text; "" for none."""
     for place in places:
         names = [place.project] if place.project else []
         if place.home:
@@ -249,7 +248,7 @@ def _whose_folder(folders: Folders, text: str, places: Sequence[Place]) -> str:
 
 
 def _program_of(origin: str) -> str:
-    """Return the program that an origin names: ``.claude/agents, of Claude Code``."""
+    """Return the program in an origin (``.claude/agents, of Claude Code``); "" for our files."""
     if ", of " in origin:
         return origin.rpartition(", of ")[2]
     return ""
@@ -302,13 +301,13 @@ def _unread(folders: Folders) -> Iterator[FoundItem]:
 
 
 def _unknown(folders: Folders) -> Iterator[FoundItem]:
-    """Yield what a program's directory of the project holds that nothing here reads."""
+    """Yield an item for each file in a program's project directory that this program does not read."""
     known = _IN_FOLDERS | {place.project for place in PLACES if place.project}
     for folder, program in _FOLDERS.items():
         for path in _children(folders.project / folder):
             name = f"{folder}/{path.name}"
             if name not in known and not path.name.startswith(".git"):
-                yield without_effect(program, "file", name, place=name, why="nothing here reads it")
+                yield without_effect(program, "file", name, place=name, why="it is not read")
 
 
 def _children(folder: Path) -> list[Path]:

@@ -1,6 +1,7 @@
 """Reads OpenCode's ``opencode.json``: instructions, permissions that restrict, agents and commands.
 
-The rest is named; its servers are read by ``foreign_servers``. Source: OpenCode's page on its configuration.
+All other settings are listed. Its MCP servers are read by ``foreign_servers``. Source: OpenCode's
+documentation of its configuration.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,29 +31,30 @@ PROGRAM = "OpenCode"
 
 _READ_HERE = {"$schema", "mcp", "agent", "command", "instructions", "permission"}
 _BODIES = {"agent": "prompt", "command": "template"}
-"""The field that holds the text of each kind of document."""
+"""The field with the text of an agent or command."""
 _GUARDED = [name for name in Permission if name not in {Permission.NETWORK, Permission.DOOM_LOOP}]
-"""The permissions that a star stands for."""
+"""The permissions that ``*`` covers."""
 _INSTEAD = {
     "model": "choose a model with F2, or set model in config.toml",
     "small_model": "set small_model in config.toml",
     "provider": "set [providers] or [models] in config.toml",
     "theme": "choose a theme with /theme",
     "keybinds": "set [keys] in config.toml",
-    "plugin": "its plugins can't run here",
+    "plugin": "its plugins are not supported",
 }
+"""How to get the effect of an OpenCode setting in this program."""
 
 
 @frozen
 class InlineDocument:
-    """A command or agent in the settings, with the file it is in as its folder."""
+    """A command or agent written in a settings file, which is its ``folder``."""
 
     document: Document
     folder: Folder
 
 
 def read_opencode(folders: Folders) -> ForeignSettings:
-    """Return what OpenCode's settings of the user and of the project mean here."""
+    """Return OpenCode's settings of the user and the project, converted."""
     rules: list[Rule] = []
     instructions: list[str] = []
     items: list[FoundItem] = []
@@ -67,7 +69,10 @@ def read_opencode(folders: Folders) -> ForeignSettings:
 def inline_documents(
     folders: Folders, kind: Literal["agent", "command"]
 ) -> dict[Path, InlineDocument]:
-    """Return the commands or agents in the settings, weak to strong, by file and name."""
+    """Return the commands or agents in settings files, by a path of file and name.
+
+    Those with precedence come last.
+    """
     found: dict[Path, InlineDocument] = {}
     if folders.left_out.covers(PROGRAM, f"{kind}s"):
         return found
@@ -82,7 +87,7 @@ def inline_documents(
 
 
 def _inline_document(given: Mapping[str, Any], body_key: str) -> Document:
-    """Return a table as a document; a text that names a file (``{file:x}``) is not read."""
+    """Return a table as a document; a text ``{file:x}`` is not read but listed as an unused field."""
     fields = dict(given)
     body = str(fields.pop(body_key, "")).strip()
     if body.startswith("{file:"):
@@ -103,7 +108,10 @@ def _instructions(file: ForeignFile, folders: Folders, items: list[FoundItem]) -
 
 
 def _looked_up(pattern: str, folders: Folders) -> Iterator[str]:
-    """Yield a pattern for each directory on the way up in which it names a file, as it is looked for there."""
+    """Yield a pattern, relative to the project, for each directory upward in which it matches a file.
+
+    The pattern itself comes last.
+    """
     if pattern.startswith(("~", "/")):
         yield pattern
         return
@@ -119,9 +127,9 @@ def _looked_up(pattern: str, folders: Folders) -> Iterator[str]:
 
 
 def _not_read(name: str, file: ForeignFile) -> str:
-    """Return why instructions are not read, "" when they are."""
+    """Return why an instructions file is not read; "" if it is."""
     if name.startswith(("http://", "https://")):
-        return "pages are not loaded as instructions; save it as a file"
+        return "web pages are not read; save it as a file"
     leads_out = name.startswith(("~", "/")) or ".." in Path(name).parts
     if file.of_project and leads_out:
         return "it is outside the project"
@@ -129,19 +137,19 @@ def _not_read(name: str, file: ForeignFile) -> str:
 
 
 def _rules(file: ForeignFile, items: list[FoundItem]) -> Iterator[Rule]:
-    """Yield the rules that deny or ask; each spares what a later one of its table takes back."""
+    """Yield the rules that deny or ask, without what a later rule of the same table allows again."""
     known = set(Permission)
     for name, value in _permissions(file).items():
         place = file.place(name)
         if name not in known:
-            why = "there is no such permission here"
+            why = "there is no such permission in this program"
             items.append(without_effect(PROGRAM, "rule", name, place=place, why=why))
             continue
         rules = _table(name, value, place, items)
         for number, rule in enumerate(rules, 1):
             if rule.action is Action.ALLOW:
                 continue
-            # As there, the last pattern that matches counts.
+            # As in OpenCode, the last pattern that matches counts.
             spared = [later.pattern for later in rules[number:] if later.action is not Action.DENY]
             kept = replace(rule, unless=tuple(spared), origin=place)
             kind = f"{rule.action} rule"
@@ -157,10 +165,7 @@ def _permissions(file: ForeignFile) -> Mapping[str, Any]:
 
 
 def by_permission(table: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the values by permission.
-
-    As there, a star is all of them, but for those named later.
-    """
+    """Return the values by permission; ``*`` sets all, and later rows override it, as in OpenCode."""
     found: dict[str, Any] = {}
     for name, value in table.items():
         if name == "*":
@@ -171,10 +176,7 @@ def by_permission(table: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _table(name: str, value: object, place: str, items: list[FoundItem]) -> list[Rule]:
-    """Return the rules of one permission.
-
-    Rows that are wrong are named, and take no other along.
-    """
+    """Return the rules of one permission; invalid rows are added to ``items`` and skipped."""
     rules: list[Rule] = []
     actions = value if isinstance(value, dict) else {"*": value}
     for pattern, action in actions.items():
@@ -182,7 +184,7 @@ def _table(name: str, value: object, place: str, items: list[FoundItem]) -> list
             rules += rules_from_table({name: {pattern: str(action)}}, "other")
         except RuleError as error:
             items.append(without_effect(PROGRAM, "rule", name, place=place, why=str(error)))
-    # The catch-all pattern comes first, so that others overrule it.
+    # The catch-all pattern comes first, so that others override it.
     return sorted(rules, key=_is_narrow)
 
 

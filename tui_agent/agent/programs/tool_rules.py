@@ -1,10 +1,10 @@
-"""Claude Code's grammar of rules and lists of tools, turned into our rules and names.
+"""Parses Claude Code's permission rules and lists of tools, and converts them to our rules and names.
 
-A rule is ``Tool`` or ``Tool(what)``; a list has rules between commas or blanks. Agents, skills and
-commands of other programs use the same grammar. A piece that is not a whole known name never
-becomes a glob: it restricts by a rule, or it is left out and named.
+A rule is ``Tool`` or ``Tool(what)``; rules in a list are separated by commas or spaces. Agents,
+skills and commands of other programs use the same grammar. A rule for a part of a tool never
+becomes a glob over tools: it becomes one of our rules, or is reported and left out.
 
-Source: Claude Code's pages on permissions and subagents.
+Source: Claude Code's documentation of permissions and subagents.
 """
 
 import os
@@ -24,7 +24,7 @@ _PIECE = LazyPattern(r"(?P<tool>[A-Za-z_][\w.-]*(?:\*[\w*]*)?)(?:\((?P<what>.*)\
 _WILD = LazyPattern(r"([?\[])")
 _UNPORTABLE = LazyPattern(r"[^A-Za-z0-9_-]+")
 _OWN_GLOB = LazyPattern(r"[a-z_][a-z0-9_.-]*\*|\*")
-"""A glob that our own files may have in a list of tools: ``github_*``."""
+"""A glob in a list of tools, allowed only in our own files: ``github_*``."""
 _PERMISSIONS = {
     "bash": Permission.BASH,
     "read": Permission.READ,
@@ -37,21 +37,22 @@ _PERMISSIONS = {
     "task": Permission.TASK,
     "skill": Permission.SKILL,
 }
-"""The permission that ``Tool(what)`` is about, by our tool's name."""
+"""The permission that a rule ``Tool(what)`` is for, by our name of the tool."""
 _WHOLE = {"bash": Permission.BASH, "read": Permission.READ, "edit": Permission.EDIT}
-"""The tools whose name alone stands for every tool of their permission."""
+"""Tools whose bare name in a rule covers every tool with their permission."""
 _FILES = {Permission.READ, Permission.EDIT}
 
 
 class ForeignRuleError(ValueError):
-    """A rule means nothing here; the message says why."""
+    """A rule has no equivalent in this program; the message says why."""
 
 
 @frozen
 class RulePiece:
-    """One rule, taken apart.
+    """One parsed rule.
 
-    ``tool`` is our tool's name or a server's; ``what`` is "" for the whole tool.
+    ``text`` is the rule as written, ``tool`` our name of the tool, or a name or glob of an MCP
+    server's tools. ``what`` is the text in parentheses; "" for the whole tool.
     """
 
     text: str
@@ -60,10 +61,12 @@ class RulePiece:
 
     @property
     def is_of_server(self) -> bool:
+        """Whether it is about tools of an MCP server."""
         return self.text.startswith(SERVER_PREFIX)
 
     @property
     def permission(self) -> Permission | None:
+        """The permission it is for; None if its tool can only be allowed or denied as a whole."""
         if self.is_of_server:
             return None
         return _PERMISSIONS.get(self.tool)
@@ -71,11 +74,11 @@ class RulePiece:
 
 @frozen
 class Anchor:
-    """Where relative paths of a rule begin.
+    """The directories that paths in a rule are relative to.
 
-    ``folder`` is the directory of a path without a beginning, ``settings`` that of one that begins
-    with a slash; both are relative to the project, "" for its root, or None where they are outside.
-    ``project`` and ``home`` are absolute.
+    ``folder`` is for paths without a leading slash, ``settings`` for those with one. Both are
+    relative to the project: "" for its root, None if they are outside. ``project`` and ``home`` are
+    absolute.
     """
 
     folder: str | None = ""
@@ -86,10 +89,11 @@ class Anchor:
 
 @frozen
 class ToolList:
-    """A list of tools.
+    """A parsed list of tools.
 
-    ``names`` are tools, or globs over servers' tools. ``rules`` deny the rest of a tool that the
-    list allows in part. ``problems`` name the pieces that mean nothing here.
+    ``names`` are tools, or globs over MCP servers' tools. ``rules`` deny parts of them: in a list
+    of allowed tools, the part that it does not allow. ``problems`` has a clause for each piece that
+    was left out.
     """
 
     names: tuple[str, ...] = ()
@@ -98,7 +102,7 @@ class ToolList:
 
 
 def split_list(value: object) -> list[str]:
-    """Return the pieces of a list: those of YAML, or between commas and blanks outside of parentheses."""
+    """Split a list of tools: a YAML list, or a text at commas and spaces outside parentheses."""
     if isinstance(value, list | tuple):
         return [str(item).strip() for item in value if str(item).strip()]
     pieces = [""]
@@ -114,11 +118,7 @@ def split_list(value: object) -> list[str]:
 
 
 def parse_piece(text: str) -> RulePiece:
-    """Take one rule apart.
-
-    Raises:
-        ForeignRuleError: it names no tool that is known here.
-    """
+    """Parse one rule; raises ForeignRuleError if it names no known tool."""
     found = _PIECE.fullmatch(text.strip())
     if found is None:
         raise ForeignRuleError(f"“{text}” is not a tool's name")
@@ -128,16 +128,12 @@ def parse_piece(text: str) -> RulePiece:
         return RulePiece(text.strip(), _server_tool(named))
     tool = builtin_named(named)
     if not tool:
-        raise ForeignRuleError(f"there is no tool “{named}” here")
+        raise ForeignRuleError(f"there is no tool “{named}”")
     return RulePiece(text.strip(), tool, "" if what == "*" else what)
 
 
 def rules_of(text: str, action: Action, source: Source, anchor: Anchor) -> tuple[Rule, ...]:
-    """Return our rules for one of Claude Code's.
-
-    Raises:
-        ForeignRuleError: it means nothing here.
-    """
+    """Return our rules for one of Claude Code's; raises ForeignRuleError if there is no equivalent."""
     piece = parse_piece(text)
     if piece.is_of_server:
         return (Rule("mcp", piece.tool, action, source),)
@@ -154,10 +150,9 @@ def rules_of(text: str, action: Action, source: Source, anchor: Anchor) -> tuple
 
 
 def allowed_tools(value: object, source: Source, *, own: bool) -> ToolList:
-    """Read a list of tools that may be used.
+    """Parse a list of tools that may be used; one without a known tool allows nothing.
 
-    ``own``: our own files may have globs (``github_*``). A list in which nothing is known allows
-    nothing.
+    With ``own`` the list is from one of our files, and may contain globs (``github_*``).
     """
     names: dict[str, None] = {}
     limits: dict[Permission, list[str]] = {}
@@ -189,7 +184,7 @@ def allowed_tools(value: object, source: Source, *, own: bool) -> ToolList:
 
 
 def denied_tools(value: object, source: Source) -> ToolList:
-    """Read a list of tools that may not be used: ``names`` are whole tools, ``rules`` deny a part of one."""
+    """Parse a list of tools that may not be used: ``names`` are whole tools, ``rules`` deny parts."""
     names: dict[str, None] = {}
     rules: list[Rule] = []
     problems: list[str] = []
@@ -206,7 +201,7 @@ def denied_tools(value: object, source: Source) -> ToolList:
 
 
 def _limited(permission: Permission, kept: Sequence[str], source: Source) -> Rule:
-    """Return the rule that denies everything of a permission but what some patterns name."""
+    """Return a rule that denies everything of a permission, except for some patterns."""
     syntax = _syntax_of(permission)
     return Rule(
         permission.value, "*", Action.DENY, source=source, syntax=syntax, unless=tuple(kept)
@@ -215,7 +210,9 @@ def _limited(permission: Permission, kept: Sequence[str], source: Source) -> Rul
 
 def _permission_of(piece: RulePiece) -> Permission:
     if piece.permission is None:
-        raise ForeignRuleError(f"“{piece.text}”: {piece.tool} is allowed or denied as a whole")
+        raise ForeignRuleError(
+            f"“{piece.text}”: {piece.tool} can only be allowed or denied as a whole"
+        )
     return piece.permission
 
 
@@ -226,7 +223,7 @@ def _syntax_of(permission: Permission) -> RuleSyntax:
 
 
 def _patterns(piece: RulePiece, permission: Permission, anchor: Anchor) -> Iterable[str]:
-    """Return our patterns for the words in a rule's parentheses."""
+    """Return our patterns for the text in a rule's parentheses."""
     if permission in _FILES:
         return (_file_pattern(piece, anchor),)
     if permission is Permission.WEBFETCH:
@@ -240,31 +237,28 @@ def _patterns(piece: RulePiece, permission: Permission, anchor: Anchor) -> Itera
 
 
 def _command_pattern(text: str) -> str:
-    """Return the glob for a command.
-
-    A blank before the last star ends a word; ``:*`` is an older spelling of that.
-    """
+    """Return the glob for a command; ``git:*`` is an older spelling of ``git *``."""
     if text.endswith(":*"):
         text = f"{text.removesuffix(':*')} *"
     return "*".join(_verbatim(part) for part in text.split("*"))
 
 
 def _verbatim(text: str) -> str:
-    """Return a glob for a text as it stands."""
+    """Return a glob that matches a text literally."""
     return _WILD.sub(r"[\1]", text)
 
 
 def _names_in(text: str) -> Iterator[str]:
-    """Yield the names between commas. ``name *`` is the name with any argument."""
+    """Yield the comma-separated names; a trailing star (any argument) is dropped."""
     for name in text.split(","):
         if plain := name.strip().removesuffix("*").removesuffix(":").strip():
             yield _verbatim(plain)
 
 
 def _file_pattern(piece: RulePiece, anchor: Anchor) -> str:
-    """Return a pattern as in ``.gitignore``, from the project's root.
+    """Return a pattern as in ``.gitignore``, relative to the project's root.
 
-    One that begins with ``//`` is absolute.
+    A rule's path that begins with ``//`` is absolute.
     """
     text = piece.what
     if is_costly(text):
@@ -295,10 +289,7 @@ def _file_pattern(piece: RulePiece, anchor: Anchor) -> str:
 
 
 def _from_root(path: str, anchor: Anchor) -> str:
-    """Return the pattern for an absolute path.
-
-    In the project it is relative to that, as needs are.
-    """
+    """Return the pattern for an absolute path: relative to the project if it is inside."""
     if ".." in path.split("/"):
         path = os.path.normpath(path)
     inside = f"{anchor.project.rstrip('/')}/"
@@ -313,10 +304,10 @@ def _server_tool(named: str) -> str:
     if not server:
         raise ForeignRuleError(f"“{named}” names no server")
     if "*" in server:
-        raise ForeignRuleError(f"“{named}”: a server is named whole")
+        raise ForeignRuleError(f"“{named}”: the server's name can't contain a star")
     if not tool:
         return f"{portable_name(server, '')}*"
-    # A star is no letter of a portable name: the parts between stars are made portable one by one.
+    # Stars are not part of portable names, so the parts between them are converted one by one.
     parts = [_UNPORTABLE.sub("_", part) for part in tool.split("*")]
     if len(parts) == 1:
         return portable_name(server, tool)
