@@ -183,4 +183,4 @@ async def test_what_could_not_be_read_is_counted_and_told(tmp_path: Path) -> Non
     async with stage.run() as pilot:
         await stage.until_text("Recovered 6 of 7 entries", pilot)
         assert "Message 2." in stage.text()
-        assert "could not be read; the rest is there" in stage.text()
+        assert "could not be read; the other entries are intact" in stage.text()

@@ -121,7 +121,7 @@ def test_a_message_sent_in_between_and_the_rule_of_a_summary_stay_in_sight() -> 
     lines = drawn(model_of(entries))
     assert "You  sent while working · use pytest" in lines
     assert [line for line in lines if line.startswith("▸")] == ["▸ changed a.py · 3 calls · 13 s"]
-    assert any("6 entries summarised · 9k → 900 · nothing waited" in line for line in lines)
+    assert any("6 entries summarised · 9k → 900 · prepared" in line for line in lines)
     assert not [line for line in lines if "continue" in line or line[:4] == "read"]
     assert lines[-2:] == ["Done.", "You  thanks"]
 

@@ -1,4 +1,4 @@
-"""Questions as the conversation shows them: what and why, what they are about, and their answers with keys."""
+"""Questions for the user as data: what is asked and why, the details, and the answers with keys."""
 
 from __future__ import annotations
 
@@ -22,64 +22,64 @@ from tui_agent.ui.widgets.transcript.line_view import diff_lines
 from tui_agent.ui.widgets.transcript.lines import Line, crop_runs
 
 LOOP_RESULTS = 3
+"""Maximum results of a repeated call that are shown."""
 LOOP_LINES = 3
-"""Results of a repeated call that are shown, and lines of each."""
+"""Maximum lines shown of each result of a repeated call."""
 
 MAX_FIRST = 7
-"""A choice of so many answers shows all of them at once; of more, one fewer and "more"."""
+"""Maximum answers of a choice shown at once; a longer one shows one fewer, and “more”."""
 
 
 class Asked:
-    """A question that waits in the conversation."""
+    """A question that waits for an answer; the base of the kinds of questions."""
 
     key: str
-    """Names it among those that wait."""
+    """Identifies the question among the waiting ones."""
     what: str
     """The question, in one line."""
     why: str
-    """Why it is asked, in one line; may be empty."""
+    """Why the question is asked, in one line; may be empty."""
     at: str | None
-    """The answer the cursor begins on."""
+    """Name of the answer that the cursor begins on."""
     rules: Sequence[str] = ()
-    """Rules that the user may change before they answer: their subject and a pattern, ``allow bash:
-    git *``."""
+    """Rules that the user may change before answering, such as ``allow bash: git *``."""
     takes_words = False
-    """Whether words sent from the prompt answer it."""
+    """Whether a text sent from the prompt answers the question."""
     takes_keys = True
-    """Whether it takes keys by itself; else after Tab or a click alone."""
+    """Whether the question takes the keys by itself; else only after Tab or a click."""
     comes_first = False
-    """Whether nothing can be sent before it is answered."""
+    """Whether nothing can be sent before the question is answered."""
 
     def lines(self, width: int) -> Iterator[Line]:
-        """Return what it is about, as the conversation would show it. Nothing in it is markup."""
+        """Return the details of the question, drawn as the conversation draws them."""
         raise NotImplementedError
 
     def answers(self, rules: Sequence[str]) -> list[Answer]:
-        """Return every answer; ``rules`` are those offered, or as the user made them."""
+        """Return all answers; ``rules`` are the question's own, or as the user changed them."""
         raise NotImplementedError
 
     def first(self) -> Sequence[str]:
-        """Return the names of the answers that are shown before the user asks for more."""
+        """Return the names of the answers shown before the user asks for more."""
         raise NotImplementedError
 
     def page(self) -> Page | None:
-        """Return the page with all that it is about."""
+        """Return the page with all details of the question; None if there are none."""
         return None
 
     def settle(self, name: str, words: str = "", patterns: tuple[str, ...] = ()) -> None:
-        """Answer it.
+        """Answer the question with the answer called ``name``.
 
-        ``words`` are the user's own, ``patterns`` the rules' where they were changed.
+        ``words`` are the user's own; ``patterns`` are those of the rules, if the user changed them.
         """
         raise NotImplementedError
 
     def leave(self) -> bool:
-        """Go back without an answer; False where it needs one."""
+        """Drop the question without an answer; returns False if it needs one."""
         return False
 
 
 class AskedPermission(Asked):
-    """A call that needs permission, or repeats itself."""
+    """The question whether a tool call may run, because it needs permission or repeats itself."""
 
     takes_words = True
 
@@ -95,7 +95,7 @@ class AskedPermission(Asked):
         self._settle = settle
 
     def lines(self, width: int) -> Iterator[Line]:
-        """For a loop: the call's results so far; for a command: all of it and the parts that ask."""
+        """Return a loop's results, a command and its parts that need permission, or a diff."""
         request = self.request
         if request.loop:
             yield from _loop_lines(request, width)
@@ -141,7 +141,7 @@ class AskedPermission(Asked):
 
 
 class AskedChoice(Asked):
-    """One of a few answers; going back is None."""
+    """A question with a few answers; ``settle`` gets the answer's name, None for no answer."""
 
     def __init__(self, choice: Choice, settle: Callable[[str | None], None]) -> None:
         self.key = f"choice-{id(self)}"
@@ -198,7 +198,7 @@ def _text_lines(text: str, style: str, width: int) -> Iterable[Line]:
 
 def _loop_lines(request: PermissionRequest, width: int) -> Iterator[Line]:
     yield from _text_lines(one_line(f"{request.tool} {request.title}", 400), "strong", width)
-    # A repetitive answer comes with its text twice.
+    # For an answer that repeats itself, ``loop`` holds its text twice.
     if request.question:
         first = len(request.loop) - 1
     else:

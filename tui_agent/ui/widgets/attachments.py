@@ -1,4 +1,4 @@
-"""The images attached to the draft: name, size, tokens."""
+"""Shows the images that the draft mentions: name, size in pixels, tokens."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_SHOWN = 4
 
 @frozen
 class Attachment:
-    """An image that goes along with the message. Sizes are pixels, 0 where unknown."""
+    """An image sent with the message; ``width`` and ``height`` are pixels, 0 if unknown."""
 
     name: str
     width: int
@@ -34,7 +34,7 @@ class Attachment:
 
 
 class AttachmentStrip(Widget):
-    """Hidden while no image is named."""
+    """The list of attached images above the prompt; hidden if the draft mentions none."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {"attachments--name", "attachments--facts", "attachments--warning"}
@@ -47,11 +47,7 @@ class AttachmentStrip(Widget):
         self.display = False
 
     def follow(self, text: str) -> None:
-        names = tuple(
-            mention.written
-            for mention in (file_mentions(text) if "@" in text else ())
-            if Path(mention.written).suffix.lower() in IMAGE_SUFFIXES
-        )
+        names = _image_names(text)
         if names != self.names:
             self.names = names
             self._look(names)
@@ -81,7 +77,7 @@ class AttachmentStrip(Widget):
         if len(self.attachments) > len(shown):
             lines.append(Content(f"  and {len(self.attachments) - len(shown)} more images"))
         if not takes_images:
-            warning = f"▲ {one_line(agent.model, 40)} takes no images: it is told the name only."
+            warning = f"▲ {one_line(agent.model, 40)} takes no images: it gets only their names."
             lines.append(Content.styled(warning, ".attachments--warning"))
         return Content("\n").join(lines)
 
@@ -99,8 +95,15 @@ class AttachmentStrip(Widget):
         return Content.assemble((f"▣ {name}", ".attachments--name"), (facts, ".attachments--facts"))
 
 
+def _image_names(text: str) -> tuple[str, ...]:
+    if "@" not in text:
+        return ()
+    written = [mention.written for mention in file_mentions(text)]
+    return tuple(name for name in written if Path(name).suffix.lower() in IMAGE_SUFFIXES)
+
+
 def _attachment(name: str, cwd: Path, pasted: PastedImages) -> Attachment | None:
-    """Look at an image; None when there is none of that name. Reads files."""
+    """Read the size of an image; None if there is no such file."""
     try:
         path = pasted.path(name) or cwd / Path(name).expanduser()
         if not is_file(path):

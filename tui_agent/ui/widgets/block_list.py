@@ -1,4 +1,4 @@
-"""The list of the blocks of the next request, drawn by the line."""
+"""The list of the context map: the blocks of the next request, sorted and grouped."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ Listed: TypeAlias = "ListedBlock | ListedGroup"
 _Address = tuple[str, tuple[int, ...], str]
 
 HEAD = "prompt and tools"
-"""The heading over the head, which is there in the list that is not grouped too."""
+"""Name of the group of the head's blocks, which is shown in the ungrouped list too."""
 
 REST = "not in a block (overhead)"
-"""The last row, where the measured size is not the sum of the blocks."""
+"""Name of the last row, shown if the measured size differs from the sum of the blocks."""
 
 MIN_WIDTH_FOR_AGE = 64
-"""Cells from which there is a column for the age: answers of the model since."""
+"""Least width, in cells, with a column for the age: the model's answers since the block."""
 
 MIN_WIDTH_FOR_SHARE = 50
-"""Cells from which there are columns for the share and the cache."""
+"""Least width, in cells, with columns for the share and the cache."""
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _STATE_STYLES = {"pinned": "accent", "masked": "warning", "dropped": "warning", "pruned": "faint"}
 
 
 class SortOrder(StrEnum):
-    """How blocks are sorted, in the order the key goes through."""
+    """How blocks are sorted, in the order in which the key cycles."""
 
     REQUEST = "request order"
     SIZE = "largest first"
@@ -45,7 +45,7 @@ class SortOrder(StrEnum):
 
 
 class Grouping(StrEnum):
-    """How blocks are grouped, in the order the key goes through."""
+    """How blocks are grouped, in the order in which the key cycles."""
 
     NONE = "none"
     KIND = "by kind"
@@ -55,14 +55,14 @@ class Grouping(StrEnum):
 
 @frozen
 class ListedBlock:
-    """A row that is a block. ``place`` is where it stands in the request."""
+    """A row for a block; ``place`` is the block's index in the request."""
 
     place: int
 
 
 @frozen
 class ListedGroup:
-    """A row that is a heading over blocks, given by their places."""
+    """A row that heads a group of blocks; ``places`` are their indices in the request."""
 
     name: str
     places: tuple[int, ...]
@@ -76,7 +76,7 @@ def arrange(
     grouping: Grouping,
     folded: Container[str] = frozenset(),
 ) -> list[Listed]:
-    """Return the rows for an order and a grouping; the blocks of groups named in ``folded`` are left out."""
+    """Return the rows for an order and a grouping, without the blocks of groups in ``folded``."""
     sort_keys: dict[SortOrder, Callable[[int], Any]] = {
         SortOrder.REQUEST: lambda place: place,
         SortOrder.SIZE: lambda place: -blocks[place].tokens,
@@ -106,7 +106,7 @@ def arrange(
 def _ungrouped(
     blocks: Sequence[ContextBlock], places: Sequence[int], order: SortOrder, folded: Container[str]
 ) -> list[Listed]:
-    """Return all blocks one under the other, the head's under a heading that stands where the head belongs."""
+    """Return all blocks, the head's in a group that is placed by ``order`` like a block."""
     others = [place for place in places if not blocks[place].is_head]
     head = tuple(place for place in places if blocks[place].is_head)
     rows: list[Listed] = [ListedBlock(place) for place in others]
@@ -145,14 +145,14 @@ def _group_of(block: ContextBlock, grouping: Grouping) -> str:
 
 
 def bar(share: float, width: int) -> str:
-    """Return a bar of ``width`` cells filled to a share of 0 to 1; any share above 0 shows."""
+    """Return a bar of ``width`` cells filled to a share of 0 to 1; a share above 0 is visible."""
     eighths = min(width * 8, max(1 if share > 0 else 0, round(share * width * 8)))
     full, rest = divmod(eighths, 8)
     return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(width)
 
 
 class BlockList(LineList):
-    """The blocks in an order and under headings that the user chooses."""
+    """Lists the blocks in the order and grouping that the user chooses."""
 
     HEADED = True
     BINDINGS = [
@@ -171,12 +171,12 @@ class BlockList(LineList):
         self._came: frozenset[_Address] = frozenset()
         self._marked: set[_Address] = set()
         self._largest = 1
-        """Tokens that a whole bar stands for: the largest row's, whether a block's or a group's."""
+        """Tokens of a full bar: those of the largest row, a block or a group."""
 
     def show(self, shown: ContextMap, came: Iterable[ContextBlock] = ()) -> None:
-        """List a map; the cursor stays on its block if that is still there, and begins on the newest one.
+        """List a map's blocks; the cursor stays on its block, and begins on the newest.
 
-        ``came`` are blocks to be marked as new; the cursor goes to the first of them.
+        ``came`` are blocks to mark as new; the cursor moves to the first of them.
         """
         self._came = frozenset(block.address for block in came)
         kept = self._address(self._at(self.cursor))
@@ -192,7 +192,7 @@ class BlockList(LineList):
         self._arrange(kept if newest is None else shown.blocks[newest].address)
 
     def arrange_by_next(self, by: Literal["order", "grouping"]) -> None:
-        """Sort in the next order; or gather under the next headings, all of them open, without any the head folded."""
+        """Cycle to the next order or grouping; new groups begin unfolded, the head alone folded."""
         if by == "order":
             self.order = following(SortOrder, self.order)
         else:
@@ -217,7 +217,7 @@ class BlockList(LineList):
         self.set_count(len(self.rows), cursor=at)
 
     def action_mark(self) -> None:
-        """Mark the blocks under the cursor, or take the marks away when all have them; the next row follows."""
+        """Mark the row's blocks, or unmark them if all are marked; the cursor moves down."""
         addresses = {self._blocks[place].address for place in self.places}
         if addresses <= self._marked:
             self._marked = self._marked - addresses
@@ -242,7 +242,7 @@ class BlockList(LineList):
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Places in the request of the blocks under the cursor: one, or those of a group."""
+        """Indices in the request of the block, or of the group's blocks, under the cursor."""
         row = self._at(self.cursor)
         if isinstance(row, ListedBlock):
             return (row.place,)
@@ -386,7 +386,7 @@ class BlockList(LineList):
 
 
 def _label(block: ContextBlock) -> str:
-    """Return a block's line, without its tool's name before it."""
+    """Return a block's label without the name of its tool, which has a column."""
     label = block.label
     if block.tool:
         if block.kind == "tool_result":

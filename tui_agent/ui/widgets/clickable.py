@@ -1,11 +1,11 @@
-"""Text that runs an action when it is clicked."""
+"""Text that runs an action when clicked."""
 
 from textual.content import Content
 from textual.style import Style
 
 
 def clickable(text: str, style: str, action: str) -> Content:
-    """Return text in a style, such as ``.status--key``; a click on it runs ``action``, "" for none."""
+    """Return text styled as ``.status--key`` or the like; a click runs ``action``, if not ""."""
     content = Content.styled(text, style)
     if not action:
         return content

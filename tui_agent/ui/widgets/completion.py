@@ -1,6 +1,6 @@
-"""The list that offers commands, files, entries while the user types.
+"""The list that offers commands, files and entries while the user types.
 
-Never takes the focus, never blocks a key.
+It never takes the focus: the prompt moves its cursor and inserts its choice.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ MATCH = ".completion--match"
 
 
 class CompletionPopup(Options, can_focus=False):
-    """Offers candidates for the word at the prompt's cursor."""
+    """Offers candidates for the word under the prompt's cursor."""
 
     COMPONENT_CLASSES = {"completion--match", "completion--help"}
 
     @dataclass
     class Changed(Message):
-        """The list opened, closed or has other candidates."""
+        """The list was opened or closed, or its candidates changed."""
 
     @dataclass
     class Picked(Message):
@@ -46,9 +46,9 @@ class CompletionPopup(Options, can_focus=False):
         self._commands = commands
         self._sources = sources
         self.moved = False
-        """Whether the user chose another candidate than the first one."""
+        """Whether the user moved the highlight since the list was opened."""
         self.token: Token | None = None
-        """The word that is followed, None when there is none to complete."""
+        """The word being completed, None if there is none."""
         self._candidates: list[Candidate] = []
         self._dismissed: tuple[int, int] | None = None
         self.display = False
@@ -65,7 +65,7 @@ class CompletionPopup(Options, can_focus=False):
         return self.token, self._candidates[self.highlighted]
 
     def follow(self, token: Token | None) -> None:
-        """Offer candidates for another word; none closes the list."""
+        """Offer candidates for a word; None closes the list."""
         if token is None:
             self.token = self._dismissed = None
             self._close()
@@ -79,13 +79,13 @@ class CompletionPopup(Options, can_focus=False):
             self._find(token)
 
     def dismiss(self) -> None:
-        """Close, and stay closed for this word."""
+        """Close the list, and keep it closed for this word."""
         if self.token is not None:
             self._dismissed = (self.token.row, self.token.start)
         self._close()
 
     def move(self, step: int) -> None:
-        """Highlight the next or the previous candidate, around the ends."""
+        """Move the highlight by ``step`` candidates, wrapping around at the ends."""
         if self._candidates:
             self.highlighted = ((self.highlighted or 0) + step) % len(self._candidates)
             self.moved = True

@@ -1,4 +1,4 @@
-"""The cursor of a widget that is drawn by the line: its keys, its messages, and the styles it is drawn in."""
+"""Base of line-drawn widgets with a cursor: its moves, its messages, and cached styles."""
 
 from typing import ClassVar
 
@@ -13,18 +13,18 @@ from tui_agent.lazy import dataclass
 class WithCursor(Widget):
     """A widget with a cursor on one of ``count`` places.
 
-    A subclass binds its keys, and shows the cursor where it is.
+    A subclass binds keys to the actions and draws the cursor.
     """
 
     ALLOW_SELECT = False
     STYLE_PREFIX: ClassVar[str]
-    """What its component classes begin with."""
+    """Prefix of the widget's component classes, before ``--``."""
 
     cursor: var[int] = var(0, init=False)
 
     @dataclass
     class Highlighted(Message):
-        """The cursor is on another place."""
+        """The cursor moved, or its place has new content."""
 
         index: int
 
@@ -41,7 +41,7 @@ class WithCursor(Widget):
 
     @property
     def page_step(self) -> int:
-        """Places that a page key moves the cursor by."""
+        """Number of places that a page key moves the cursor by."""
         raise NotImplementedError
 
     def validate_cursor(self, cursor: int) -> int:
@@ -52,12 +52,12 @@ class WithCursor(Widget):
         self.post_message(self.Highlighted(cursor))
 
     def draw_cursor(self, before: int) -> None:
-        """Draw the cursor where it is, and no longer where it was before."""
+        """Redraw the cursor, which was at ``before``."""
         del before
         self.refresh()
 
     def put_cursor(self, place: int) -> None:
-        """Move the cursor and tell of it, even if it is there already: there is something else now."""
+        """Move the cursor and post `Highlighted`, also if only the place's content is new."""
         if self.validate_cursor(place) == self.cursor:
             self.post_message(self.Highlighted(self.cursor))
         self.cursor = place
@@ -66,7 +66,7 @@ class WithCursor(Widget):
         self.cursor += places + pages * self.page_step
 
     def action_go(self, place: int) -> None:
-        """Move the cursor to a place, -1 is the last."""
+        """Move the cursor to a place; -1 is the last."""
         if place < 0:
             place += self.count
         self.cursor = place
@@ -80,7 +80,7 @@ class WithCursor(Widget):
         self._styles.clear()
 
     def style_of(self, names: str) -> RichStyle:
-        """Return how some component classes look together."""
+        """Return the combined style of component classes, named without prefix: ``bar cursor``."""
         if names not in self._styles:
             classes = [f"{self.STYLE_PREFIX}--{name}" for name in names.split()]
             self._styles[names] = self.get_visual_style(*classes).rich_style

@@ -1,4 +1,4 @@
-"""The line in which one searches the conversation: a text, how many places hold it, and keys to go through them."""
+"""The search line of the conversation: a text, the number of matches, and keys to step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEYS = "n older  N newer  esc back"
 
 
 class FindBar(Horizontal, can_focus=True):
-    """Shown while one searches. The newest place comes first, because that is where one reads."""
+    """Searches the conversation while shown, from the newest match to older ones."""
 
     BINDINGS = [
         hidden("escape", "end", "end the search"),
@@ -44,7 +44,7 @@ class FindBar(Horizontal, can_focus=True):
         transcript: Transcript,
         give_back: Callable[[Widget | None], None],
     ) -> None:
-        """Make the bar; ``give_back`` gets the widget that had the keys before."""
+        """``give_back`` is called at the end, with the widget that had the focus before."""
         super().__init__()
         self._give_back = give_back
         self._before: Widget | None = None
@@ -71,7 +71,7 @@ class FindBar(Horizontal, can_focus=True):
         self.field.focus()
 
     def action_end(self) -> None:
-        """End the search and give the keys back to whom they were taken from."""
+        """End the search and return the focus to the widget that had it before."""
         self.display = False
         self.field.value = ""
         self._transcript.query_text = ""
@@ -104,7 +104,7 @@ class FindBar(Horizontal, can_focus=True):
         self._show()
 
     def action_step(self, step: int) -> None:
-        """Go to the next place: 1 is older, -1 newer. After the last comes the first."""
+        """Go to the next older match (1) or newer match (-1), wrapping around at the ends."""
         if not self._found:
             return
         self._line -= step
@@ -115,7 +115,7 @@ class FindBar(Horizontal, can_focus=True):
         self._show(first=step < 0)
 
     def _show(self, *, first: bool = False) -> None:
-        """Go to the place one is at: the last line of the entry, or the first."""
+        """Go to the last matching line of the current entry, with ``first`` to its first one."""
         query = self.field.value.strip()
         if not self._found:
             self.told.update("not found  esc back" if query else "")

@@ -1,4 +1,4 @@
-"""The first screen: where one is, what is contained, the last sessions by a key, and hints while one is new here."""
+"""The screen of an empty session: model, directory and sandbox, the last sessions, and hints."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ if TYPE_CHECKING:
 MAX_BEGINNER_MESSAGES = 5
 MAX_SESSIONS = 3
 MAX_WRITTEN = 100
-"""Messages that are counted for the choice of a hint."""
+"""Maximum of the user's earlier messages that are counted to choose hints."""
 
 _TOLD = {
     "mode": "plan first, change later",
     "context": "what fills the window",
-    "tree": "every branch there is",
+    "tree": "all branches of the session",
     "help": "everything else",
 }
 _TIPS = (
-    ("undo", "takes the last turn back, its files too"),
-    ("find", "finds any text of the conversation"),
+    ("undo", "takes back the last turn and its files"),
+    ("find", "finds text in the conversation"),
     ("history", "finds what you wrote before, in all sessions"),
-    ("race", "has several attempts at one task"),
-    ("compact", "shows what a summary keeps before it counts"),
+    ("race", "runs several attempts at one task"),
+    ("compact", "shows what a summary keeps before it applies"),
 )
-"""One of them is shown to those who know the rest."""
+"""Commands, of which one is shown as a tip to users who know the basics."""
 
 MARGIN = ("█", "the model sees this block")
 
 
 ROOM_FOR_TITLE = 18
-"""Rows of the terminal from which there is a title."""
+"""Least rows of a terminal on which the title is shown."""
 ROOM_FOR_FACTS = 23
-"""Rows from which model, directory and sandbox are told."""
+"""Least rows on which model, directory and sandbox are shown."""
 ROOM_FOR_ALL = 30
-"""Rows from which hints for a newcomer stand beside sessions."""
+"""Least rows on which hints for beginners are shown in addition to sessions."""
 
 
 @frozen
@@ -68,7 +68,7 @@ class Recent:
 
 
 class FirstHints(Widget, can_focus=True):
-    """What an empty session shows above the prompt. Tab gives it the keys, which open a session."""
+    """Shown above the prompt of an empty session; after Tab, its keys open a recent session."""
 
     ALLOW_SELECT = False
     FOCUS_ON_CLICK = False
@@ -82,19 +82,19 @@ class FirstHints(Widget, can_focus=True):
 
     title: reactive[str] = reactive("", layout=True)
     facts: reactive[tuple[tuple[str, str], ...]] = reactive((), layout=True)
-    """Model, directory, and what is contained."""
+    """Names and values: model, directory, and what the sandbox contains."""
     recent: reactive[tuple[Recent, ...]] = reactive((), layout=True)
     lines: reactive[tuple[tuple[str, str], ...]] = reactive((), layout=True)
     """Keys, and what they do."""
 
     is_brief: reactive[bool] = reactive(default=False, layout=True)
-    """Whether a question below needs the room."""
+    """Whether to show only title and facts, because a question needs the room."""
 
     is_demo = False
-    """Whether the session is the demo's, and empty."""
+    """Whether the session is an empty one of the demo."""
 
     class Chosen(Message):
-        """A session shall be opened."""
+        """The user wants to open one of the last sessions."""
 
         def __init__(self, session_id: str) -> None:
             super().__init__()
@@ -112,7 +112,7 @@ class FirstHints(Widget, can_focus=True):
             self.post_message(self.Chosen(self.recent[place].id))
 
     def greet(self, agent: Agent, controller: Controller, keymap: Mapping[str, str]) -> None:
-        """Tell how to begin in a session without entries; hide in any other."""
+        """Show how to begin if the agent's session has no entries; hide otherwise."""
         self._agent = agent
         is_empty = agent.session.leaf is None
         self.is_demo = is_empty and agent.model == DEMO_MODEL
@@ -128,7 +128,7 @@ class FirstHints(Widget, can_focus=True):
 
     @work(exclusive=True, group="first-facts")
     async def _tell_facts(self, agent: Agent) -> None:
-        """Say where one is; the first look at the sandbox takes a moment."""
+        """Show model, directory and sandbox; examining the sandbox first takes a moment."""
         from tui_agent.app.status_commands import sandbox_words
 
         contained = await asyncio.to_thread(sandbox_words, agent)
@@ -153,7 +153,7 @@ class FirstHints(Widget, can_focus=True):
         )
 
     def _offer(self, commands: Sequence[Command], keymap: Mapping[str, str], messages: int) -> None:
-        """Show hints for commands that exist; after so many messages they are known, and one tip is left."""
+        """Show hints for commands, or only a tip to a user who has sent enough ``messages``."""
         self.title = f"tui-agent {__version__}"
         known = {command.name: keymap.get(command.name, command.key) for command in commands}
         if messages >= MAX_BEGINNER_MESSAGES:
@@ -200,7 +200,7 @@ class FirstHints(Widget, can_focus=True):
 
 
 def _others(store: Store, agent: Agent, now: float) -> Iterator[Recent]:
-    """Yield the last sessions of the directory that have entries, but for the agent's own."""
+    """Yield the last sessions of the directory that have entries, except the agent's own."""
     found = store.sessions(cwd=agent.session.info.cwd, limit=MAX_SESSIONS + 1)
     others = (info for info in found if info.id != agent.session.id and info.entry_count)
     for info in islice(others, MAX_SESSIONS):

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from tui_agent.context.budget import ContextSize
 
 WARNING = 70
+"""Percentage of the window in use from which the gauge warns."""
 ERROR = 90
-"""Percent of the window from which the gauge warns, and from which it is urgent."""
+"""Percentage of the window in use from which the gauge shows an error."""
 
 GLYPHS = {
     "fixed": "▓",
@@ -39,21 +40,22 @@ GLYPHS = {
     "reserve": "╱",
     "tick": "│",
 }
-"""One cell for each part of the bar: parts differ without colour too, and history looks as in the
-margin."""
+"""Character of each part of the bar: they differ without color too, and match the margin's."""
 
 FALL_SECONDS = 5.0
-"""How long the gauge says by how much the next request became smaller."""
+"""Seconds for which the gauge shows by how much the next request became smaller."""
 LEAST_FALL = 200
+"""Least tokens by which the next request has to become smaller for the gauge to show it."""
 
 WARM_SECONDS = 60.0
-"""Seconds before the provider forgets the last request in which that is said."""
+"""Seconds before the provider's cache expires from which the gauge warns of it."""
 LOW_CACHE_SHARE = 0.5
-"""Share of a request that came from the provider's cache, below which it is said."""
+"""Share of the last request read from the provider's cache below which the gauge shows it."""
 
 NUMBERS_WIDTH = 24
+"""Cells reserved for the numbers beside the bar, so that its length does not change."""
 EXTRAS_WIDTH = 28
-"""Cells kept for the words beside the bar, so that its length does not change with them."""
+"""Cells reserved for the texts after the numbers."""
 
 _SENT = style_of(Standing.SENT)
 
@@ -62,17 +64,16 @@ _WINDOW_NOTES = {
     "learnt": "window from the server",
     "config": "window from config",
 }
-"""Why a size can be over its window, by where the window's number comes from."""
+"""Texts that say where the size of the window comes from, by its origin."""
 
 
 @frozen
 class GaugeReading:
     """The gauge's numbers.
 
-    ``cache_share`` is 0 to 1, of the last request; ``cost`` is US dollars of the session.
-
-    ``warm_until`` is when the provider's cache expires, in seconds since the epoch; None where it
-    never said.
+    ``cache_share`` is the share of the last request that was read from the cache, 0 to 1; ``cost``
+    is that of the session in US dollars; ``warm_until`` is when the provider's cache expires, in
+    seconds since the epoch. Each is None if unknown.
     """
 
     size: ContextSize
@@ -80,15 +81,15 @@ class GaugeReading:
     cost: float | None = None
     warm_until: float | None = None
     shares: Mapping[Standing, int] = field(default_factory=dict)
-    """Tokens of the history by how the model has them; the rest of it is simply sent."""
+    """Tokens of the history by context status; the rest of the history is in context."""
     pinged: float | None = None
-    """US dollars of the pings that kept the provider's cache warm since the last answer."""
+    """US dollars spent to keep the provider's cache warm since the last answer; None for none."""
     has_summary: bool = False
     can_compact: bool = False
 
 
 def parts_of(size: ContextSize, shares: Mapping[Standing, int]) -> dict[Standing, int]:
-    """Return the tokens of the history by how the model has them, in the order of the bar."""
+    """Return the tokens of the history by context status, in the order of the bar."""
     order = (Standing.SUMMARISED, Standing.CLEARED, Standing.PINNED)
     left = size.history
     found = dict[Standing, int]()
@@ -103,8 +104,8 @@ def bar(
 ) -> list[tuple[str, int]]:
     """Return the parts of a bar of ``width`` cells, left to right, as (part, cells).
 
-    Parts in use get at least one cell, the threshold's tick takes the place of the cell it falls
-    on.
+    Parts that hold tokens get at least one cell; the threshold's tick replaces the cell it is on.
+    Returns an empty list if the window is unknown or the bar would be shorter than 4 cells.
     """
     if not size.window or width < 4:
         return []
@@ -147,7 +148,7 @@ def level(size: ContextSize) -> str:
 
 
 def numbers(size: ContextSize) -> str:
-    """Return the reading in words: ``~84.2k / 200k 42%``, with a mark before the percentage when it is high."""
+    """Return the size as text, ``~84.2k / 200k 42%``; a high percentage has a mark before it."""
     if not size.is_known:
         return f"… / {tokens(size.window)}"
     about = "~" if size.estimated else ""
@@ -156,10 +157,9 @@ def numbers(size: ContextSize) -> str:
 
 
 def extras(reading: GaugeReading, now: float) -> list[str]:
-    """Return the texts after the numbers, most important first; a narrow screen drops from the end.
+    """Return the texts after the numbers, most important first.
 
-    The provider's cache is told of where something can be done about it: it is about to be
-    forgotten, or was not used.
+    The provider's cache is mentioned only if it is about to expire, expired, or was hardly used.
     """
     found = []
     if reading.size.total > reading.size.window:
@@ -185,9 +185,9 @@ def extras(reading: GaugeReading, now: float) -> list[str]:
 
 
 class Gauge(Widget):
-    """One line under the prompt.
+    """The line under the prompt that shows a `GaugeReading`.
 
-    A click on it asks what fills the window, one on the button compacts.
+    A click on the line posts `Pressed`; a click on its button compacts.
     """
 
     ALLOW_SELECT = False
@@ -212,18 +212,18 @@ class Gauge(Widget):
         self._clock = clock
         self._cooling = Later(self, self._cooled)
         self._fall = 0, 0.0
-        """Tokens fewer than before, and until when that is said."""
+        """Tokens by which the request became smaller, and until when the gauge shows them."""
         self.measured: GaugeReading | None = None
-        """The newest reading that holds no estimate of an answer being streamed."""
+        """The newest reading without an estimate of a streaming answer."""
 
     def look(self) -> None:
-        """Show the time left now: a timer stands still while the machine sleeps."""
+        """Redraw the cache's remaining time, which a timer misses while the machine sleeps."""
         if self.reading is not None and self.reading.warm_until is not None:
             self.refresh()
             self.watch_reading()
 
     def measure(self, reading: GaugeReading | None) -> None:
-        """Show a reading from between two answers, and for a moment by how much it became smaller."""
+        """Show a reading taken between answers, and for a moment by how much it became smaller."""
         before = self.measured
         self.measured = reading
         self.reading = reading
@@ -237,14 +237,14 @@ class Gauge(Widget):
         fallen = before.size.total - reading.size.total
         if fallen < 0:
             self._fall = 0, 0.0
-        # Tokens that a report corrects have not left.
+        # A provider's report that corrects an estimate frees no tokens.
         corrected = before.size.estimated and not reading.size.estimated
         if fallen >= LEAST_FALL and not corrected:
             self._fall = fallen, self._clock() + FALL_SECONDS
             self.set_timer(FALL_SECONDS + 0.01, self.refresh)
 
     def watch_reading(self) -> None:
-        """Wake up when the words change, which is once a minute while the cache is warm, and never otherwise."""
+        """Start the timer for the next redraw: each minute while the cache is warm, else never."""
         self._cooling.stop()
         if self.reading is not None and self.reading.warm_until is not None and self.is_attached:
             left = self.reading.warm_until - self._clock()
@@ -256,11 +256,11 @@ class Gauge(Widget):
         self.post_message(self.Cooled())
 
     class Cooled(Message):
-        """Another minute has passed in which the provider remembers the last request, or it has forgotten it."""
+        """A minute of the provider's cache has passed, or the cache has expired."""
 
     @dataclass
     class Pressed(Message):
-        """The gauge was clicked: the user wants to know what fills the window."""
+        """The gauge was clicked, to see what fills the window."""
 
     def render(self) -> Content:
         reading = self.reading

@@ -1,4 +1,4 @@
-"""The first line: this session's subject, and where it works."""
+"""The header line of the screen: the session's title, its directory and branch."""
 
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
@@ -9,11 +9,11 @@ from textual.widget import Widget
 from tui_agent.app.format import one_line
 
 MIN_TERMINAL_SIZE = Size(30, 8)
-"""The smallest terminal in which everything can be distinguished."""
+"""Smallest terminal, in columns and rows, in which the screen is usable."""
 
 
 class SessionHeader(Widget):
-    """Title on the left, directory and branch on the right."""
+    """Shows the title on the left, directory and branch on the right."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {
@@ -26,17 +26,17 @@ class SessionHeader(Widget):
     directory: reactive[str] = reactive("")
     branch: reactive[str] = reactive("")
     note: reactive[str] = reactive("")
-    """Shown after the title: “read only”, or how to leave a subagent."""
+    """Text after the title: “read only”, or how to leave a subagent."""
 
     cramped: reactive[bool] = reactive(default=False)
-    """Whether the terminal is too small; it is said in place of everything else here."""
+    """Whether the terminal is too small; the header then shows only that."""
 
     def __init__(self, directory: str) -> None:
         super().__init__()
         self.set_reactive(SessionHeader.directory, directory)
 
     def render(self) -> Content:
-        """Draw both ends; when they do not fit, the directory loses its beginning, then the title its end."""
+        """Draw title and directory; the directory's start is cut to fit, then the title's end."""
         width = self.size.width
         if self.cramped:
             return Content.styled(

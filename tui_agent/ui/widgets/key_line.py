@@ -1,4 +1,4 @@
-"""The line of keys at the bottom of a screen or a dialog: as many as fit whole, each to be clicked too."""
+"""The line of key hints at the bottom of a screen or dialog: as many as fit, all clickable."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from textual.widget import Widget
 from tui_agent.ui.widgets.clickable import clickable
 
 Hint = tuple[str, str, str]
-"""A key, its label, and the action of a click; none when it is empty."""
+"""A key, its label, and the action of a click, "" for none."""
 
 _GAP: Final = 2
 _NAMES: Final = {
@@ -24,18 +24,18 @@ _NAMES: Final = {
     "↑": "up",
     "↓": "down",
 }
-"""Keys as Textual calls them, where they are shown in another way."""
+"""Textual's names of keys that are shown under another name."""
 _PRESSABLE: Final = re.compile(
     r"[a-zA-Z]|(?:ctrl|shift|alt)\+\w+|f\d+|tab|space|enter|escape|up|down|slash|question_mark"
 )
 _ACTIONS: Final = {"←→ fold": "focused.toggle_branch"}
-"""The effect of a click on hints of two keys."""
+"""Actions of clicks on hints of two keys."""
 _OBVIOUS: Final = "↑↓"
-"""Left out first: whoever sees a list tries them."""
+"""The keys whose hint is left out first, because users try them anyway."""
 
 
 def read_hints(text: str) -> tuple[Hint, ...]:
-    """Return the hints of a text like ``enter open  dd delete  esc back``: two spaces between them, one after a key."""
+    """Parse hints like ``enter open  esc back``: two spaces between them, one after the key."""
     hints: list[Hint] = []
     for part in re.split(r" {2,}", text.strip()):
         key, _, label = part.partition(" ")
@@ -49,7 +49,10 @@ def read_hints(text: str) -> tuple[Hint, ...]:
 
 
 def fitting(hints: Sequence[Hint], room: int, keep: int = 1) -> list[Hint]:
-    """Return the hints there is room for; those at the end leave first, but for the last ones to ``keep``."""
+    """Return the hints that fit in ``room`` cells.
+
+    The last ``keep`` hints stay in any case; of the others, the ones at the end are dropped first.
+    """
     shown = list(hints)
     while len(shown) > keep and _width(shown) > room:
         droppable = shown[: len(shown) - keep]
@@ -62,7 +65,7 @@ def fitting(hints: Sequence[Hint], room: int, keep: int = 1) -> list[Hint]:
 
 
 def drawn(hints: Sequence[Hint], style: str) -> Content:
-    """Return hints beside each other; ``style`` is what the component classes of keys and labels begin with."""
+    """Return hints in one line, styled as the classes ``STYLE--key`` and ``STYLE--label``."""
     parts = []
     for key, label, action in hints:
         part = clickable(key, f".{style}--key", action)
@@ -80,13 +83,13 @@ def _width(hints: Sequence[Hint]) -> int:
 
 
 class KeyLine(Widget):
-    """Shows hints; ``show`` changes them."""
+    """Shows the hints that fit; ``show`` replaces them."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {"key-line--key", "key-line--label"}
 
     hints: reactive[tuple[Hint, ...]] = reactive((), layout=True)
-    """The hints shown where there is room, most important first, the way back last."""
+    """The hints, most important first, the way back last."""
 
     def __init__(
         self,

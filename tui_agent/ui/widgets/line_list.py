@@ -1,4 +1,4 @@
-"""A list drawn by the line: only rows on screen are ever made, so its length does not matter."""
+"""Base of lists drawn line by line: only visible rows are made, so any length is cheap."""
 
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -29,28 +29,27 @@ STYLES = (
     "heading",
     *STANDING_STYLES,
 )
-"""Names that the style of a span may hold; each is a component class ``line-list--NAME``."""
+"""Style names for spans in rows; each is a component class ``line-list--NAME``."""
 E = TypeVar("E", bound=Enum)
 
 
 def following(choices: type[E], now: E) -> E:
-    """Return the choice that a key goes on to: the next one, after the last the first."""
+    """Return the choice after ``now``; after the last one, the first."""
     rows = list(choices)
     return rows[(rows.index(now) + 1) % len(rows)]
 
 
 class LineList(WithCursor, ScrollView, can_focus=True):
-    """Rows under a cursor.
+    """A scrolling list of rows with a cursor.
 
-    A subclass says how many there are (``set_count``) and makes one (``row``).
+    A subclass sets the number of rows with ``set_count`` and makes a row in ``row``.
     """
 
     STYLE_PREFIX = "line-list"
     HEADED = False
     """Whether the first line on screen is a heading that does not scroll (``heading``)."""
     CURSOR: ClassVar[Literal["always", "focused", "never"]] = "always"
-    """When the row under the cursor is marked; ``focused``: while keys come here. ``never`` is for
-    a list that only scrolls."""
+    """When the cursor's row is marked; ``never``, for a list that only scrolls, also ignores it."""
 
     COMPONENT_CLASSES = {f"line-list--{name}" for name in STYLES}
     BINDINGS = [
@@ -64,17 +63,17 @@ class LineList(WithCursor, ScrollView, can_focus=True):
     ]
 
     class Highlighted(WithCursor.Highlighted):
-        """The cursor is on another row."""
+        """The cursor moved to a row, or its row has new content."""
 
     class Chosen(WithCursor.Chosen):
-        """A row was chosen."""
+        """A row was chosen with Enter or a double click."""
 
     # -- for subclasses
 
     row: Callable[[int, int], Sequence[StyledSpan]]
-    """Returns the row of a number in a width; the excess is cut."""
+    """Returns the spans of a row by its index, for a width in cells; the excess is cut."""
     heading: Callable[[int], Sequence[StyledSpan]]
-    """Returns the heading in a width, where there is one (``HEADED``)."""
+    """Returns the spans of the heading for a width in cells; needed if `HEADED`."""
 
     # -- rows
 
@@ -163,7 +162,7 @@ class LineList(WithCursor, ScrollView, can_focus=True):
 
 
 def spread(left: Sequence[StyledSpan], right: Sequence[StyledSpan], width: int) -> list[StyledSpan]:
-    """Return runs with ``right`` at the right edge; the left part is cut when there is no room for both."""
+    """Return a line of ``width`` cells with ``right`` at its right edge; ``left`` is cut to fit."""
     wanted = runs_width(right)
     if not wanted:
         return list(crop_runs(list(left), width))

@@ -1,4 +1,4 @@
-"""One calm line above the prompt for a failure or a note, with the key that helps."""
+"""The line above the prompt for a notice or a failure, with the key that helps."""
 
 from textual.content import Content
 from textual.reactive import reactive
@@ -12,14 +12,13 @@ from tui_agent.ui.widgets.clickable import clickable
 MARKS: dict[str, str] = {"information": "·", "warning": "▲", "error": "✗"}
 
 MAX_WARNINGS = 3
-
-
+"""Maximum warnings shown together."""
 BRIEF_SECONDS = 5
-"""How long a message is shown that nothing else ends."""
+"""Seconds for which a brief message is shown."""
 
 
 class NoticeLine(Widget):
-    """Stays until something new begins. Hidden when there is nothing to say."""
+    """Shows a message until it is replaced or cleared; hidden without one."""
 
     COMPONENT_CLASSES = {"notice--mark", "notice--key"}
 
@@ -30,7 +29,7 @@ class NoticeLine(Widget):
     def __init__(self) -> None:
         super().__init__()
         self.warnings = 0
-        """How many of the lines shown are warnings that nobody waited for."""
+        """Number of shown lines that are warnings from `add`."""
         self._clearing = Later(self, self.clear)
 
     def say(

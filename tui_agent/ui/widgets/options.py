@@ -1,4 +1,4 @@
-"""Textual's list of options, for keys and clicks that come before it is laid out or when its options have changed."""
+"""Textual's option list, made safe for keys before its layout and clicks on rows that are gone."""
 
 from textual.events import Click
 from textual.widgets import OptionList
@@ -9,7 +9,7 @@ class Options(OptionList):
 
     @property
     def enabled(self) -> list[int]:
-        """The places of the options that can be chosen."""
+        """Indices of the options that can be chosen."""
         return [place for place, option in enumerate(self.options) if not option.disabled]
 
     @property
@@ -19,7 +19,7 @@ class Options(OptionList):
         return None
 
     def on_click(self, event: Click) -> None:
-        """Leave out a click on a row that is drawn, but is no option any more."""
+        """Ignore a click on a drawn row whose option no longer exists."""
         if event.style.meta.get("option", 0) >= self.option_count:
             event.prevent_default()
 

@@ -1,8 +1,8 @@
-"""Painting widgets around whose lines a style sheet draws nothing: a line painted once is the same strip ever after.
+"""Fast painting of widgets without border, tint or opacity: a line is painted once, then reused.
 
-Textual puts each line of a widget together again from its styles. For those that fill the screen,
-and for those behind them, that is a quarter of the cost of a frame; a strip that stays the same
-object keeps the results of filters and cuts.
+Textual composes each line of a widget from its styles in every frame. For widgets that fill the
+screen, and for those behind them, that is a quarter of a frame's cost; a strip that stays the same
+object keeps its filtered and cropped versions.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def plain_lines(widget: Widget, crop: Region, line: Callable[[int], Strip]) -> list[Strip] | None:
-    """Return the lines of a widget as it makes them, None where its style draws more: a border, a tint, opacity."""
+    """Return the lines that ``line`` makes; None if the widget has border, tint or opacity."""
     if not _is_plain(widget):
         return None
     below, background = widget.background_colors
@@ -37,7 +37,7 @@ def plain_lines(widget: Widget, crop: Region, line: Callable[[int], Strip]) -> l
 
 
 def empty_lines(widget: Widget, crop: Region) -> list[Strip] | None:
-    """Return the lines of a widget that is nothing but background between others; None as for ``plain_lines``."""
+    """Return blank lines in the widget's background; None if it has border, tint or opacity."""
     if not _is_plain(widget):
         return None
     return [
@@ -53,7 +53,7 @@ class Room(Container):
 
 
 def bar_lines(bar: "ScrollBar", crop: Region) -> list[Strip]:
-    """Return the lines of a scroll bar beside a widget painted like that: its cells are of five kinds."""
+    """Return the lines of a scroll bar, with its cells cached: they are of five kinds only."""
     from textual.scrollbar import ScrollBarRender  # as late as Textual loads it
 
     match bar.render():

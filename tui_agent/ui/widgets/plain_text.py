@@ -1,11 +1,11 @@
-"""Text of the program and of others as it is: nothing in it is markup."""
+"""A static text that is shown verbatim: nothing in it is markup."""
 
 from textual.content import Content
 from textual.widgets import Static
 
 
 class PlainText(Static):
-    """A static text in which square brackets are square brackets."""
+    """A `Static` without markup: square brackets are shown as such."""
 
     def __init__(
         self,

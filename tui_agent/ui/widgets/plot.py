@@ -1,4 +1,4 @@
-"""A plot of tokens over steps under a cursor: the sizes of the requests of a path."""
+"""A plot with a cursor: the tokens of each request of a path."""
 
 from itertools import accumulate
 
@@ -13,15 +13,16 @@ from tui_agent.ui.bindings import hidden
 from tui_agent.ui.widgets.cursor import WithCursor
 
 _GUTTER = 7
-"""Cells left of the plot for the label of its height, where there is room for them."""
+"""Cells left of the plot for the labels of its axis."""
 _ROOMY = 60
+"""Least width, in cells, of a plot with labels."""
 _EMPTY = Series(((),), 1.0)
 
 
 class Plot(WithCursor, can_focus=True):
-    """Draws a series as wide as it is.
+    """Draws a series over the widget's whole width.
 
-    The cursor is on a step; its column and the mark below it are lit.
+    The cursor is on a step; the step's column and the mark below it are highlighted.
     """
 
     STYLE_PREFIX = "plot"
@@ -47,10 +48,10 @@ class Plot(WithCursor, can_focus=True):
     ]
 
     class Highlighted(WithCursor.Highlighted):
-        """The cursor is on another step."""
+        """The cursor moved to a step."""
 
     class Chosen(WithCursor.Chosen):
-        """A step was chosen."""
+        """A step was chosen with Enter or a double click."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The prompt: a text area in which Enter sends, with history, completion, pastes as chips and an editor."""
+"""The prompt: a text area with history, completion, pastes as chips, and an external editor."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -26,38 +26,38 @@ INVITATIONS = (
     "Ask anything · / @ # ! · ctrl+p",
     "Ask anything",
 )
+"""Placeholders of the empty prompt, longest first."""
 READ_ONLY = (
     "Read only · ctrl+p has all commands: fork continues in a copy",
-    "Read only · /fork goes on in a copy",
+    "Read only · /fork continues in a copy",
     "Read only",
 )
-"""What an empty prompt says, the longest first."""
+"""Placeholders of the prompt of a read-only session, longest first."""
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def clean(text: str) -> str:
-    """Return pasted or recalled text without control characters, its lines ended by line feeds."""
+    """Return text without control characters, with line feeds as line ends."""
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 class Prompt(TextArea):
-    """Where the user writes. Posts ``Sent``; the screen decides the meaning of a text."""
+    """The text area in which the user writes; posts `Sent`, and the screen interprets the text."""
 
     BINDINGS = [
         hidden("enter", "send", "send"),
         Binding("alt+enter", "send(True)", "queue"),
-        # Without a run alt+enter is a new line too: many terminals send it for shift+enter.
+        # While idle, alt+enter is a line break too: many terminals send it for shift+enter.
         hidden("shift+enter,ctrl+j,alt+enter", "newline", "new line"),
         Binding("tab", "complete", "complete"),
         hidden("escape", "close_completion", "close list"),
         hidden("ctrl+d", "delete_or_quit", "delete or quit"),
-        # A text area undoes with it; a program in a shell stops.
+        # A text area undoes with ctrl+z; programs in a shell are suspended by it.
         hidden("ctrl+z", "app.suspend_process", "suspend"),
         hidden("ctrl+underscore,ctrl+slash", "undo", "undo writing"),
-        # A text area selects a line with it.
+        # A text area selects the line with F6 and all of the text with F7.
         hidden("f6", "screen.command('redo')", "redo"),
-        # And all of the text, which has another key here.
         hidden("f7", "screen.command('race')", "race"),
         hidden("alt+a", "select_all", "select all"),
         hidden("pageup", "screen.scroll_page(-1)", "page up"),
@@ -65,7 +65,7 @@ class Prompt(TextArea):
     ]
 
     running: var[bool] = var(False, bindings=True)  # noqa: FBT003 - how Textual spells it
-    """Whether a run goes on: then a message can be queued for later too."""
+    """Whether the agent is running: then a message can also be queued for later."""
     shell: var[bool] = var(False, toggle_class="-shell")  # noqa: FBT003 - how Textual spells it
 
     vim: var[bool] = var(False, toggle_class="-vim")  # noqa: FBT003 - how Textual spells it
@@ -75,25 +75,25 @@ class Prompt(TextArea):
         """The user sent a message."""
 
         text: str
-        """All of it, pastes included."""
+        """The whole text, with pastes expanded."""
         follow_up: bool
-        """To be done when the agent is idle, not in the middle of a run."""
+        """Whether the message waits until the agent is idle."""
 
     @dataclass
     class SentNothing(Message):
-        """Enter in an empty prompt."""
+        """Enter was pressed in an empty prompt."""
 
     @dataclass
     class QuitAsked(Message):
-        """Ctrl+D in an empty prompt."""
+        """Ctrl+D was pressed in an empty prompt."""
 
     @dataclass
     class PasteAsked(Message):
-        """The content of the system's clipboard is wanted: an image, which no terminal pastes, or else text."""
+        """The user wants to paste the system's clipboard: an image, or else text."""
 
     @dataclass
     class EditorFailed(Message):
-        """The external editor could not be used; ``reason`` is a sentence for a person."""
+        """The external editor could not be used; ``reason`` is a sentence for the user."""
 
         reason: str
 
@@ -114,44 +114,42 @@ class Prompt(TextArea):
         self._restored = ""
         self._vi = Vim()
         self._vi_at = 0
-        """Where the cursor of vi is while something is selected: in the selection, not behind
-        it."""
+        """Offset of vi's cursor while text is selected: inside the selection, not after it."""
         self.last_typed = float("-inf")
-        """When a key last changed the text, in the clock's seconds."""
+        """When the user last typed, in seconds of the clock."""
         self._begins_chord = False
-        """Whether the last key was Ctrl+X with nothing selected, which Ctrl+E makes the editor's,
-        as in a shell."""
+        """Whether the last key was Ctrl+X without a selection; Ctrl+E then opens the editor."""
 
     def on_mount(self) -> None:
-        """Keep the terminal's own cursor at the caret: an input method shows its composition there."""
+        """Keep the terminal's cursor at the caret, where input methods show their composition."""
         self.screen.screen_layout_refresh_signal.subscribe(self, self._place_cursor)
 
     def on_resize(self) -> None:
         self.invite(self._invitations)
 
     def invite(self, texts: Sequence[str]) -> None:
-        """Say in the empty prompt what can be written: the first text that fits, else the last."""
+        """Set the placeholder to the first text that fits, else to the last one."""
         self._invitations = texts
         room = self.content_size.width - 1
         self.placeholder = next((text for text in texts if len(text) <= room), texts[-1])
 
     def _place_cursor(self, _screen: object = None) -> None:
-        """Follow the prompt when it was moved without a key of its own: by a resize, a notice, a line that went."""
+        """Move the terminal's cursor to the caret after a layout that moved the prompt."""
         if self.has_focus and self.app.cursor_position != self.cursor_screen_offset:
             self.app.cursor_position = self.cursor_screen_offset
-            # The cursor goes where it belongs with the next drawing.
+            # The terminal's cursor moves when something is drawn next.
             self.refresh()
 
     # -- content
 
     @property
     def full_text(self) -> str:
-        """The text with every chip replaced by the pasted text."""
+        """The text with every chip replaced by the text that was pasted."""
         return self._pastes.expand(self.text)
 
     @property
     def draft(self) -> str:
-        """The user's own text: not the earlier message that is being looked at."""
+        """The text that the user is writing, also while an earlier message is shown."""
         if self._is_recalled:
             return self._walk.draft
         return self.full_text
@@ -169,26 +167,27 @@ class Prompt(TextArea):
         self.move_cursor(self.document.end)
 
     def replace_draft(self, text: str) -> None:
-        """Replace the draft, which is found in the history (up) from then on."""
+        """Replace the draft and add the former one to the history."""
         if self.full_text.strip() and not self._is_recalled:
             self._walk.add(self.full_text)
         self.set_draft(text)
 
     def put_aside(self) -> None:
-        """Clear the prompt; the draft is found in the history (up)."""
+        """Clear the prompt and add the draft to the history."""
         self.replace_draft("")
         self.reset()
 
     def rewrite_typed(self, clean: Callable[[str], str]) -> None:
-        """Replace the draft and the earlier texts by what ``clean`` makes of them."""
+        """Replace the draft and the texts of the history by the results of ``clean``."""
         self._walk.rewrite(clean)
         if clean(self.full_text) != self.full_text:
             self.set_draft(clean(self.full_text))
 
     def restore(self, text: str) -> None:
-        """Put back a text that was sent before, in place of one that nobody touched; the draft stays after it.
+        """Put a sent text back into the prompt, before the draft if there is one.
 
-        A command typed while it is untouched takes its place.
+        It replaces a restored text that the user has not changed. While it is unchanged itself, a
+        command that is typed replaces it.
         """
         draft = ""
         if self.text != self._restored:
@@ -200,7 +199,7 @@ class Prompt(TextArea):
             self._restored = self.text
 
     def withdraw(self, earlier: str = "") -> None:
-        """Take a restored text out again, unless the user went on with it; one restored ``earlier`` comes back."""
+        """Remove the restored text if the user has not changed it, then restore ``earlier``."""
         untouched = self.text in ("", self._restored)
         if untouched and earlier:
             self.restore(earlier)
@@ -212,7 +211,7 @@ class Prompt(TextArea):
     def go_on(self, text: str) -> None:
         self.last_typed = self._clock()
         self.insert(clean(text))
-        # At once: input of the same burst is on its way already.
+        # Immediately, because more input of the same burst follows.
         self.screen.set_focus(self)
 
     def reset(self) -> None:
@@ -225,7 +224,7 @@ class Prompt(TextArea):
     # -- sending
 
     def action_send(self, follow_up: bool = False) -> None:  # noqa: FBT001, FBT002 - called by Textual
-        """Send the draft; with ``follow_up`` for when the run is done, and without completing anything."""
+        """Send the draft, unless Enter completes a word; ``follow_up`` waits for the idle agent."""
         if not follow_up:
             self._catch_up()
             if self._popup.display and self._take_completion():
@@ -242,10 +241,10 @@ class Prompt(TextArea):
         self.post_message(self.Sent(text, follow_up))
 
     def _continues(self) -> bool:
-        """Make a new line where the cursor stands after a backslash; return whether it did.
+        """Insert a line break if the cursor is after a backslash; returns whether it was.
 
-        Works in terminals that send the same for Enter and Shift+Enter. A shell command keeps the
-        backslash.
+        For terminals that send the same for Enter and Shift+Enter. The backslash is removed, except
+        in a shell command.
         """
         row, column = self.cursor_location
         if not self.selection.is_empty or not self.document.get_line(row)[:column].endswith("\\"):
@@ -288,7 +287,7 @@ class Prompt(TextArea):
         self.set_class(self.vim and mode is not Mode.INSERT, "-commands")
 
     def _press_vi(self, event: events.Key) -> bool:
-        """Handle a key in vi mode; False where it means the same as without vi."""
+        """Handle a key in vi mode; returns False for a key that works as without vi."""
         writes = self._vi.mode is Mode.INSERT
         if writes and (event.key != "escape" or self._popup.display):
             return False
@@ -323,7 +322,7 @@ class Prompt(TextArea):
         return True
 
     def _become(self, text: str) -> None:
-        """Turn the text into another one by one edit, which is undone as one."""
+        """Change the text to ``text`` by a single edit, for undo and redo."""
         now = self.text
         if text == now:
             return
@@ -370,15 +369,13 @@ class Prompt(TextArea):
             event.stop()
             event.prevent_default()
             return
-        # Here and not as priority bindings: those overtake the keys typed before that still wait
-        # their turn.
+        # Not as priority bindings: these would overtake keys typed before that still wait.
         act = {"enter": self.action_send, "shift+\r": self.action_newline}.get(event.key)
         if act is not None:
             act()
         elif event.is_printable or not await self._run_own(event.key):
             if event.character == "/":
-                # A restored text that nobody touched goes into the history: a command begins, and
-                # not at its end.
+                # A command replaces an unchanged restored text, which goes into the history.
                 if (
                     self._restored
                     and self.text == self._restored
@@ -393,7 +390,7 @@ class Prompt(TextArea):
         event.prevent_default()
 
     def _press_chord(self, key: str) -> bool:
-        """Open the editor for Ctrl+X Ctrl+E; True for both keys."""
+        """Open the editor at Ctrl+X Ctrl+E; returns True for either key of the chord."""
         begun = self._begins_chord
         self._begins_chord = key == "ctrl+x" and self.selection.is_empty
         if begun and key == "ctrl+e":
@@ -402,7 +399,7 @@ class Prompt(TextArea):
         return self._begins_chord
 
     async def _run_own(self, key: str) -> bool:
-        """Run the action of a key of the prompt, now: Textual does it later, after characters typed since then."""
+        """Run the prompt's action for a key before later keys; returns False if it has none."""
         for binding in self._bindings.key_to_bindings.get(key, ()):
             namespace, action, parameters = parse(binding.action)
             if namespace or binding.priority:
@@ -435,7 +432,7 @@ class Prompt(TextArea):
         self.post_message(self.PasteAsked())
 
     def insert_image(self, name: str) -> None:
-        """Put a pasted image in, which is removed as one."""
+        """Insert the mention of a pasted image as a chip, which is deleted as a whole."""
         row, column = self.cursor_location
         before = self.document.get_line(row)[:column]
         space = " " if before and not before[-1].isspace() else ""
@@ -453,7 +450,7 @@ class Prompt(TextArea):
             super().action_delete_right()
 
     def _delete_chip(self, *, before: bool) -> bool:
-        """Delete the chip that ends at the cursor, or begins there; False where there is none."""
+        """Delete the chip before or after the cursor; returns False if there is none."""
         row, column = self.cursor_location
         for span in (
             self._pastes.chips(self.document.get_line(row)) if self.selection.is_empty else ()
@@ -464,7 +461,7 @@ class Prompt(TextArea):
         return False
 
     def action_cursor_up(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Move up; in the list of completions, or from the first line into the history."""
+        """Move up in the completions or the text, or from the first line to older history."""
         if self._popup.display and not select:
             self._popup.move(-1)
         elif not select and self.navigator.is_first_wrapped_line(self.cursor_location):
@@ -473,7 +470,7 @@ class Prompt(TextArea):
             super().action_cursor_up(select)
 
     def action_cursor_down(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Move down; in the list of completions, or from the last line to newer history."""
+        """Move down in the completions or the text, or from the last line to newer history."""
         if self._popup.display and not select:
             self._popup.move(1)
         elif not select and self.navigator.is_last_wrapped_line(self.cursor_location):
@@ -498,7 +495,7 @@ class Prompt(TextArea):
     def _cursor_moved(self, message: TextArea.SelectionChanged) -> None:
         message.stop()
         row, column = self.cursor_location
-        # Most letters are in a line without any sign that something can be completed.
+        # Most lines contain no sign that starts a completion.
         if self._popup.token is not None or not SIGNS.isdisjoint(self.document.lines[row][:column]):
             self._popup.follow(self._token())
 
@@ -511,11 +508,11 @@ class Prompt(TextArea):
         return None
 
     def _catch_up(self) -> None:
-        """Let the list follow the latest input: keys can come faster than the messages that tell of them."""
+        """Update the completions to the text: keys can arrive faster than messages about them."""
         choice = self._popup.choice
         token = self._token()
         if choice is not None and choice[0] != token:
-            # The right files are not known yet; a wrong one must not be put in.
+            # The right files are not known yet; a wrong one must not be inserted.
             self._popup.follow(token if token is not None and token.kind == "command" else None)
 
     def action_complete(self) -> None:
@@ -527,9 +524,9 @@ class Prompt(TextArea):
 
     def insert_choice(self) -> None:
         if (choice := self._popup.choice) is not None:
-            self._put_in(*choice)
+            self._insert(*choice)
 
-    def _put_in(self, token: Token, candidate: Candidate) -> None:
+    def _insert(self, token: Token, candidate: Candidate) -> None:
         self._popup.follow(None)
         self.replace(
             candidate.insert,
@@ -539,9 +536,10 @@ class Prompt(TextArea):
         )
 
     def _take_completion(self) -> bool:
-        """Complete on Enter; False when a command is complete and should be sent instead.
+        """Complete the word at Enter; returns False if the text should be sent instead.
 
-        A command that only resembles what was typed is completed: ``/stop`` must not run ``/mode``.
+        A command that only resembles the typed word is completed, not sent: ``/stop`` must not run
+        ``/mode``.
         """
         choice = self._popup.choice
         if choice is None:
@@ -549,15 +547,14 @@ class Prompt(TextArea):
         token, candidate = choice
         typed = self.document.get_line(token.row)[token.start : token.end]
         if token.kind != "command" and not self._popup.moved:
-            # A name typed in full is meant as it is: a number most of all, whatever others begin
-            # with it.
+            # A name typed in full is meant literally, above all a number, even if others begin so.
             self._popup.follow(None)
             if candidate.insert.rstrip() == typed or (
                 token.kind == "entry" and token.query.isdigit()
             ):
                 return False
         is_chosen = candidate.is_meant or self._popup.moved
-        self._put_in(token, candidate)
+        self._insert(token, candidate)
         return token.kind != "command" or candidate.takes_argument or not is_chosen
 
     # -- external editor

@@ -1,4 +1,4 @@
-"""What stands between the conversation and the prompt, a line or a few for each subject."""
+"""The lines between conversation and prompt: queued messages, the plan, a question, new text."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 MAX_MESSAGES = 4
-"""Lines of messages that wait."""
+"""Maximum lines of the list of queued messages."""
 
 
 class QuestionChip(PlainText):
-    """The question that waits, on every page but the conversation; a click goes to it."""
+    """Shows the waiting question on pages other than the conversation; a click goes to it."""
 
     ALLOW_SELECT = False
 
@@ -41,7 +41,8 @@ class QuestionChip(PlainText):
         words = one_line(asked.what, 200)
         if isinstance(asked, AskedPermission):
             request = asked.request
-            words = f"The agent asks about {request.tool}, esc goes back to it: {one_line(request.title, 200)}"
+            title = one_line(request.title, 200)
+            words = f"The agent asks about {request.tool}, esc goes back to it: {title}"
         self.update(f"▲ {words}")
 
     def on_click(self, event: events.Click) -> None:
@@ -55,7 +56,7 @@ class QuestionChip(PlainText):
 
 
 class QueueList(Widget):
-    """The messages that wait, a line each. Hidden while none does."""
+    """Lists the queued messages, a line each; hidden while there are none."""
 
     ALLOW_SELECT = False
     queue: reactive[QueueChanged] = reactive(QueueChanged(), layout=True)
@@ -75,7 +76,7 @@ class QueueList(Widget):
 
 
 class PlanLine(PlainText):
-    """How far the plan is, above the prompt while work goes on."""
+    """Shows the progress of the plan above the prompt while the agent works."""
 
     ALLOW_SELECT = False
 
@@ -84,14 +85,14 @@ class PlanLine(PlainText):
         self.display = False
 
     def look(self, agent: Agent, entry: Entry | None) -> None:
-        """Show the plan of work that goes on; ``entry`` was appended, None: the path is another."""
+        """Update the line after ``entry`` was appended, or after the path changed (None)."""
         if entry is None or (
             isinstance(entry, ToolResultEntry) and tool_traits()[entry.tool].state == "list"
         ):
             self._show(current_todos(agent.session.active_path()) if agent.running else ())
 
     def _show(self, todos: Sequence[Todo]) -> None:
-        """Show the item that is worked on, or how many are done; nothing when none is left."""
+        """Show the item in progress, or how many are done; hide if no item is open."""
         left = []
         for todo in todos:
             if todo.status in {TodoStatus.PENDING, TodoStatus.IN_PROGRESS}:
@@ -106,7 +107,7 @@ class PlanLine(PlainText):
 
 
 class NewChip(PlainText):
-    """Says that the conversation went on below; a click goes to its end."""
+    """Says that there is new text below the visible part; a click scrolls to the end."""
 
     ALLOW_SELECT = False
 

@@ -1,6 +1,6 @@
-"""The one form of a question: what, why, what it is about, and answers with their keys.
+"""Shows the waiting question above the prompt, and decides which keys answer it.
 
-In place, never modal.
+A question is never modal: the user can go on writing.
 """
 
 from collections.abc import Callable
@@ -23,23 +23,24 @@ from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.transcript.line_view import LineView
 
 KEY_HOLD_SECONDS = 0.2
-"""Seconds a key of the question waits for another one: two in a row are text."""
+"""Seconds that a key of the question waits for another key: two in a row are text."""
 ENTER_GRACES = 2
-"""Enter is taken after so many times the pause in which no key is."""
+"""Number of grace periods after which Enter answers a question."""
 OPEN = "open"
+"""Meaning of ``o``, which opens the page with all details of the question."""
 MORE = "more"
-"""Keys that answer nothing: ``o`` shows all that is asked about, ``m`` the rest of the answers."""
+"""Meaning of ``m``, which shows the remaining answers."""
 
 WORDS_HINT = "enter sends your words as “no, but …” · tab: answer with a key"
 KEYS_HINT = "tab: answer with a key"
 LETTER_HINT = "choose by a letter and enter, or tab · enter alone:"
 
-PATTERN_HINT = "* stands for anything. Enter takes it, Escape goes back"
-"""Replaces the reason while a rule is being changed."""
+PATTERN_HINT = "* matches anything. Enter takes it, Escape goes back"
+"""Shown in place of the reason while the user changes a rule."""
 
 
 class QuestionChoices(Options, can_focus=True):
-    """The answers."""
+    """The list of answers; reads its keys as answers or passes them on as text."""
 
     FOCUS_ON_CLICK = False
     BINDINGS = [
@@ -48,17 +49,15 @@ class QuestionChoices(Options, can_focus=True):
     ]
 
     def __init__(self, question: "QuestionPrompt", *, hold: float) -> None:
-        """Make the choices; a key waits ``hold`` seconds for another one."""
+        """``hold`` is how long a key waits for another one, in seconds."""
         super().__init__(compact=True)
         self._question = question
         self.hold = hold
         self._held = ""
         self.typed = False
-        """Whether text was typed since the question took the keys; keys close behind are text,
-        too."""
+        """Whether text was typed since the question took the keys; further keys are text then."""
         self.touched = False
-        """Whether the user moved among the choices: then Enter takes the highlighted one at
-        once."""
+        """Whether the user moved among the answers: then Enter takes the highlighted one."""
 
     def action_select(self) -> None:
         if self.touched or self._question.has_stood:
@@ -101,18 +100,18 @@ class QuestionChoices(Options, can_focus=True):
 
 
 class QuestionPrompt(VerticalGroup):
-    """Shows the oldest question that waits; others are counted.
+    """Shows the oldest waiting question, and how many others wait.
 
-    A question takes no key at first, not while the user is typing, and not while the prompt has
-    words: where it is about a call, those are sent as the answer "no, but …". The user can give it
-    the keys all the same, by Tab.
+    A question takes no keys during a grace period, nor while the user is typing or the prompt has
+    text: text sent then answers a question about a tool call with “no, but …”. Tab gives the
+    question the keys in any case.
     """
 
     BINDINGS = [hidden("escape", "back", "back")]
     COMPONENT_CLASSES = {"question--what", "question--why"}
 
     armed: var[bool] = var(False, toggle_class="-armed")  # noqa: FBT003 - how Textual spells it
-    """Whether it has the keys."""
+    """Whether keys go to the question."""
 
     def __init__(
         self,
@@ -123,7 +122,7 @@ class QuestionPrompt(VerticalGroup):
         clock: Callable[[], float],
         show: Callable[[Page], None],
     ) -> None:
-        """``show`` shows the page with the whole subject of a question."""
+        """``show`` opens a page with all details of a question; times are in seconds."""
         super().__init__()
         self._show_page = show
         self._prompt = prompt
@@ -140,19 +139,18 @@ class QuestionPrompt(VerticalGroup):
         self._note = Input(
             placeholder="What should it do instead?  Enter sends, Escape goes back", compact=True
         )
-        """The field for an instruction to the agent; its text stays."""
+        """The field for an instruction to the agent."""
         self._pattern = Input(compact=True, select_on_focus=False)
-        """The pattern of a rule before it is made."""
+        """The field for the pattern of a rule."""
         self._made: list[str] = []
-        """The rules as the user wants them: their subject and a pattern, ``allow bash: git commit
-        *``."""
+        """The rules as the user changed them, such as ``allow bash: git commit *``."""
         self._changed = 0
         self._shows_all = False
         self._is_scrolled = False
         self.display = False
 
     def wait_for(self, *, grace: float, typing_pause: float) -> None:
-        """Wait so many seconds from the next question on before keys are taken."""
+        """Set the pauses before questions take keys, in seconds; applies from the next question."""
         self._grace = grace
         self._typing_pause = typing_pause
         self._choices.hold = min(KEY_HOLD_SECONDS, grace)
@@ -167,14 +165,14 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def asked(self) -> Asked | None:
-        """The question that is shown."""
+        """The question shown, None if none waits."""
         if self._waiting:
             return self._waiting[0]
         return None
 
     @property
     def has_stood(self) -> bool:
-        """Whether it was there long enough for an Enter to be meant for it."""
+        """Whether the question has been shown long enough for Enter to be meant for it."""
         typed = self._prompt.last_typed + self._typing_pause
         return (
             self._clock() >= max(self._shown_at + ENTER_GRACES * self._grace, typed)
@@ -182,7 +180,7 @@ class QuestionPrompt(VerticalGroup):
         )
 
     def ask(self, asked: Asked) -> None:
-        """Add a question; it is shown when those before it are settled."""
+        """Add a question, which is shown once those before it are settled."""
         if any(waiting.key == asked.key for waiting in self._waiting):
             return
         self._waiting.append(asked)
@@ -193,7 +191,7 @@ class QuestionPrompt(VerticalGroup):
         self.refresh_bindings()
 
     def settle(self, key: str) -> None:
-        """Take a question away that was answered, here or elsewhere."""
+        """Remove the question with a key, which was answered here or elsewhere."""
         shown = self.asked
         self._waiting = [waiting for waiting in self._waiting if waiting.key != key]
         if (asked := self.asked) is None:
@@ -206,14 +204,15 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def comes_first(self) -> bool:
-        """Whether nothing can be sent before the question is answered."""
+        """Whether nothing can be sent before the shown question is answered."""
         return self.asked is not None and self.asked.comes_first
 
     def answer_in_words(self, text: str) -> bool:
-        """Answer "no, but …", unless the question was not there long enough to be seen; returns whether it was.
+        """Answer with a text from the prompt; returns False if the text is no answer.
 
-        A question that leaves the keys to the prompt takes a message that is one of them. Any other that no words
-        answer is left: the user goes on without it.
+        A question about a tool call is answered “no, but …” if it was shown long enough to be seen.
+        One that leaves the keys to the prompt is answered by the key of an answer. Any other is
+        dropped.
         """
         asked = self.asked
         if asked is None:
@@ -230,7 +229,7 @@ class QuestionPrompt(VerticalGroup):
         return was_seen
 
     def _take_letter(self, text: str) -> bool:
-        """Answer with a message that is the key of an answer; returns whether it is."""
+        """Answer with a text that is the key of an answer; returns whether it is one."""
         answer = self._letter(text)
         if answer is None:
             return False
@@ -239,7 +238,7 @@ class QuestionPrompt(VerticalGroup):
         return True
 
     def _letter(self, text: str) -> Answer | None:
-        """Return the answer whose key a text is."""
+        """Return the possible answer whose key is the text, None if there is none."""
         key = text.strip().lower()
         possible = (one for one in self._answers() if one.is_possible)
         for one in possible:
@@ -255,14 +254,17 @@ class QuestionPrompt(VerticalGroup):
             self._arm_or_wait()
 
     def come_back(self) -> None:
-        """Take no key at first: the user comes from elsewhere and sees the question only now."""
+        """Start the grace period again, because the user returns to the screen."""
         if self.asked is not None and not self._is_written_in:
             self._release()
             self._shown_at = self._clock()
             self._arm_or_wait()
 
     def take_at_cursor(self) -> None:
-        """Take the highlighted answer of a question that leaves the keys to the prompt; not in its first moment."""
+        """Take the highlighted answer of a question that leaves the keys to the prompt.
+
+        Nothing happens until the question has been shown for `ENTER_GRACES` grace periods.
+        """
         asked = self.asked
         row = self._choices.highlighted_option
         stood = self._clock() >= self._shown_at + ENTER_GRACES * self._grace
@@ -271,7 +273,7 @@ class QuestionPrompt(VerticalGroup):
             self.take(row.id)
 
     def clear(self) -> None:
-        """Leave the questions about the work that is over: those of the agent were settled elsewhere."""
+        """Drop the questions about work that is over; the agent's are settled by the agent."""
         over = [asked for asked in self._waiting if asked.takes_keys]
         for asked in over:
             asked.leave()
@@ -280,7 +282,7 @@ class QuestionPrompt(VerticalGroup):
     # -- showing
 
     def _release(self) -> None:
-        """Give the keys to the prompt, where they are text until it has been seen."""
+        """Give the keys to the prompt, where they are text until the question has been seen."""
         self.armed = False
         if self._choices.has_focus:
             self._prompt.focus()
@@ -305,7 +307,7 @@ class QuestionPrompt(VerticalGroup):
         return []
 
     def _show_answers(self, at: str | None) -> None:
-        """Show the answers with their keys, the cursor on one of them."""
+        """Show the answers with their keys; the cursor is on the one called ``at`` or the first."""
         if (asked := self.asked) is None:
             return
         known = self._answers()
@@ -345,7 +347,7 @@ class QuestionPrompt(VerticalGroup):
         self._title.update(Content.assemble((heading, strong), (about, faint), (more, faint)))
 
     def _show_first_change(self) -> None:
-        """Scroll to the first line that changes, where the lines before it leave no room for it."""
+        """Scroll to the first changed line of a diff if it is below the visible part."""
         lines = enumerate(self._details.lines(self._details.size.width))
         rows = self._scroll.size.height
         first = next((at for at, line in lines if line.fill.startswith(("added", "removed"))), 0)
@@ -374,7 +376,7 @@ class QuestionPrompt(VerticalGroup):
         self._hint.update(hint)
 
     def _words_hint(self, asked: Asked) -> str:
-        """Return what Enter does with the words in the prompt, or how to answer beside them."""
+        """Return what Enter does with the text in the prompt, or how to answer in spite of it."""
         if asked.takes_words:
             return WORDS_HINT
         answer = self._letter(self._prompt.text)
@@ -402,11 +404,11 @@ class QuestionPrompt(VerticalGroup):
             or self.screen.focused is None
             or self.has_focus_within
         ):
-            # Whoever searches or reads has the keys until they come back.
+            # Otherwise another widget, such as the search, keeps the keys until the user returns.
             self.arm()
 
     def arm(self) -> None:
-        """Take the keys."""
+        """Give the keys to the question."""
         self.armed = True
         self._choices.typed = False
         self._choices.focus()
@@ -418,7 +420,7 @@ class QuestionPrompt(VerticalGroup):
         return self._note.has_focus or self._pattern.has_focus
 
     def on_descendant_blur(self) -> None:
-        """Keys that go elsewhere are not its own any more; the terminal's own focus takes none away."""
+        """Give up the keys when another widget has the focus, not when the terminal lost it."""
         if self.app.app_focus:
             self.call_later(self._look_for_keys)
 
@@ -436,7 +438,7 @@ class QuestionPrompt(VerticalGroup):
             self.take(event.option_id)
 
     def meaning(self, character: str) -> str | None:
-        """Return what a key of the question stands for: an answer's name, ``OPEN`` or ``MORE``; None for text."""
+        """Return what a key does: the name of an answer, `OPEN` or `MORE`; None if it is text."""
         known = self._answers()
         names = {answer.key: answer.name for answer in known if answer.is_possible}
         numbers = {}
@@ -455,7 +457,7 @@ class QuestionPrompt(VerticalGroup):
         return names.get(character.lower()) or numbers.get(character)
 
     def go_on(self, text: str) -> None:
-        """Give the keys back to the prompt, with a text that was meant for it."""
+        """Give the keys back to the prompt, and insert ``text`` there."""
         self.armed = False
         self._prompt.go_on(text)
 
@@ -466,7 +468,7 @@ class QuestionPrompt(VerticalGroup):
 
     @on(Input.Submitted)
     def _field_sent(self, event: Input.Submitted) -> None:
-        """Send the note; or take the pattern of one rule, and go on with the next until all are done."""
+        """Send the note, or take a rule's pattern and continue with the next rule."""
         event.stop()
         text = event.value.strip()
         if event.input is self._note:
@@ -481,7 +483,7 @@ class QuestionPrompt(VerticalGroup):
             self.action_back()
 
     def _write_in(self, field: Input | None) -> None:
-        """Show a field in place of the choices, which a small screen has no room for beside it; None shows those."""
+        """Show a field in place of the answers; None shows the answers again."""
         for known in (self._note, self._pattern):
             known.display = known is field
         if field is not None:
@@ -498,7 +500,7 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def can_go_back(self) -> bool:
-        """Whether there is a field, a longer list or a whole question to leave; a call's question needs an answer."""
+        """Whether Escape can close a field, the longer list, or a question that needs no answer."""
         asked = self.asked
         return asked is not None and (
             self._is_written_in or self._shows_all or not asked.takes_words
@@ -508,7 +510,7 @@ class QuestionPrompt(VerticalGroup):
         return action != "back" or self.can_go_back
 
     def action_back(self) -> None:
-        """Leave the field, the longer list, or the question."""
+        """Close the field, else the longer list, else drop the question."""
         is_field = self._note.display or self._pattern.display
         if is_field:
             is_rule = self._pattern.display
@@ -524,7 +526,7 @@ class QuestionPrompt(VerticalGroup):
         self.refresh_bindings()
 
     def take(self, name: str) -> None:
-        """Act on a key or a choice: answer, or show more."""
+        """Act on a chosen name: answer with it, open a field, or show more."""
         asked = self.asked
         if asked is None or not self.armed:
             return
@@ -559,7 +561,7 @@ class QuestionPrompt(VerticalGroup):
         asked.settle(name, words, patterns if name in {"session", "project"} else ())
 
     def on_click(self, event: events.Click) -> None:
-        """A click is meant: it need not wait for the pause in typing, only for the grace period."""
+        """Take the keys after the grace period; a click need not wait for a pause in typing."""
         if (
             self.asked is not None
             and not self.armed

@@ -1,4 +1,4 @@
-"""What a runner of a race does, in the rows of the conversation: calls, and diffs as they grow."""
+"""Shows the work of a race's runner as a conversation, while it happens."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 
 class RunnerPane(Vertical):
-    """Follows one agent; the end of its work is in sight."""
+    """Shows one agent's conversation, scrolled to its end."""
 
     title = getters.query_one(".runner-title", PlainText)
     transcript = getters.query_one(Transcript)
@@ -35,7 +35,7 @@ class RunnerPane(Vertical):
         self._leave()
 
     def follow(self, title: str, agent: Agent) -> None:
-        """Show an agent's work from now on; ``title`` stands over it."""
+        """Show an agent's work from now on, under ``title``."""
         self.title.update(title)
         if agent is self._agent:
             return

@@ -1,7 +1,6 @@
-"""Everything that shows the open session and its agent: conversation, questions, notices, waiting messages.
+"""Shows the open session: maps the agent's events to conversation, questions, notices and lines.
 
-It is mounted after the first paint, because its parts take longer to import than a prompt takes to
-show.
+Mounted after the first paint, because importing its parts takes longer than painting the prompt.
 """
 
 from __future__ import annotations
@@ -69,17 +68,17 @@ if TYPE_CHECKING:
     from tui_agent.ui.screens.session_frame import SessionFrame
 
 FACTS_SECONDS = 0.1
-"""Seconds a block has the focus before its size is looked up."""
+"""Seconds for which a block has the focus before its size is computed."""
 
 INTERRUPTED = "Interrupted."
 COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
 
 RETRY = ("f8", "retry", "screen.command('retry')")
-"""Key, label and action of the remedy for a failed request."""
+"""Remedy for a failed request: key, label and action."""
 
 
 class SessionView(Room):
-    """Listens to the agent, and shows its events here and on the main screen around it."""
+    """Receives the agent's events and shows them here and on the surrounding main screen."""
 
     transcript = getters.query_one(Transcript)
     question = getters.query_one(QuestionPrompt)
@@ -102,9 +101,9 @@ class SessionView(Room):
         self._focused_entry: int | None = None
         self._telling_block = Later(self, self._tell_block)
         self._facts_changed = False
-        """Whether the main screen's facts on session and request need another look."""
+        """Whether the main screen's facts on session and request have to be refreshed."""
         self._told_compaction = 0
-        """The newest automatic compaction that was said."""
+        """Id of the newest automatic compaction that the user was told about, 0 for none."""
         self.cold_cache = ColdCache(main.controller)
         self.inbox = Inbox(
             self, pause=lambda: next((pane.pause for pane in self.query(Transcript)), 0.0)
@@ -166,7 +165,7 @@ class SessionView(Room):
         self.post_message(self.Opened())
 
     def shows(self, request: OpenRequest) -> bool:
-        """Whether the requested session is the one that is open; its entry, if one is named, is shown."""
+        """Return whether the requested session is open; if so, show its entry if one is named."""
         if self.agent is None or request != OpenRequest(self.agent.session.id, entry=request.entry):
             return False
         if request.entry is not None:
@@ -178,7 +177,7 @@ class SessionView(Room):
             self._controller.begin("tree", f"#{entry_id}")
 
     def _greet(self, agent: Agent) -> None:
-        """Have the first screen and the prompt say how to begin."""
+        """Show how to begin, in the hints and in the empty prompt."""
         self.hints.greet(agent, self._controller, self._main.keymap)
         if self.hints.is_demo:
             self._main.prompt.invite(("Type tour and press enter",))
@@ -214,69 +213,79 @@ class SessionView(Room):
         elif state.phase in {Phase.STREAMING, Phase.THINKING}:
             self._main.show_live_size()
 
-    def _show(self, event: AgentEvent) -> None:  # noqa: C901, PLR0912, PLR0915 - one arm per event
+    def _show(self, event: AgentEvent) -> None:  # noqa: C901, PLR0912 - one arm per event
         """Show an event: the one place that maps events to widgets.
 
-        The conversation, which a subagent's page has too, and the status line see every one.
+        The conversation and the status line handle all events themselves.
         """
-        main = self._main
         self.transcript.apply(event)
         match event:
             case RunStarted():
-                main.attention.run_started()
-                main.leave_warnings()
-                main.show_running()
-                self._look_at_plan(None)
-                self._withdraw_hints()
+                self._run_started()
             case EntryAppended(entry=entry):
-                self.panel.follow(entry)
-                self._look_at_plan(entry)
+                self._path_changed(entry)
                 self._withdraw_hints()
-                self._facts_changed = True
             case LeafMoved():
-                self.panel.follow(None)
-                self._look_at_plan(None)
-                self._facts_changed = True
+                self._path_changed(None)
             case TitleChanged() | CostKnown() | HeadKnown():
                 self._facts_changed = True
             case RaceStarted() | RunnerChanged() | RaceEnded():
-                main.show_race()
+                self._main.show_race()
             case JobsChanged(jobs=jobs):
-                main.status.jobs = sum(job.running for job in jobs)
+                self._main.status.jobs = sum(job.running for job in jobs)
                 self.panel.show_jobs(jobs)
             case CacheMissed():
                 warn_of_missed_cache(self._controller, event)
             case PermissionAsked(request=request):
-                main.attention.asked(request)
-                self._ask(request)
-                self.announce_question()
-                main.refresh_bindings()
+                self._permission_asked(request)
             case PermissionSettled(call_id=call_id):
-                main.attention.show(Sign.WORKING)
+                self._main.attention.show(Sign.WORKING)
                 self.end_question(call_id)
             case QueueChanged():
-                self.waiting.queue = event
-                main.unsent.save()
-                main.refresh_bindings()
+                self._queue_changed(event)
             case MessageRefused(text=text, reason=reason):
-                main.put_back(text)
-                main.say(f"A hook refused the message: {reason}", "warning")
-            case Notice(message=note, severity=severity, action=action, label=label):
-                if severity != "information":
-                    self._controller.warnings.said.append((main.clock(), note))
-                remedy = None
-                if action:
-                    remedy = remedy_of(action, main.keymap, label)
-                main.notice.add(note, severity, remedy)
-            case CompactionStarted(tokens_before=tokens_before):
-                self.transcript.show_notice(
-                    f"Compacting {tokens(tokens_before)} tokens of history …"
-                )
-                main.refresh_bindings()
+                self._main.put_back(text)
+                self._main.say(f"A hook refused the message: {reason}", "warning")
+            case Notice():
+                self._show_notice(event)
+            case CompactionStarted(tokens_before=before):
+                self.transcript.show_notice(f"Compacting {tokens(before)} tokens of history …")
+                self._main.refresh_bindings()
             case CompactionEnded():
                 self._compaction_ended(event)
             case RunEnded():
                 self._run_ended(event)
+
+    def _run_started(self) -> None:
+        self._main.attention.run_started()
+        self._main.leave_warnings()
+        self._main.show_running()
+        self._look_at_plan(None)
+        self._withdraw_hints()
+
+    def _path_changed(self, appended: Entry | None) -> None:
+        self.panel.follow(appended)
+        self._look_at_plan(appended)
+        self._facts_changed = True
+
+    def _permission_asked(self, request: PermissionRequest) -> None:
+        self._main.attention.asked(request)
+        self._ask(request)
+        self.announce_question()
+        self._main.refresh_bindings()
+
+    def _queue_changed(self, queue: QueueChanged) -> None:
+        self.waiting.queue = queue
+        self._main.unsent.save()
+        self._main.refresh_bindings()
+
+    def _show_notice(self, notice: Notice) -> None:
+        if notice.severity != "information":
+            self._controller.warnings.said.append((self._main.clock(), notice.message))
+        remedy = None
+        if notice.action:
+            remedy = remedy_of(notice.action, self._main.keymap, notice.label)
+        self._main.notice.add(notice.message, notice.severity, remedy)
 
     def _look_at_plan(self, entry: Entry | None) -> None:
         if self.agent is not None:
@@ -293,8 +302,7 @@ class SessionView(Room):
         if ended.error == INTERRUPTED:
             self._main.say(COMPACTION_STOPPED, "warning")
         elif ended.error and ended.trigger == "manual":
-            # Of one that nobody asked for, whoever began it reports how the work goes on without
-            # it.
+            # If an automatic compaction fails, the agent reports how the work continues.
             self._main.say(ended.error, "warning")
         elif not ended.error and ended.trigger != "manual":
             self._tell_of_compaction()
@@ -302,7 +310,7 @@ class SessionView(Room):
         self._main.refresh_bindings()
 
     def _tell_of_compaction(self) -> None:
-        """Say what an automatic compaction did, with the key that takes it back."""
+        """Say what an automatic compaction did, with the key that undoes it."""
         if self.agent is None:
             return
         made = newest(self.agent.session.active_path(), CompactionEntry)
@@ -332,15 +340,15 @@ class SessionView(Room):
                 self._main.say(event.error or "The request failed.", "error", RETRY)
             case "step_limit":
                 self._main.say(
-                    f"Stopped after {event.steps} steps. Send a message to go on.", "warning"
+                    f"Stopped after {event.steps} steps. Send a message to continue.", "warning"
                 )
             case "stopped" | "budget":
-                self._main.say(event.error or "Stopped. Send a message to go on.", "warning")
+                self._main.say(event.error or "Stopped. Send a message to continue.", "warning")
             case _:
                 pass
 
     def _is_shown_in_transcript(self, error: str | None) -> bool:
-        """Whether the conversation ends with an answer that failed for this reason: it names the key to retry."""
+        """Whether the conversation ends with an answer that failed by ``error`` and shows that."""
         if self.agent is None or (leaf := self.agent.session.leaf) is None:
             return False
         entry = self.agent.session.entry(leaf)
@@ -353,7 +361,7 @@ class SessionView(Room):
         self.transcript.show_activity(describe if state.active else None)
 
     def _end_moved(self) -> None:
-        """Show whether one sees the end of the conversation, and whether something new is there."""
+        """Update the chip for new text and the status line to whether the end is visible."""
         self.new_chip.display = self.transcript.has_new
         for status in self._main.query(StatusLine):  # none while the screen is being emptied
             status.told_elsewhere = self.transcript.following
@@ -374,7 +382,7 @@ class SessionView(Room):
             self.question.come_back()
 
     def announce_question(self) -> None:
-        """Have the screen on top, and no other, tell of a question, unless it is the conversation."""
+        """Show the waiting question as a chip on the top screen, if that is not the main screen."""
         asked = self.question.asked
         stack = self.app.screen_stack
         self._main.set_class(asked is not None, "-asked")
@@ -389,7 +397,7 @@ class SessionView(Room):
                 screen.mount(QuestionChip(self._main, asked))
 
     def give_keys_back(self, taken_from: Widget | None = None) -> None:
-        """Focus the prompt, or the widget that had the keys before unless a question waits."""
+        """Focus ``taken_from``, or the prompt if that widget is gone or a question waits."""
         waits = self.question.asked is not None
         is_there = taken_from is not None and taken_from.is_attached and taken_from.display
         self._main.set_focus(taken_from if is_there and not waits else self._main.prompt)
@@ -411,14 +419,14 @@ class SessionView(Room):
     def ask_choice(
         self, choice: Choice, answered: Callable[[str | None], None]
     ) -> Callable[[], None]:
-        """Ask over the prompt, where no typed text is lost; return how to take the question away."""
+        """Ask above the prompt; returns a function that removes the question."""
         asked = AskedChoice(choice, answered)
         self.question.ask(asked)
         self.announce_question()
         return partial(self.end_question, asked.key)
 
     def end_question(self, key: str) -> None:
-        """Take an answered question away and give the keys back."""
+        """Remove an answered question, and give the keys back to the prompt."""
         if self.is_attached:
             self.question.settle(key)
             self.leave_question()
@@ -426,7 +434,7 @@ class SessionView(Room):
     # -- the side panel
 
     def on_resize(self) -> None:
-        """Show the side panel where there is room for it, unless the user said otherwise."""
+        """Show the side panel if there is room for it, or as the user chose."""
         if self._wants_panel is None:
             wanted = self.size.width >= MIN_WIDTH_FOR_PANEL
         else:
@@ -434,7 +442,7 @@ class SessionView(Room):
         self.panel.show(shown=wanted)
 
     def toggle_view(self) -> bool:
-        """Show only what the model sees, or everything again; it stays so while the program runs."""
+        """Switch between everything and only what the model sees; returns True for the latter."""
         seen = self.transcript.model.told is None
         self.transcript.show_told(self._told if seen else None)
         return seen
@@ -477,7 +485,7 @@ class SessionView(Room):
             for status in self._main.query(StatusLine):  # none while the screen is being emptied
                 status.block = ""
         else:
-            # Many keys in a row ask once: measuring every block of a long session takes a moment.
+            # After a pause: measuring every block of a long session takes a moment.
             self._telling_block.after_rest(FACTS_SECONDS)
 
     def _tell_block(self) -> None:

@@ -1,4 +1,4 @@
-"""The side panel: the tree in miniature, to-dos, files changed and background jobs, drawn by the line."""
+"""The side panel: an outline of the tree, to-dos, changed files and background jobs."""
 
 from collections.abc import Sequence
 
@@ -27,19 +27,20 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, StyledSpans
 from tui_agent.ui.widgets.transcript.viewport import MAX_COLUMN
 
 MIN_WIDTH = 36
+"""Least width of the panel, which takes what the conversation leaves, in cells."""
 MAX_WIDTH = 84
-"""Cells of the panel, at least and at most: it fills what the conversation leaves."""
+"""Greatest width of the panel, in cells."""
 MIN_WIDTH_FOR_PANEL = 140
-"""Columns from which the panel is there without being asked for."""
+"""Least columns of a terminal on which the panel is shown by default."""
 
 _MARK_STYLES = {"pending": "faint", "in_progress": "accent", "done": "good", "cancelled": "faint"}
 MIN_TREE_ROWS = 6
-"""Rows of the tree that are shown however much else there is."""
+"""Least rows of the tree that are shown, even if the panel overflows."""
 
 
 @frozen
 class _Line:
-    """A line of the panel; ``entry`` is where choosing it goes."""
+    """A line of the panel; choosing it jumps to ``entry``, if any."""
 
     runs: tuple[StyledSpan, ...] = ()
     tail: tuple[StyledSpan, ...] = ()
@@ -47,7 +48,7 @@ class _Line:
 
 
 class SidePanel(LineList):
-    """Looks at the agent's session when something happens to it, and never otherwise."""
+    """Shows facts about the agent's session; updated only when the session changes."""
 
     CURSOR = "focused"
     FOCUS_ON_CLICK = False
@@ -65,7 +66,7 @@ class SidePanel(LineList):
         self._rows: list[OutlineRow] = []
         self._facts = PanelFacts()
         self._summarised: tuple[int, list[Entry]] = (0, [])
-        """The newest compaction, and the entries that changed files before it."""
+        """Id of the newest compaction, and the entries before it that changed files."""
         self._stale = True
         self._looking = Later(self, self._look)
 
@@ -78,7 +79,7 @@ class SidePanel(LineList):
         self._look_soon()
 
     def follow(self, entry: Entry | None) -> None:
-        """Take in an entry that was appended; None: the leaf is another, and all rows are rebuilt."""
+        """Update the panel after ``entry`` was appended, or after the leaf moved (None)."""
         if entry is None:
             self._rows = []
         else:
@@ -96,7 +97,7 @@ class SidePanel(LineList):
                 self._look_soon()
 
     def _look_soon(self) -> None:
-        """Look once for many events; not at all while nobody sees it."""
+        """Schedule one update for many events; none while the panel is hidden."""
         self._stale = True
         if self.display:
             self._looking.after_refresh()

@@ -1,4 +1,4 @@
-"""The last line: mode, model, effort, leaf and activity; on the right the keys that work now."""
+"""The status line: mode, model, effort, leaf and activity; on the right the available keys."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -22,17 +22,17 @@ _FIRST = (
     "step_back",
     "send(True)",
 )
-"""Actions whose keys are shown before all others, the most important first."""
+"""Actions whose keys are shown before all others, most important first."""
 USED_FROM = 100
-"""Columns from which the tokens used have room beside the keys."""
+"""Least columns with which the tokens used are shown."""
 TODAY_FROM = 80
-"""Columns from which the budget of the day has room."""
+"""Least columns with which the day's budget is shown."""
 _PALETTE = "command_palette"
-"""Textual binds the palette itself and does not want its key shown."""
+"""Action that Textual binds with a hidden key; the status line shows the key all the same."""
 
 
 def hints_of(bindings: Sequence[Binding]) -> tuple[Hint, ...]:
-    """Return the hints for bindings that want to be shown, each action once, the most important first."""
+    """Return the hints for visible bindings, one for each action, most important first."""
     hints: dict[str, Hint] = {}
     for binding in bindings:
         label = binding.description
@@ -47,7 +47,7 @@ def hints_of(bindings: Sequence[Binding]) -> tuple[Hint, ...]:
 
 
 class StatusLine(Widget):
-    """Ticks once a second while something goes on, never otherwise."""
+    """Shows the facts set on it; redraws itself each second while the agent is active."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {
@@ -64,36 +64,35 @@ class StatusLine(Widget):
     mode: reactive[str] = reactive("")
     model: reactive[str] = reactive("")
     stands_in_for: reactive[str] = reactive("")
-    """The model that was chosen, where another stands in for it."""
+    """The chosen model while a fallback model answers in its place; else empty."""
     effort: reactive[str] = reactive("")
-    """How much the model is asked to think; empty when that is left to it."""
+    """The effort that the model is asked for; empty for the model's default."""
     leaf: reactive[int | None] = reactive(None)
     warnings: reactive[int] = reactive(0)
-    """Warnings that are no longer on the screen and not read; a click shows them."""
+    """Number of unread warnings that are no longer on the screen; a click shows them."""
     state: reactive[RunState] = reactive(RunState())
     cost: reactive[float | None] = reactive(None)
-    """US dollars of the session, where prices are known."""
+    """US dollars that the session has cost, None if unknown."""
     budgets: reactive[tuple[str, str]] = reactive(("", ""))
-    """The budget of the session, after its cost, and what is spent of the day's; empty without one."""
+    """Text after the cost for the session's budget, and for the day's; empty without a budget."""
     plan: reactive[str] = reactive("")
-    """The window of the plan that is nearly used up."""
+    """Text about a usage window of the user's plan that is nearly used up; else empty."""
     used: reactive[int | None] = reactive(None)
-    """Tokens sent and answered in the session, as the provider counts them."""
+    """Input and output tokens of the session as counted by the provider, None if unknown."""
     race: reactive[str] = reactive("")
-    """How a race stands that goes on while its page is closed."""
+    """State of a race while its page is closed; empty without one."""
     goal: reactive[str] = reactive("")
-    """How far the goal or loop is that is worked on: its command, a comma, and the round."""
+    """The command of the active goal or loop, a comma, and the round; empty without one."""
     asides: reactive[str] = reactive("")
-    """How the sessions stand that go on off the screen."""
+    """State of the sessions that run off the screen; empty without any."""
     jobs: reactive[int] = reactive(0)
-    """Background jobs that run."""
+    """Number of running background jobs."""
     block: reactive[str] = reactive("")
-    """The tokens of the block with the focus, and how the model has it; in place of the model while
-    there is one."""
+    """Tokens and context status of the focused block, shown in place of mode and model."""
     told_elsewhere: reactive[bool] = reactive(default=False)
-    """Whether the visible end of the conversation shows the activity."""
+    """Whether the activity is shown elsewhere, at the visible end of the conversation."""
     hints: reactive[tuple[Hint, ...]] = reactive(())
-    """Keys that work now, most important first."""
+    """The available keys, most important first."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
@@ -108,7 +107,7 @@ class StatusLine(Widget):
     def _bindings_changed(self, screen: Screen[object]) -> None:
         if screen is self.screen and not self._hints_are_old:
             self._hints_are_old = True
-            self.call_later(self._look_for_hints)  # once for all changes reported together
+            self.call_later(self._look_for_hints)  # once for all changes of one moment
 
     def _look_for_hints(self) -> None:
         self._hints_are_old = False
@@ -129,7 +128,7 @@ class StatusLine(Widget):
     def render(self) -> Content:
         left = self._left()
         if self.block and self.hints:
-            # The way back to the prompt is in sight in any width.
+            # The key back to the prompt is always visible.
             way_back = cell_len(" ".join(self.hints[0][:2])) + 2
             left = left.truncate(self.size.width - way_back, ellipsis=True)
         room = self.size.width - left.cell_length - 2
@@ -152,7 +151,7 @@ class StatusLine(Widget):
         return Content.styled(" · ", ".status--plain").join(pieces)
 
     def _facts(self) -> Iterator[tuple[str, str, str]]:
-        """Yield what stands on the left: words, their style, and the command of a click, "" for none."""
+        """Yield the texts on the left, with their styles and the commands of clicks, "" for none."""
         now = ""
         if not self.told_elsewhere:
             now = describe(self.state, self._clock())
@@ -174,7 +173,7 @@ class StatusLine(Widget):
             yield now, "asking" if self.state.phase == "permission" else "activity", ""
 
     def _settings(self, *, brief: bool) -> Iterator[tuple[str, str, str]]:
-        """Yield mode, model, leaf and spending; in ``brief`` the mode alone."""
+        """Yield mode, model, leaf and spending like `_facts`; with ``brief`` the mode alone."""
         if self.mode:
             yield one_line(self.mode, 12), "danger" if self.mode == "yolo" else "mode", "mode"
         if brief:

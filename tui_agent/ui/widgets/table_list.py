@@ -1,4 +1,4 @@
-"""A table under a cursor, drawn by the line."""
+"""A table with a cursor and a fixed heading, drawn line by line."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,9 +16,10 @@ Cells = Sequence[StyledSpan]
 
 @frozen
 class Column:
-    """One column.
+    """A column of a table.
 
-    ``wanted`` says how much: the column with the least leaves first. One column ``grows``.
+    If room is short, the columns with the least ``wanted`` are left out first. The column that
+    ``grows`` gets the remaining cells.
     """
 
     title: str
@@ -28,6 +29,7 @@ class Column:
 
 
 def widths(columns: Sequence[Column], rows: Sequence[Cells], room: int) -> dict[int, int]:
+    """Return the widths in cells of the columns that fit and are not empty, by their indices."""
     natural: dict[int, int] = {}
     shown: dict[int, int] = {}
     for place, column in enumerate(columns):
@@ -66,7 +68,7 @@ def table_row(columns: Sequence[Column], wide: dict[int, int], row: Cells) -> li
 
 
 class TableList(LineList):
-    """Rows of cells below a heading that stays; ``show`` gives it others."""
+    """Shows rows of cells below the columns' titles; ``show`` replaces the rows."""
 
     HEADED = True
 
@@ -77,7 +79,7 @@ class TableList(LineList):
         self._wide: tuple[int, dict[int, int]] = (-1, {})
 
     def show(self, rows: Sequence[Cells], *, cursor: int | None = None) -> None:
-        """Show rows; the cursor stays at its place if none is named."""
+        """Replace the rows; the cursor keeps its index if ``cursor`` is None."""
         if rows == self._cells and cursor is None:
             return
         self._cells = rows

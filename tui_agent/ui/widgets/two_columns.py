@@ -1,4 +1,4 @@
-"""Text in two columns that stays so when it wraps: the continuation stands under the second column."""
+"""Text in two columns: wrapped lines are continued under the second column."""
 
 import re
 from typing import Final
@@ -12,13 +12,13 @@ from tui_agent.ui.widgets.plain_text import PlainText
 
 _COLUMN: Final = re.compile(r"^(\s*\S.*? {2,})\S")
 _MIN_WIDTH: Final = 16
-"""Cells that a second column needs; with fewer it stands below the first, a little in from the left."""
+"""Least width of the second column, in cells; a narrower one goes below the first column."""
 _BELOW: Final = 2
-"""Cells that it is in then."""
+"""Cells by which a second column below the first one is indented."""
 
 
 def hung(text: Content, width: int) -> Content:
-    """Return a text wrapped to ``width`` cells, each line's continuation under its second column."""
+    """Return a text wrapped to ``width`` cells, lines continued under their second column."""
     parts = []
     for line in text.split("\n", allow_blank=True):
         parts.extend(_wrapped(line, max(width, 1)))
@@ -46,10 +46,10 @@ def _wrapped(line: Content, width: int) -> list[Content]:
 
 
 class HangingText(PlainText):
-    """A static text that wraps so."""
+    """A static text that wraps its two columns."""
 
     def get_content_width(self, container: Size, viewport: Size) -> int:  # noqa: ARG002 - as inherited
-        """Return the cells of the longest line, and one for the scroll bar of its container."""
+        """Return the width of the longest line, plus one cell for the container's scroll bar."""
         return max(cell_len(line) for line in self._whole.plain.split("\n")) + 1
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - as inherited

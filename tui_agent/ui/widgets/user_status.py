@@ -1,4 +1,4 @@
-"""The user's own status line: the first line a command of theirs writes, given the state as JSON."""
+"""The user's own status line: the first line of output of a command that gets the state as JSON."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tui_agent.lazy import LazyPattern
 from tui_agent.ui.later import Later
 
 PAUSE = 0.3
-"""Seconds after a change in which others may follow."""
+"""Seconds between a change and the run of the command, to collect further changes."""
 SECONDS = 5.0
-"""Seconds the command may take."""
+"""Seconds that the command may take."""
 _STYLES = LazyPattern(r"\x1b\[[0-9;:]*m")
-"""Colours, which scripts for other programs write; everything else that acts is made visible."""
+"""Color sequences, which are removed from the output; other control sequences are made visible."""
 
 
 class UserStatusLine(Widget):
-    """Hidden without a command.
+    """Runs the user's command after changes, never twice at once, and shows its output.
 
-    It is run after something changed, never twice at once, and never while idle.
+    Hidden without a command.
     """
 
     ALLOW_SELECT = False
@@ -39,7 +39,7 @@ class UserStatusLine(Widget):
         cwd: Callable[[], Path],
         warn: Callable[[str], None],
     ) -> None:
-        """``warn`` gets a sentence on why the command failed, once until it works again."""
+        """``warn`` is called with why the command failed, once until it works again."""
         super().__init__()
         self._warn = warn
         self._state = state

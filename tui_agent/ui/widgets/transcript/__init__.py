@@ -1,4 +1,4 @@
-"""The conversation pane: one line-rendered widget over the entries of a session.
+"""The conversation pane, a widget that draws the entries of a session line by line.
 
-Start with ``transcript.py``.
+Start reading at ``transcript.py``.
 """

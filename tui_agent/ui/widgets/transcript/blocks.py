@@ -1,4 +1,4 @@
-"""The blocks of the transcript: the units to focus, fold, copy and act on, one after another."""
+"""The blocks of the transcript: units that can be focused, folded, copied and acted on."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
@@ -25,7 +25,7 @@ from tui_agent.ui.widgets.transcript.lines import (
 ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit", "compact"]
 
 _LABELS: Final = {"retry": "f8 retry", "restore": "bring back"}
-"""Labels of actions that differ from their names: a failed answer needs no focus to be retried."""
+"""Labels of actions, where they differ from the actions' names."""
 
 _READ: Final = "read"
 _CLOSE: Final = "close"
@@ -43,7 +43,7 @@ _PREVIEW_ROWS: Final = 24
 
 
 class Fold(IntEnum):
-    """How much of a block is shown."""
+    """How much of a block is shown: its head, a part, or all."""
 
     CLOSED = 0
     PART = 1
@@ -51,44 +51,43 @@ class Fold(IntEnum):
 
 
 class Block:
-    """One thing in the transcript. ``key`` names it within its entry."""
+    """A unit of the transcript; ``key`` identifies it within its entry."""
 
     kind: ClassVar[str] = "block"
 
     tight: ClassVar[bool] = False
-    """Whether blocks of this kind follow each other without a gap while they are closed."""
+    """Whether closed blocks of this kind follow each other without an empty line."""
 
     foldable: bool = False
 
     left_out: bool = False
-    """Whether it is not shown because the model does not see it, or its turn is folded."""
+    """Whether the block is hidden because the model does not see it, or its turn is folded."""
 
     within: "Block | None" = None
-    """The block whose row stands for this one while it is closed."""
+    """The group that contains this block, and hides it while closed; None for no group."""
 
     @property
     def hidden(self) -> bool:
-        """Whether another block's row stands for it, or only what the model sees is shown."""
+        """Whether the block is not shown: left out, or inside a closed group."""
         return self.left_out or (self.within is not None and self.within.fold is Fold.CLOSED)
 
     actions: tuple[ActionName, ...] = ()
-    """The actions it offers, the most important first."""
+    """Actions that the block offers, most important first."""
 
     entry: tuple[int, str] | None = None
-    """Id and kind of the entry it tells of, None where that is the one of its item."""
+    """Id and kind of the entry that the block shows; None for the entry of its item."""
 
     focusable: ClassVar[bool] = True
-    """Whether keys may act on it."""
+    """Whether the block can have the focus."""
 
     document: MarkdownDocument | None = None
-    """Its text where that is Markdown."""
+    """The block's text if that is Markdown, else None."""
 
     copied: str = ""
-    """The text copied from a block without a document."""
+    """Text that is copied from a block without a document."""
 
     is_told: bool = True
-    """Whether it is its entry's content, so that the model may have it; other blocks are the
-    program's words."""
+    """Whether the block is content that the model may see, not the program's own words."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -103,9 +102,9 @@ class Block:
         return self._standing
 
     def stand(self, standing: Standing | None, *, edited: bool = False) -> bool:
-        """Take how the model has it now, and return whether its lines are others now.
+        """Set the block's context status; returns whether its lines changed by that.
 
-        ``edited`` says that an edit or a prune brought it about, which can be taken back.
+        ``edited``: the status comes from an edit or a prune, which can be undone.
         """
         self._standing = standing
         offered = self._restores
@@ -141,7 +140,7 @@ class Block:
 
 
 class UserBlock(Block):
-    """A message of the user: plain text as typed, attachments, and the text ``sent`` for a command, folded."""
+    """A user's message: text as typed, attachments, and the text ``sent`` for a command."""
 
     kind = "user"
 
@@ -150,7 +149,7 @@ class UserBlock(Block):
     ) -> None:
         super().__init__("user")
         self.starts_turn = True
-        """Whether it was sent while nothing was going on."""
+        """Whether the message was sent while the agent was idle."""
         self.copied = sanitize.text(text)
         self._attachments = attachments
         self._note = note
@@ -192,14 +191,14 @@ class UserBlock(Block):
 
 
 def _on_ground(line: Line) -> Line:
-    """Return a line of the user's words on the ground that tells them from everything else."""
+    """Return a line with the background of the user's messages."""
     prefix = tuple((text, f"{style} user") for text, style in line.prefix)
     runs = [(text, f"{style} user") for text, style in line.content()]
     return Line(runs, prefix=prefix, join=line.join, lead=line.lead, fill="user")
 
 
 class AnswerBlock(Block):
-    """The model's answer: Markdown, perhaps still growing."""
+    """The model's answer: Markdown, possibly still streaming."""
 
     kind = "answer"
     document: MarkdownDocument
@@ -208,10 +207,10 @@ class AnswerBlock(Block):
         super().__init__(key)
         self.document = document
         self.offered = ""
-        """Keys for it, where they are named, the most useful first, parted by dots."""
+        """Hints for keys that act on the answer, most useful first, separated by dots."""
 
     def offer(self, keys: str) -> bool:
-        """Name keys for it at the end of its last line, as many as have room; returns whether that is new."""
+        """Set the key hints after the last line, cut to fit; returns whether they changed."""
         changed = keys != self.offered
         self.offered = keys
         if changed:
@@ -245,7 +244,7 @@ class AnswerBlock(Block):
 
 
 class FoldingBlock(Block):
-    """A heading line, and a body below it."""
+    """A block with a head line and a body that can be folded."""
 
     foldable = True
 
@@ -271,7 +270,7 @@ class FoldingBlock(Block):
 
 
 class ReasoningBlock(FoldingBlock):
-    """The model's reasoning, folded until someone looks."""
+    """The model's reasoning, folded at first."""
 
     kind = "reasoning"
     document: MarkdownDocument
@@ -294,9 +293,9 @@ class ReasoningBlock(FoldingBlock):
 
 
 class MarkerBlock(FoldingBlock):
-    """Something that happened, in one calm line; some can be opened, some can be acted on.
+    """An event in one line, possibly with a body and with actions.
 
-    With ``rule``, a style, it is a rule across the conversation with its actions at the end.
+    If ``rule`` is a style, the line is a rule across the conversation, with the actions at its end.
     """
 
     kind = "marker"
@@ -337,7 +336,7 @@ class MarkerBlock(FoldingBlock):
         yield from wrapped(runs, max(width - 2, 1), first, ((INDENT, "text"),))
 
     def _rule_lines(self, width: int, toggle: str) -> Iterator[Line]:
-        """Yield the rule; where it is too narrow, its actions stand below its words."""
+        """Yield the rule; if it is too narrow, the actions follow below the text."""
         room = min(width, MAX_TEXT_WIDTH)
         offers: list[StyledSpan] = []
         if toggle:
@@ -373,12 +372,12 @@ class MarkerBlock(FoldingBlock):
 
 
 class CutOffBlock(MarkerBlock):
-    """The words of an attempt that failed and is made again, and below them where they are kept."""
+    """The text of an answer that failed and is retried, and below it the entry that keeps it."""
 
     is_told = False
 
     def __init__(self, entry_id: int, said: str) -> None:
-        """Make the block of a text ``said``; ``entry_id`` is the entry beside the path that keeps it."""
+        """``said`` is the text; ``entry_id`` is the entry off the path that keeps it."""
         text = f"Cut off after {plural(len(said.split()), 'word')} · in the tree as #{entry_id}"
         body = partial(body_lines, TextBody(sanitize.text(said), "muted"))
         super().__init__("cut_off", text, icon="✗", style="muted", body=body, copied=said)
@@ -391,9 +390,10 @@ class CutOffBlock(MarkerBlock):
 
 
 class EndingBlock(MarkerBlock):
-    """Why an answer did not end on its own.
+    """Says why an answer failed or was cut off; never sent to the model.
 
-    The model does not see it; the newest can be asked for again.
+    ``retries`` offers to retry the request; ``mending`` keeps the text unobtrusive while the
+    program may still retry by itself.
     """
 
     is_told = False
@@ -412,14 +412,14 @@ class EndingBlock(MarkerBlock):
             self.actions = ()
 
     def fail(self) -> None:
-        """Nothing mended it."""
+        """Show the failure, because the program did not retry the request successfully."""
         if self._mending:
             self._mending = False
             self._icon, self._style, self.actions = self._failure
             self.changed()
 
     def settle(self, *, mended: bool) -> bool:
-        """Offer no retry any more, and be calm where the request was made again; returns whether that is new."""
+        """Remove the retry, and say so if the request was repeated; returns whether it changed."""
         before = self._text, self._icon, self.actions
         self.fail()
         self.actions = ()
@@ -432,7 +432,7 @@ class EndingBlock(MarkerBlock):
 
 
 class ToldBlock(Block):
-    """The text the model gets in place of a cleared entry."""
+    """The text that the model gets in place of an entry."""
 
     kind = "told"
 
@@ -449,7 +449,7 @@ class ToldBlock(Block):
 
 
 class ActivityBlock(Block):
-    """The last line while something goes on: the sign of life, where the user looks."""
+    """The last line of the conversation while the agent is active, with a spinner."""
 
     kind = "activity"
     focusable = False
@@ -475,7 +475,7 @@ def indented_lines(document: MarkdownDocument, width: int) -> Iterable[Line]:
 
 
 class ShiftedLine(Line):
-    """Another line, two cells further right; that one stays as it is, because a document owns it."""
+    """A line indented by two cells; the wrapped line, which a document owns, is not changed."""
 
     __slots__ = ("_line",)
 
@@ -497,9 +497,9 @@ class ShiftedLine(Line):
 def head_line(
     left: Sequence[StyledSpan], facts: Sequence[StyledSpan], end: StyledSpans, width: int
 ) -> Line:
-    """Return a line with ``left``, an icon and text, at the left and facts before ``end``, no further than text goes.
+    """Return a line of ``left`` (icon and text), and at the right the facts followed by ``end``.
 
-    When there is no room the first facts go, then the text is cut.
+    If room is short, the first facts are left out, then the text is cut.
     """
     width = min(width, MAX_TEXT_WIDTH)
     shown = [fact for fact in facts if fact[0]]

@@ -1,4 +1,4 @@
-"""The bodies of open blocks: rows of output, numbered code and matches, laid out only where shown."""
+"""The bodies of blocks: rows of output, numbered code, plans and matches, laid out on demand."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,15 +9,15 @@ from tui_agent.ui.widgets.transcript.lines import Line, StyledSpans, cells, wrap
 from tui_agent.ui.widgets.transcript.sanitize import TAB_SIZE
 
 MAX_ROWS: Final = 2_000
-"""Rows a block shows inside the transcript; beyond that it offers to open the whole text."""
+"""Maximum rows of a body shown in the transcript; longer ones offer to open the whole text."""
 
 _WRAPPED_ROWS: Final = 4
-"""Lines one very long row may take while a block shows only a part."""
+"""Maximum lines for one long row while a block shows only a part."""
 
 INDENT: Final = "  "
 
 WHOLE: Final = ("o whole", "action act:open")
-"""Offers all of an output, with the key that shows it."""
+"""The hint that opens a whole output: text with key, and style with action."""
 
 _NUMBERED: Final = re.compile(r"(\d+)\t")
 _MATCH: Final = re.compile(r"([^\n:]+):(\d+): ")
@@ -29,13 +29,13 @@ _TODO_LOOKS: Final = {
     "x": ("●", "status-ok", "muted"),
     "-": ("–", "status-idle", "muted strike"),
 }
-"""Mark, its style and that of the words, by the mark that the model sees."""
+"""Mark, style of the mark and style of the text of a to-do, by the mark in the tool's output."""
 
 Keep = Literal["head", "tail"]
 
 
 class Body:
-    """Rows that can be laid out one by one."""
+    """Rows that are laid out one by one; ``row`` yields the lines of one for a width in cells."""
 
     _rows: Sequence[Any]
 
@@ -49,10 +49,10 @@ class Body:
 def body_lines(
     body: Body, width: int, rows: int | None = None, keep: Keep = "head", *, opens: bool = False
 ) -> Iterator[Line]:
-    """Yield at most ``rows`` of a body from its head or tail, None for all, with a line that tells how much is missing.
+    """Yield the lines of at most ``rows`` rows from a body's head or tail, None for `MAX_ROWS`.
 
-    A single missing row is shown instead of that line. ``opens`` says that a key shows the whole
-    elsewhere.
+    A further line says how many rows are missing; a single missing row is shown instead. With
+    ``opens`` that line offers the key that shows all.
     """
     total = len(body)
     limit = rows
@@ -83,7 +83,7 @@ def body_lines(
 
 
 class TextBody(Body):
-    """Plain rows."""
+    """Rows of plain text in one style."""
 
     def __init__(self, text: str, style: str = "output", indent: str = INDENT) -> None:
         if text.strip("\n"):
@@ -103,7 +103,7 @@ class TextBody(Body):
 
 
 class NumberedBody(Body):
-    """A file as the read tool shows it: rows of number, tab and text, in the colours of its language."""
+    """A file as returned by the read tool, rows of number, tab and text, with syntax colors."""
 
     def __init__(self, text: str, path: str) -> None:
         self._rows: list[str] = []  # their numbers
@@ -117,7 +117,7 @@ class NumberedBody(Body):
         self._code.replace(0, code)
 
     def row(self, index: int, width: int) -> Iterator[Line]:
-        """Yield the lines of a row; the number is not part of the text."""
+        """Yield the lines of a row; its number is a prefix, which is not copied."""
         number = f"{INDENT}{self._rows[index]:>{self._gutter}} "
         room = max(width - len(number) - 1, 1)
         for start, end in code_cuts(self._code.lines[index], room):
@@ -129,7 +129,7 @@ class NumberedBody(Body):
 
 
 class PlanBody(TextBody):
-    """The to-dos of a plan, with the marks that the panel has."""
+    """The to-dos of a plan, with the marks of the side panel."""
 
     def row(self, index: int, width: int) -> Iterator[Line]:
         found = _TODO.match(self._rows[index])
@@ -145,7 +145,7 @@ class PlanBody(TextBody):
 
 
 class MatchBody(TextBody):
-    """Rows of matches: path, number, text."""
+    """Rows of search matches: path, line number and text."""
 
     def row(self, index: int, width: int) -> Iterator[Line]:
         text = self._rows[index].expandtabs(TAB_SIZE)

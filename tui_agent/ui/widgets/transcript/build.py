@@ -1,4 +1,4 @@
-"""From entries to blocks: one row per entry kind."""
+"""Makes the blocks that show an entry, for each kind of entry."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -56,7 +56,7 @@ from tui_agent.ui.widgets.transcript.races import race_block
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 
 MAX_EDITED_CHARS = 120
-"""Characters of edited content that the marker shows."""
+"""Maximum characters of edited content that a marker shows."""
 
 _EDITS = {
     "drop": "hidden",
@@ -70,13 +70,13 @@ _TRIGGERS = {
     "threshold": "at the threshold",
     "overflow": "after an overflow",
     "model_switch": "for another model",
-    "idle": "before the cache was forgotten",
+    "idle": "before the cache expired",
     "notes": "a new window from the model's notes",
 }
 GO_ON = "continue"
-"""Why the program wrote the message that has the model go on."""
+"""Origin (``synthetic``) of the program's message that tells the model to continue."""
 _RULE = "compaction:"
-"""Begins the key of a compaction's rule."""
+"""Start of the key of a compaction's rule."""
 _FINISHES = {
     "length": "The answer was cut off at the model's output limit",
     "content_filter": "The provider's content filter stopped the answer",
@@ -85,29 +85,30 @@ _FINISHES = {
 
 @frozen
 class BuildContext:
-    """What a block needs of other entries.
-
-    ``results`` are the results of an assistant entry's calls by call id, ``summarised`` counts the
-    entries a compaction stands for, ``live`` says that calls without a result may still get one,
-    ``newest`` that no message or answer came after, ``running`` that the run goes on, so that a
-    failure may still be mended, and ``mended`` that it was: the answer came after it. With
-    ``names_keys`` the newest answer names the keys of the main screen. ``size_of`` returns a
-    result's tokens in the model's view, ``load`` the entries that a marker is about.
-    """
+    """Facts from other entries that an entry's blocks need."""
 
     results: Mapping[str, ToolResultEntry] = field(default_factory=dict)
+    """Results of an answer's calls, by call id."""
     summarised: Callable[[CompactionEntry], int] = lambda _entry: 0
+    """Returns the number of entries that a compaction replaces."""
     live: bool = False
+    """Whether calls without a result may still get one."""
     newest: bool = True
+    """Whether no message or answer follows the entry."""
     names_keys: bool = False
+    """Whether the newest answer shows key hints."""
     running: bool = False
+    """Whether the run goes on, so that a failed request may still be retried."""
     mended: bool = False
+    """Whether a failed request was retried successfully."""
     size_of: SizeOf = stored_size
+    """Returns the tokens of a result as the model counts them."""
     load: Callable[[Sequence[int]], Sequence[Entry]] = lambda _ids: ()
+    """Returns entries by their ids, for markers about other entries."""
 
 
 def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901, PLR0911, PLR0912 - an arm per kind
-    """Return the blocks an entry is shown as; none for entries that only matter to the program."""
+    """Return the blocks that show an entry; none for kinds of entries that are not shown."""
     match entry:
         case UserEntry():
             return [_user(entry)]
@@ -189,7 +190,7 @@ def _user(entry: UserEntry) -> Block:
 
 
 def mark_problems(blocks: Sequence[Block], problems: Mapping[str, int]) -> None:
-    """Have the last card of each file say how many problems its edits made."""
+    """Set the number of new problems on the last card that edited each file."""
     cards = {}
     for block in blocks:
         if isinstance(block, CardBlock) and block.traits.writes:
@@ -223,14 +224,14 @@ def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
 
 
 def _keys_for(text: str) -> str:
-    """Return the keys that copy an answer, undo its turn, and copy its code if it has any."""
+    """Return the key hints of an answer: copy, undo the turn, and copy the code if it has any."""
     if "```" in text:
         return "f3 copy · f5 undo · shift+f3 code"
     return "f3 copy · f5 undo"
 
 
 def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
-    """Yield a marker when an answer did not end on its own; only the newest can be asked for again."""
+    """Yield a marker if an answer failed, was interrupted or cut off; the newest can be retried."""
     if entry.interrupted or entry.finish == "interrupted":
         waited = ""
         if entry.error:
@@ -254,14 +255,14 @@ def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
 
 
 def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:
-    """Return the rule where a summary ends and the kept entries begin."""
+    """Return the rule between a compaction's summary and the kept entries."""
     count = around.summarised(entry)
     untold = len(entry.details.untold)
     words = [
         f"{wording.plural(count, 'entry')} summarised" if count else "summarised",
         f"{wording.tokens(entry.tokens_before)} → {wording.tokens(entry.tokens_after)}",
-        "nothing waited" if entry.prepared else "",
-        f"silent on {wording.plural(untold, 'name')}" if untold else "",
+        "prepared" if entry.prepared else "",
+        f"{wording.plural(untold, 'name')} missing" if untold else "",
         "by the provider" if entry.item else "",
         "by a hook" if entry.style == "hook" else "",
         wording.money(entry.cost) if entry.cost else "",
@@ -274,9 +275,9 @@ def is_rule(block: Block) -> bool:
 
 
 def belongs_to_compaction(entry: Entry, before: str, after: str) -> bool:
-    """Whether a compaction's rule stands for an entry, by the kinds of what is before and after it.
+    """Whether an entry is covered by a compaction's rule, given the kinds before and after it.
 
-    That are what was cleared along with it, and the note that has the model go on.
+    That is so for what the compaction cleared, and for the note that tells the model to continue.
     """
     from tui_agent.context.pruning import Occasion
 
@@ -286,7 +287,7 @@ def belongs_to_compaction(entry: Entry, before: str, after: str) -> bool:
 
 
 def compaction_note(entry: CompactionEntry) -> MarkerBlock:
-    """Return the word where a compaction was made, when its rule is further up."""
+    """Return the marker at the place of a compaction whose rule is further up."""
     block = MarkerBlock("compacted", "compacted", icon="↑", actions=("jump", "undo"))
     block.entry = (entry.id, entry.kind)
     return block
@@ -316,7 +317,7 @@ def _summary_lines(
     rows = [
         ("Compacted", _TRIGGERS[entry.trigger] if isinstance(entry, CompactionEntry) else ""),
         ("The provider's own", own if isinstance(entry, CompactionEntry) and entry.item else ""),
-        ("Used meanwhile, not in it", ", ".join(details.untold)),
+        ("Used since, but not in it", ", ".join(details.untold)),
         ("Files read", ", ".join(details.read_files)),
         ("Files changed", ", ".join(details.modified_files)),
         ("Also kept", ", ".join(wording.plural(count, noun) for count, noun in kept if count)),
@@ -344,16 +345,16 @@ def _prune(entry: PruneEntry, around: BuildContext) -> Block:
 
     freed = wording.tokens(entry.tokens_freed)
     cleared = wording.plural(len(entry.targets), "tool output")
-    left = "Each is a placeholder for the model."
+    left = "The model gets a placeholder for each."
     if entry.reason in (Occasion.IMAGES, Occasion.HEAVY_IMAGES):
-        # Messages may hold images, too.
+        # Messages may contain images, too.
         cleared = f"the images of {wording.plural(len(entry.targets), 'entry')}"
-        left = "The text beside them stays."
+        left = "The model still gets the text beside them."
     elif entry.keep_chars:
-        # Calls with long arguments, too.
+        # Calls with long arguments are shortened, too.
         cleared = wording.plural(len(entry.targets), "entry")
-        left = f"Of each long text {entry.keep_chars:,} characters stay for the model."
-    left = f"{left} Here they can still be read."
+        left = f"The model gets {entry.keep_chars:,} characters of each long text."
+    left = f"{left} They can still be read here."
     notes = dict(zip(entry.targets, entry.notes, strict=False))
 
     def body(width: int) -> Iterator[Line]:
@@ -378,7 +379,7 @@ def _prune(entry: PruneEntry, around: BuildContext) -> Block:
 
 
 def _name_of(entry: Entry) -> str:
-    """Return the name of an output: ``read orders.csv``."""
+    """Return the name of an output, such as ``read orders.csv``."""
     if not isinstance(entry, ToolResultEntry):
         return entry.kind.replace("_", " ")
     return sanitize.line(f"{entry.tool} {entry.title or entry.metadata.path or ''}".rstrip())

@@ -1,4 +1,4 @@
-"""Cards: a call and its result as one block, from the first written argument to the stored result; a user's command."""
+"""Cards: a tool call and its result as one block, from the first argument to the stored result."""
 
 import json
 import re
@@ -43,11 +43,12 @@ from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 
 RUNNING: Final = "running"
+"""State of a call that is running; finished calls have a ``ToolStatus``."""
 WAITING: Final = "waiting"
-"""States of a call without a result, beside those of ``ToolStatus``."""
+"""State of a call that has not started."""
 
 _LIVE_CHARS: Final = 20_000
-"""Characters of live output that are kept; the result has all of it."""
+"""Maximum characters of live output kept; the result has all of it."""
 
 _DIFF_ROWS: Final = 20
 _OUTPUT_ROWS: Final = 6
@@ -63,7 +64,7 @@ ICONS: Final = {
 }
 
 _OWN_COMMAND: Final = "$"
-"""Stands in a tool's place on the card of a command of the user's own."""
+"""Name shown in place of a tool's on the card of a user's command."""
 _TITLE_ARGUMENTS: Final = ("command", "pattern", "path", "file_path", "url", "query", "description")
 _TITLE_VALUE: Final = re.compile(
     r'"(' + "|".join(_TITLE_ARGUMENTS) + r')"\s*:\s*"((?:[^"\\]|\\.)*)'
@@ -72,7 +73,7 @@ _COUNT_IN_TITLE: Final = re.compile(r" · (\d[\d,]* [a-z]+)\Z")
 
 
 class CardBlock(FoldingBlock):
-    """A tool call with whatever is known of its result."""
+    """A tool call with what is known of its result."""
 
     kind = "card"
     tight = True
@@ -101,9 +102,9 @@ class CardBlock(FoldingBlock):
         self._began = 0.0
         self._elapsed = 0.0
         self.problems = 0
-        """New problems that its edits made."""
+        """Number of new problems caused by the call's edits."""
         self.is_outdated = False
-        """Whether a later call replaced the list that this one made."""
+        """Whether a later call replaced the to-do list that this call wrote."""
         self._edited = False
         self._content: Body | None = None
         self._chosen = False
@@ -126,7 +127,7 @@ class CardBlock(FoldingBlock):
 
     @property
     def tokens(self) -> int:
-        """Tokens of the result in the model's view while it is whole, 0 before there is one."""
+        """Tokens of the whole result as the model counts them, 0 before there is a result."""
         if self._result is not None:
             return self._size_of(self._result)
         return 0
@@ -144,7 +145,7 @@ class CardBlock(FoldingBlock):
         self._changed()
 
     def start(self, title: str, arguments: str, now: float = 0.0) -> None:
-        """The call passed its permission check and runs; ``now`` is in seconds on the clock that ticks."""
+        """Show the call as running since ``now``, in seconds of the clock passed to `tick`."""
         self.status = RUNNING
         self._began = now
         self._elapsed = 0.0
@@ -155,7 +156,7 @@ class CardBlock(FoldingBlock):
         self._changed()
 
     def tick(self, now: float, *, moving: bool) -> None:
-        """Show how long the call has been running, and turn its icon if things may move."""
+        """Update the elapsed time at ``now``, in seconds, and the spinner if ``moving``."""
         before = self.elapsed
         self._elapsed = now - self._began
         self.frame += moving
@@ -163,7 +164,7 @@ class CardBlock(FoldingBlock):
             self.changed()
 
     def outdate(self) -> None:
-        """Another list took the place of the one this call made."""
+        """Mark the to-do list of this call as replaced by a later one."""
         self.is_outdated = True
         self.fold_by_default()
         self.changed()
@@ -222,12 +223,12 @@ class CardBlock(FoldingBlock):
     # -- folding
 
     def choose_fold(self, fold: Fold) -> None:
-        """Fold as the user did before; results that come later don't change it."""
+        """Fold the card as the user chose, which later results do not change."""
         self.fold = fold
         self._chosen = True
 
     def cycle(self) -> None:
-        """Show a part, then everything, then only the head."""
+        """Cycle between a part, everything and only the head."""
         rows = self._window()[0] or MAX_ROWS
         hidden = len(self._shown_body(self._width)) > rows + 1
         if self.fold is Fold.CLOSED:
@@ -266,7 +267,7 @@ class CardBlock(FoldingBlock):
     # -- showing
 
     def copy_text(self) -> str:
-        """Return the output, or the diff of a change, or the arguments when there is nothing else."""
+        """Return the diff of a change, else the output, else the arguments."""
         if self.metadata.diff:
             return sanitize.text(self.metadata.diff)
         if self._result:
@@ -281,7 +282,7 @@ class CardBlock(FoldingBlock):
     def title(self) -> str:
         title = self._title
         if not title:
-            # The most telling argument, also of JSON that is still being written.
+            # The most informative argument, also from JSON that is still streaming.
             found: dict[str, str] = dict(_TITLE_VALUE.findall(self.arguments[:4_000]))
             argument = next(filter(None, map(found.get, _TITLE_ARGUMENTS)), "")
             title = argument.replace("\\n", " ").replace('\\"', '"').replace("\\\\", "\\")[:200]
@@ -298,7 +299,7 @@ class CardBlock(FoldingBlock):
         )
 
     def _how_it_failed(self, width: int) -> str:
-        """Return the state of a call that failed, with the reason of one that was denied."""
+        """Return the state of a failed call, with the reason if it was denied."""
         if self._result is None or self.status != "denied":
             return self.status
         why = sanitize.line(note_of(self._result.output))
@@ -357,7 +358,7 @@ class CardBlock(FoldingBlock):
             yield Line(prefix=((INDENT, "text"), (cut, "muted"), WHOLE))
 
     def _argument_rows(self) -> list[str]:
-        """Return the rows of a command that says more than the head; other arguments are shown when all is."""
+        """Return the rows of a multi-line command; other arguments only when fully unfolded."""
         try:
             arguments = loads(self.arguments)
         except ValueError:
@@ -375,7 +376,7 @@ class CardBlock(FoldingBlock):
         return []
 
     def _window(self) -> tuple[int | None, Keep]:
-        """Return how many rows of the body are shown, None for all, and of which end."""
+        """Return how many rows of the body are shown, None for all, and from which end."""
         if self.fold is Fold.FULL:
             return None, "head"
         if self.metadata.diff or self.traits.state == "list":
@@ -409,7 +410,7 @@ class CardBlock(FoldingBlock):
 
 
 class ShellBlock(FoldingBlock):
-    """A command the user ran with ``!``, and the end of its output."""
+    """A command that the user ran with ``!``, and its output."""
 
     kind = "shell"
 
@@ -423,7 +424,7 @@ class ShellBlock(FoldingBlock):
         self.fold = Fold.PART
 
     def cycle(self) -> None:
-        """Show everything after a part, and nothing after everything."""
+        """Cycle between only the head, the end of the output, and all of it."""
         if self.fold is Fold.PART and len(self._rows) <= _SHELL_ROWS + 1:
             self.fold = Fold.CLOSED
         else:

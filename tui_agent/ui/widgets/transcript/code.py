@@ -1,8 +1,8 @@
-"""Source code with syntax colours that are computed a few lines at a time, and only for lines that are looked at.
+"""Source code whose syntax colors are computed only for lines that are shown.
 
 Code is lexed in chunks of ``CHUNK`` lines. The lexer's state is carried from chunk to chunk and
-starts afresh every ``RESET`` lines, so that colours at any line cost a bounded amount of work and
-never depend on the lines looked at before, or on whether the code arrived in one piece.
+reset every ``RESET`` lines, so that the colors of any line cost a bounded amount of work, and do
+not depend on which lines were shown before or on whether the code arrived in one piece.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,19 +13,18 @@ from tui_agent.ui.widgets.transcript.sanitize import TAB_SIZE
 from tui_agent.ui.widgets.transcript.time_limit import TooLongError
 
 CHUNK: Final = 50
-
+"""Lines that are lexed together."""
 RESET: Final = 400
-"""Lines after which the lexer starts afresh."""
+"""Lines after which the lexer's state is reset."""
 
 LONG_LINE: Final = 1_000
-"""Characters from which on a line's chunk stays plain: such code is generated, and lexers are slow
-on it."""
+"""Longest line, in characters, of a colored chunk: longer ones are generated and slow to lex."""
 
 PLAIN: Final = frozenset({"", "text", "txt", "plain", "plaintext"})
 
 
 def language_of_path(path: str) -> str:
-    """Return the language of a file for a :class:`Code`: its name, when that has an ending."""
+    """Return a file's name as the language for `Code`, "" if the name has no ending."""
     name = path.rstrip().rpartition("/")[2]
     if "." in name:
         return name
@@ -33,7 +32,7 @@ def language_of_path(path: str) -> str:
 
 
 class Code:
-    """Growing lines of code of one language. Lines are harmless and hold no tabs."""
+    """Lines of code in one language, which may grow; the lines passed in must be sanitized."""
 
     def __init__(self, language: str, base: str = "code") -> None:
         self.language = language
@@ -43,7 +42,7 @@ class Code:
         self._states: dict[int, tuple[str, ...]] = {}
 
     def replace(self, start: int, lines: Iterable[str]) -> None:
-        """Put ``lines`` in the place of everything from line ``start`` on."""
+        """Replace everything from line ``start`` on by ``lines``."""
         del self.lines[start:]
         self.lines.extend(line.expandtabs(TAB_SIZE) for line in lines)
         first = start // CHUNK
@@ -66,7 +65,7 @@ class Code:
         lines = self.lines[chunk * CHUNK : (chunk + 1) * CHUNK]
         if self.language in PLAIN or any(len(line) > LONG_LINE for line in lines):
             return [((line, self.base),) if line else () for line in lines]
-        # Lexers are imported when the first code is drawn: an empty screen needs none.
+        # Lexers are imported when the first code is drawn.
         from tui_agent.ui.widgets.transcript.lexing import coloured
 
         state: tuple[str, ...] = ("root",)
@@ -83,7 +82,7 @@ class Code:
 
 
 class CodeLine(Line):
-    """A part of a line of code, coloured when it is drawn."""
+    """A part of a line of code, colored when drawn."""
 
     __slots__ = ("_code", "_end", "_index", "_start")
 
@@ -118,7 +117,7 @@ class CodeLine(Line):
 
     @property
     def block(self) -> str:
-        """The whole code that the line is a part of."""
+        """The whole code that contains the line."""
         return "\n".join(self._code.lines)
 
     @property
@@ -127,7 +126,7 @@ class CodeLine(Line):
 
 
 def code_cuts(line: str, width: int) -> Iterator[tuple[int, int]]:
-    """Yield where a line of code is cut to fit; code folds anywhere, because its spaces mean something."""
+    """Yield the start and end of each part of a line of code that fits in ``width`` cells."""
     if line.isascii():
         for start in range(0, max(len(line), 1), width):
             yield start, min(start + width, len(line))

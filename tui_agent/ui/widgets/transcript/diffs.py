@@ -1,6 +1,6 @@
-"""Diffs read into rows and drawn: side by side where there is room, else one below the other.
+"""Parses unified diffs into rows and draws them, side by side if there is room, else in one column.
 
-Colours of the language and of changes only repeat the signs and numbers.
+Diffs are readable without color: signs and line numbers carry the same information.
 """
 
 import re
@@ -25,33 +25,31 @@ _DIVIDER: Final[StyledSpan] = (" │ ", "rule")
 
 DiffRowKind = Literal["context", "removed", "added", "gap", "file", "note"]
 Spans = tuple[tuple[int, int], ...]
-"""Parts of a line: characters, ``end`` exclusive."""
+"""Parts of a line as offsets in characters, (start, end), the end excluded."""
 
 _HUNK: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _PIECE: Final = re.compile(r"\w+|\s+|.")
 
 _MIN_SIMILARITY: Final = 0.5
-"""How alike two lines have to be for their difference to be marked; otherwise all of it is one."""
+"""Least similarity of two lines, 0 to 1, whose differing parts are marked."""
 
 _MAX_COMPARED_CHARS: Final = 400
-"""Characters up to which two lines are compared word by word."""
+"""Longest lines that are compared word by word, in characters."""
 
 _MAX_STEPS: Final = 50_000
-"""Pairs of equal words looked at for two lines."""
+"""Maximum pairs of equal words examined to compare two lines."""
 
 _NEAR: Final = 2
-"""Characters between two marked parts that are marked too: a lone bracket in between would only
-flicker."""
+"""Maximum characters between two marked parts that are marked as well, to avoid flicker."""
 
 
 @dataclass(slots=True)
 class DiffRow:
     """A row of a diff.
 
-    Rows that are no code (a gap between hunks, a file's name, a note) have their text in ``told``.
-
-    ``old`` and ``new`` are line numbers, 0 where the line is not in that version. ``partner`` is
-    the row that stands beside a changed one.
+    ``old`` and ``new`` are line numbers, 0 if the line is not in that version. ``code`` and
+    ``index`` are the text of a line; other rows (gaps, files' names, notes) have it in ``told``.
+    ``partner`` is the counterpart of a changed row, None if it has none.
     """
 
     kind: DiffRowKind
@@ -70,10 +68,7 @@ class DiffRow:
 
 
 class _Reader:
-    """Reads a diff line by line.
-
-    How many lines a hunk has is counted: a line may look like a file's head.
-    """
+    """Parses a diff line by line; counts the lines of hunks, which may look like headers."""
 
     def __init__(self) -> None:
         self._rows: list[DiffRow] = []
@@ -135,7 +130,7 @@ class _Reader:
         elif line.startswith("+++ "):
             self._end_hunk()
             name = line[4:]
-            # A removed file is known by its old name.
+            # A removed file is shown by its old name.
             if name == "/dev/null":
                 path = self._before_name
             else:
@@ -155,13 +150,12 @@ class _Reader:
         for side, code in self._codes.items():
             code.replace(0, self._lines[side])
             self._lines[side] = []
-        # A file's head ends a hunk that the next one's head ends again: nothing may be taken from
-        # its rows then.
+        # New objects: the rows read so far keep theirs, even if the hunk is ended twice.
         self._codes = {side: Code(self._language, "output") for side in ("old", "new")}
 
 
 def read_diff(text: str) -> list[DiffRow]:
-    """Return the rows of a unified diff of one or several files; the name of a single file is left out."""
+    """Parse a unified diff of one or several files; the name of a single file is left out."""
     rows = _Reader().read(text.rstrip("\n").split("\n"))
     if sum(row.kind == "file" for row in rows) < 2:
         rows = [row for row in rows if row.kind != "file"]
@@ -173,7 +167,7 @@ def read_diff(text: str) -> list[DiffRow]:
 
 
 def side_by_side(rows: Sequence[DiffRow]) -> list[tuple[DiffRow | None, DiffRow | None]]:
-    """Return the rows in pairs, old beside new; a row of both versions, or of none, is its own pair."""
+    """Pair rows as (old, new); a row in both versions, or in neither, is paired with itself."""
     pairs: list[tuple[DiffRow | None, DiffRow | None]] = []
     removed: list[DiffRow] = []
     added: list[DiffRow] = []
@@ -193,7 +187,7 @@ def side_by_side(rows: Sequence[DiffRow]) -> list[tuple[DiffRow | None, DiffRow 
 
 
 def _changes(rows: Sequence[DiffRow]) -> Iterator[tuple[list[DiffRow], list[DiffRow]]]:
-    """Yield the removed lines and those added in their place."""
+    """Yield the removed rows and the added ones of each change."""
     removed: list[DiffRow] = []
     added: list[DiffRow] = []
     for row in [*rows, DiffRow("gap")]:
@@ -212,7 +206,7 @@ def _changes(rows: Sequence[DiffRow]) -> Iterator[tuple[list[DiffRow], list[Diff
 
 @lru_cache(maxsize=2_048)
 def changed_parts(old: str, new: str) -> tuple[Spans, Spans]:
-    """Return the spans of two lines that differ, in each of them; nothing when that would be most of them."""
+    """Return the differing parts of two lines, in each; empty if the lines differ too much."""
     if max(len(old), len(new)) > _MAX_COMPARED_CHARS:
         return (), ()
     before = _PIECE.findall(old)
@@ -250,17 +244,17 @@ def _spans(pieces: Sequence[str], parts: Sequence[tuple[int, int]]) -> Spans:
 
 
 def diff_body(diff: str, width: int) -> Body:
-    """Return a unified diff as rows that fit a width; see :func:`.bodies.body_lines` for how to draw them."""
+    """Return a unified diff as a body for a width in cells, or its plain text if it is no diff."""
     text = sanitize.text(diff)
     body = DiffBody(text)
-    # Text that cannot be read as a diff is shown as it is: a question must not hide anything.
+    # Text that can't be parsed is shown unchanged: a question must not hide anything.
     if len(body):
         return body.fitting(width)
     return TextBody(text)
 
 
 class DiffBody(Body):
-    """The rows of a diff one below the other; ``fitting`` has them side by side where there is room."""
+    """The rows of a diff in one column; ``fitting`` returns them side by side if there is room."""
 
     def __init__(self, diff: str) -> None:
         self._rows: list[DiffRow] = read_diff(diff)
@@ -293,7 +287,7 @@ class DiffBody(Body):
 class SplitBody(Body):
     """The rows of a diff side by side.
 
-    The text that is selected and copied is the new one, and of lines that are gone the old one.
+    Selecting and copying yields the new text, and the old text of removed lines.
     """
 
     def __init__(self, rows: Sequence[DiffRow], gutter: int) -> None:
@@ -305,7 +299,7 @@ class SplitBody(Body):
         if old is new and new is not None and new.told:
             yield _told(new)
             return
-        # One column is left free so that both halves are the same.
+        # One cell may be left free so that both halves are equal.
         half = max((width - len(INDENT) - len(_DIVIDER[0])) // 2, self._gutter + 4)
         room = half - self._gutter - 3
         left = []
@@ -332,7 +326,7 @@ class SplitBody(Body):
 
 
 class DiffLine(Line):
-    """A part of a row of a diff, coloured when it is drawn."""
+    """A part of a row of a diff, colored when drawn."""
 
     __slots__ = ("_cut", "_row")
 
@@ -358,7 +352,7 @@ class DiffLine(Line):
 
 
 class SplitLine(Line):
-    """A part of an old line, and a part of the new one beside it, which is the line's text."""
+    """A part of an old line beside a part of the new line, which is the text to copy."""
 
     __slots__ = ("_gutter", "_half", "_left", "_left_cut", "_right", "_right_cut")
 
@@ -388,7 +382,7 @@ class SplitLine(Line):
 
     @property
     def prefix(self) -> StyledSpans:
-        """The old line and the new one's number."""
+        """The old line and the number of the new one."""
         runs: list[StyledSpan] = []
         if self._left is not None and self._left_cut is not None:
             runs += _gutter(self._left, self._left.old, self._gutter)[self._left_cut[0] > 0]
@@ -408,7 +402,7 @@ class SplitLine(Line):
 
     @prefix.setter
     def prefix(self, value: StyledSpans) -> None:
-        """Ignore the value the base class sets: it is made when it is drawn."""
+        """Ignore the base class's value: the prefix is computed when drawn."""
 
     def content(self) -> Sequence[StyledSpan]:
         if self._right is None or self._right_cut is None:
@@ -434,7 +428,7 @@ def _style_of(row: DiffRow) -> str:
 
 
 def _gutter(row: DiffRow, number: int, size: int) -> tuple[StyledSpans, StyledSpans]:
-    """Return number and sign for the first line of a row, and their placeholder on the others."""
+    """Return number and sign for a row's first line, and the blanks in their place for others."""
     style = _style_of(row)
     if row.kind not in _SIGNS:
         return ((f"{number:>{size}}", "line-number"), ("   ", "text")), (

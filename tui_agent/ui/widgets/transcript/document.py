@@ -1,13 +1,13 @@
-"""A Markdown text that grows: parsed, wrapped and drawn in time proportional to its unfinished end.
+"""A growing Markdown text, parsed and laid out in time proportional to its unfinished end.
 
-Everything before the last top-level block is settled ("frozen") and never looked at again; so are
-the finished items of a list, the finished lines of a fence in steps of ``CHUNK``, and the finished
-pieces of a long paragraph. The rest, the tail, is parsed again each time. A tail that starts inside
-a block is parsed behind a stub that opens the same kind of block: the fence's first line, or a
-letter that stands for the paragraph so far.
+Everything before the last top-level block is frozen and never parsed again; so are the finished
+items of a list, the finished lines of a fence in steps of ``CHUNK``, and the finished pieces of a
+long paragraph. The rest, the tail, is parsed again each time. A tail that starts inside a block is
+parsed after a stub that opens the same kind of block: the fence's first line, or a letter in place
+of the paragraph so far.
 
-The result is the same however the text was cut into pieces. A text that takes too long is shown as
-its source.
+The result does not depend on the pieces in which the text arrived. A text that takes too long is
+shown as its source.
 """
 
 import re
@@ -33,24 +33,23 @@ from tui_agent.ui.widgets.transcript.markdown import (
 from tui_agent.ui.widgets.transcript.time_limit import TooLongError, limited
 
 _SECONDS: Final = 0.8
-"""Processor time to parse and lay out new text."""
+"""Limit of processor time to parse and lay out new text, in seconds."""
 
 _LETTER: Final = "x"
-"""Stands for the frozen part of a paragraph."""
+"""Stub for the frozen part of a paragraph."""
 
 _UNDECIDED: Final = re.compile(
     r"(?:^|\n)(?:[ \t]*(?:[-=*_#>`~|:+\s]+|\d{1,9}[.)]?|`{3,}[^`\n]*|~{3,}[^\n]*)|(?<!\|)\n?\|[^\n]*(?:\n[|:\- ]*)?)\Z"
 )
-"""An unfinished last line that may become several things; it is held back while more is coming, so
-nothing flips."""
+"""An unfinished last line whose kind is not clear yet, which is not shown while text arrives."""
 
 _DELIMITERS: Final = re.compile(r"[^\n]*\n[ \t]*[|:=-][|:= \t-]*(?:\n|\Z)")
-"""A second line that would turn the first one into a heading or a table."""
+"""Two lines, the second of which makes the first a heading or a table's head."""
 
 
 @dataclass(slots=True)
 class _Open:
-    """The block the tail starts inside of: the stub that reopens it, and where it began."""
+    """The block in which the tail starts: the stub that reopens it, and where it begins."""
 
     kind: str
     stub: str
@@ -63,15 +62,15 @@ class _Open:
 
 
 class MarkdownDocument:
-    """Markdown that may still grow. ``base`` is the style of its plain text."""
+    """Markdown text that may still grow; ``base`` is the style of its plain text."""
 
     def __init__(self, text: str = "", *, base: str = "text", finished: bool = False) -> None:
         self._base = base
         self.source = ""
-        """The text as it came."""
+        """The text as received."""
         self._held = ""
         self._source = ""
-        """The same made harmless, without the held-back end."""
+        """The sanitized text, without a carriage return at its end."""
         self.finished = False
         self._width = 0
         self._is_plain = False
@@ -82,7 +81,7 @@ class MarkdownDocument:
             self.finish()
 
     def append(self, text: str) -> None:
-        """Add text. Costs next to nothing; the work is done when lines are asked for."""
+        """Add text; it is parsed when `lines` is called next."""
         self.source += text
         text = self._held + text
         self._held = "\r" if text.endswith("\r") else ""
@@ -90,7 +89,7 @@ class MarkdownDocument:
         self._changed = True
 
     def finish(self) -> None:
-        """No more text comes: held-back text is shown, and links that are defined anywhere are resolved."""
+        """Mark the text as complete: show held-back text, and resolve reference links."""
         if self.finished:
             return
         self.finished = True
@@ -102,10 +101,7 @@ class MarkdownDocument:
         self._changed = True
 
     def lines(self, width: int) -> list[Line]:
-        """Return the document as lines of at most ``width`` cells.
-
-        The list is the document's own.
-        """
+        """Return the document as lines of at most ``width`` cells; do not change the list."""
         if width != self._width:
             self._width = width
             self._builder = LineBuilder(width)
@@ -196,7 +192,7 @@ class MarkdownDocument:
         return stub + self._source[self._offset : end]
 
     def _new_references(self) -> dict[str, Any]:
-        """Return the targets for links; while text is coming nothing is defined, or definitions would be cut."""
+        """Return the definitions of reference links; none while the text is growing."""
         if self.finished:
             return self._references
         return {}
@@ -216,7 +212,7 @@ class MarkdownDocument:
         )
 
     def _flows_of(self, blocks: list[TopBlock], lines: list[str]) -> list[Flow]:
-        """Make the flows of blocks, the first of which goes on with the open block."""
+        """Make the flows of blocks, the first of which continues the open block, if any."""
         opened = self._open
         maker = self._maker(lines, opened.number if opened else None)
         rest = blocks
@@ -245,7 +241,7 @@ class MarkdownDocument:
     # -- freezing
 
     def _freeze(self, end: int) -> None:
-        """Settle blocks that later text cannot change any more, as far as the text up to ``end`` tells."""
+        """Freeze the blocks before ``end`` that later text can't change."""
         while True:
             text = self._text(end)
             if self._open and self._open.kind == "paragraph" and _DELIMITERS.match(text):
@@ -285,7 +281,7 @@ class MarkdownDocument:
         self._offset = offset
 
     def _reopen(self) -> None:
-        """Take the frozen part of a block back, because the block turned out to be another kind."""
+        """Unfreeze the open block, because it turned out to be of another kind."""
         opened = self._open
         if opened is None:
             return

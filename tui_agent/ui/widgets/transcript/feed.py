@@ -1,6 +1,6 @@
-"""Events while the agent works: the answer being streamed, calls that run, entries that are committed.
+"""Applies the agent's events to a transcript's model: streamed text, running calls, new entries.
 
-Deltas are only kept until :meth:`LiveFeed.flush`; so that a thousand chunks cost as much as one.
+Streamed pieces are collected until `LiveFeed.flush`, so that a thousand cost as much as one.
 """
 
 from collections.abc import Callable, Iterator
@@ -56,10 +56,7 @@ from tui_agent.ui.widgets.transcript.source import ACTIVITY_ID, LIVE, LIVE_ID
 
 
 class LiveFeed:
-    """Turns events into changes of a model.
-
-    Places of changed items are collected in ``changed``.
-    """
+    """Turns events into changes of a model; ``changed`` collects the places of changed items."""
 
     def __init__(self, model: TranscriptModel, clock: Callable[[], float] = perf_counter) -> None:
         self._model = model
@@ -72,7 +69,7 @@ class LiveFeed:
         self._notice: int | None = None
         self._activity: Item | None = None
         self.written = 0
-        """Characters the model has written in the run."""
+        """Characters that the model has written in this run."""
         self.changed: set[int] = set()
 
     def clear(self) -> None:
@@ -152,7 +149,7 @@ class LiveFeed:
         return self._live
 
     def discard(self) -> None:
-        """Take away the streamed text that became no entry on this path: the request is made again."""
+        """Remove streamed text that did not become an entry, before the request is repeated."""
         self.flush()
         if self._live is None:
             return
@@ -245,14 +242,14 @@ class LiveFeed:
             self.changed.add(place - 1)
 
     def _running_shell(self, command: str) -> str | None:
-        """Return the call that stands for a command of the user's, if nothing came after it."""
+        """Return the call id of the card for a user's command if it is the last item, else None."""
         for call_id, (place, card) in self._cards.items():
             if card.is_shell(command) and place == self._end - 1:
                 return call_id
         return None
 
     def _push(self, item: Item) -> int:
-        """Append an item; the answer being streamed stays the last one."""
+        """Append an item before the streamed answer; returns the item's place."""
         with self._before_activity():
             live = None
             if self._live is not None:
@@ -290,7 +287,7 @@ class LiveFeed:
 
     @contextmanager
     def _before_activity(self) -> Iterator[None]:
-        """Change the last items while the activity line is away; it stays the last one."""
+        """Remove the activity line while the block runs, to append items before it."""
         if self._activity is None:
             yield
             return
@@ -303,14 +300,14 @@ class LiveFeed:
             return self._model.append(item)
 
     def _attach(self, result: ToolResultEntry) -> bool:
-        """Give a result to its call's card; False when there is no such card."""
+        """Show a result in its call's card; returns False if there is no such card."""
         known = self._cards.pop(result.call_id, None) or self._find(
             result.call_id, len(self._model)
         )
         if known is None:
             return False
         index = self._push(Item(result.id, result.kind, []))
-        # It shows nothing itself: the item of its call is laid out again.
+        # The result's own item shows nothing; the item of its call is laid out again.
         self.changed.discard(index)
         owner, card = known
         if (outdated := self._model.replan(result)) is not None:
@@ -346,7 +343,7 @@ class LiveFeed:
                 self.stream(ReasoningProgress(text))
                 self.flush()
             case RetryScheduled(kept=int(kept)):
-                # The words of a failed attempt stay, dim; the entry beside the path has all of it.
+                # The text of a failed attempt stays, muted; the entry off the path has all of it.
                 self.flush()
                 if self._live is not None:
                     live = self._live.blocks
@@ -378,7 +375,7 @@ class LiveFeed:
                 pass
 
     def run_ended(self) -> None:
-        """Nothing runs any more: calls without a result won't get one."""
+        """Finish streamed text, and stop calls without a result, because the run has ended."""
         self.flush()
         if self._live is not None:
             for block in self._live.blocks:
@@ -410,7 +407,7 @@ class LiveFeed:
         return CardBlock(call, size_of=self._model.size_of)
 
     def _add_local(self, blocks: list[Block]) -> int:
-        """Add an item that is no entry; it has the id of the entry before it, so ids stay in order."""
+        """Append an item for no entry, with the id of the last entry to keep ids in order."""
         last = next((entry_id for entry_id in reversed(self._model.ids) if entry_id < LIVE_ID), 0)
         return self._push(Item(last, LIVE, blocks))
 
@@ -435,10 +432,9 @@ class LiveFeed:
 
 
 def _adopt(blocks: list[Block], live: list[Block]) -> None:
-    """Put the blocks that were streamed in the place of the stored ones that say the same.
+    """Replace blocks of a stored answer by the streamed blocks with the same content.
 
-    They keep their laid-out lines and how the user folded them, so nothing moves when an answer is
-    finished.
+    Streamed blocks keep their laid-out lines and folds, so that nothing moves when an answer ends.
     """
     cards = {block.key: block for block in live if isinstance(block, CardBlock)}
     texts = [block for block in live if isinstance(block, AnswerBlock | ReasoningBlock)]

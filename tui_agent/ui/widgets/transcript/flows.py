@@ -1,6 +1,6 @@
-"""Documents between parsing and wrapping: flows, independent of width, and the builder that turns them into lines.
+"""Flows, the parts of a document independent of width, and the builder that makes lines of them.
 
-Tables share the width among their columns by need; one too narrow becomes a list.
+A table's columns share the width by need; a table that is too narrow is shown as a list.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,41 +21,38 @@ from tui_agent.ui.widgets.transcript.lines import (
 )
 
 MIN_TEXT_WIDTH = 8
-"""Cells that text gets at least: deeper nesting loses its decoration instead of its words."""
+"""Least width of text, in cells; deeper nesting loses its decoration instead."""
 MAX_TEXT_WIDTH = 100
-"""Cells of a line of prose: longer ones are hard to follow. Code, tables and diffs take all there
-is."""
-
-
+"""Greatest width of prose, in cells; code, tables and diffs use the whole width."""
 COPY: StyledSpan = ("copy", "muted code act:code")
-"""Copies a block of code, at its first line."""
+"""The hint in the first line of code that copies the code when clicked."""
 
 Alignment = Literal["left", "center", "right"]
 Flow: TypeAlias = "TextFlow | CodeFlow | TableFlow | RuleFlow"
 
 _GAP = 2
 _MIN_COLUMN_WIDTH = 6
-"""Cells below which a column is not worth reading, unless its content is that short."""
+"""Least width of a table's column, in cells, unless its content is shorter."""
 
 
 @dataclass(slots=True)
 class Frame:
-    """The frame of a flow: decoration of its first and its other lines, and the text copying puts before them."""
+    """The decoration of a flow: what is drawn before its first and its other lines.
+
+    ``first_lead`` and ``rest_lead`` are the corresponding texts in copied text.
+    """
 
     first: StyledSpans = ()
     rest: StyledSpans = ()
     first_lead: str = ""
     rest_lead: str = ""
     outer: StyledSpans = ()
-    """Decoration that goes through the gap before the flow."""
+    """Decoration of the empty line before the flow."""
 
 
 @dataclass(slots=True)
 class TextFlow:
-    """A paragraph or heading: rows that wrap.
-
-    ``joins`` says that the first row goes on where the last flow ended.
-    """
+    """A paragraph or heading: rows that wrap; with ``joins`` the first continues the last flow."""
 
     rows: list[list[StyledSpan]]
     frame: Frame = field(default_factory=Frame)
@@ -65,7 +62,7 @@ class TextFlow:
 
 @dataclass(slots=True)
 class CodeFlow:
-    """Lines ``start`` up to ``end`` of code."""
+    """The lines of code from ``start`` to ``end``, which is excluded."""
 
     code: Code
     start: int
@@ -76,7 +73,7 @@ class CodeFlow:
 
 @dataclass(slots=True)
 class TableFlow:
-    """A table: cells as runs; the first row is the head."""
+    """A table, with its cells as runs; the first row is the head."""
 
     rows: list[list[list[StyledSpan]]]
     alignments: list[Alignment]
@@ -93,13 +90,13 @@ class RuleFlow:
 
 
 class LineBuilder:
-    """Appends flows as lines of one width. Feeding flows one by one or together gives the same."""
+    """Appends flows as lines of a width; ``rewind`` returns to the state at ``mark``."""
 
     def __init__(self, width: int) -> None:
         self.width = max(width, 1)
         self.lines: list[Line] = []
         self._open_row: StyledSpans = ()
-        """The runs behind the last line, trailing spaces included: where a joining row goes on."""
+        """The runs of the last line including trailing spaces, which a joining row continues."""
 
         self._mark: tuple[int, Line | None, StyledSpans] = (0, None, ())
 
@@ -195,7 +192,7 @@ def table_lines(table: TableFlow, width: int) -> Iterator[Line]:
     ]
     widths = _share(natural, width - _GAP * (len(natural) - 1))
     if widths is None:
-        # As a list: each cell behind the title of its column.
+        # As a list: each cell after the title of its column.
         head, *rows = table.rows
         for index, row in enumerate(rows or [[]]):
             if index:
@@ -213,9 +210,9 @@ def table_lines(table: TableFlow, width: int) -> Iterator[Line]:
 
 
 def _share(natural: list[int], room: int) -> list[int] | None:
-    """Return column widths that fit: narrow columns get their full width, the others share the rest.
+    """Return column widths that fit in ``room`` cells, None if a column would be too narrow.
 
-    None when some column would become too narrow to read.
+    Narrow columns get their full width; the others share the rest.
     """
     widths = [max(size, 1) for size in natural]
     open_columns = set(range(len(widths)))

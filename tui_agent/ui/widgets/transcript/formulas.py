@@ -1,6 +1,6 @@
-r"""Formulas of TeX in characters of Unicode: ``\sum_i p_i`` as ∑ᵢ pᵢ.
+r"""TeX formulas in Unicode characters: ``\sum_i p_i`` as ∑ᵢ pᵢ.
 
-What has no such characters stays as it is.
+Formulas that have no such characters are left unchanged.
 """
 
 import re
@@ -12,8 +12,7 @@ FORMULA: Final = re.compile(
     r"|\\\[(?=[^\n]{0,400}?\\\w)(.{1,1000}?)\\\]|\\\((?=[^\n]{0,400}?\\[\w,;:!])(.{1,400}?)\\\)",
     re.DOTALL,
 )
-"""A formula between dollars, or between ``\\( \\)`` or ``\\[ \\]`` where a command of TeX is in
-it."""
+"""A formula between dollars, or between ``\\( \\)`` or ``\\[ \\]`` if it contains a TeX command."""
 
 _SPACE: Final = re.compile(r"\\(?:[,;:! ]|quad\b|qquad\b)|~")
 _NO_WIDTH: Final = re.compile(r"\\(?:left|right|big|Big|bigl|bigr|displaystyle|limits)\b\.?")
@@ -28,7 +27,7 @@ _ROOT: Final = re.compile(r"\\sqrt\s*\{([^{}]*)\}")
 _COMMAND: Final = re.compile(r"\\[A-Za-z]+")
 _WORD: Final = re.compile(r"[A-Za-z]{3,}")
 _UNDERSCORE: Final = "\ue000"
-"""Stands for an underscore that begins no index."""
+"""Placeholder for an underscore that does not begin an index."""
 
 _MEANT: Final = {"\\{": "{", "\\}": "}", "\\\\": " ; ", _UNDERSCORE: "_"}
 _SIGN: Final = re.compile(r"[\\^_=<>+]")
@@ -37,14 +36,14 @@ _ONE: Final = re.compile(r"[\w.']+")
 
 @lru_cache(maxsize=2_000)
 def readable_formula(written: str) -> str:
-    """Return a formula, given with its delimiters, as it reads; text that only looks like one comes back unchanged."""
+    """Return a formula, given with delimiters, in Unicode; other text is returned unchanged."""
     found = FORMULA.fullmatch(written)
     inside = ""
     if found is not None:
         inside = next(filter(None, found.groups()), "")
     if not inside or not _is_formula(inside):
         return written
-    # Loaded with the first formula.
+    # Imported for the first formula.
     import unicodeit
 
     text = _NO_WIDTH.sub("", _WORDS.sub(r"\1", _SPACE.sub(" ", inside.replace("\\_", _UNDERSCORE))))
@@ -60,7 +59,7 @@ def readable_formula(written: str) -> str:
 
 
 def _is_formula(inside: str) -> bool:
-    """Whether a text between dollars is a formula: prices and a shell's variables are none."""
+    """Whether a text between dollars is a formula, not a price or a shell's variable."""
     if "\\" in inside:
         return True
     if _WORD.search(inside):

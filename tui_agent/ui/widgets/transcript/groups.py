@@ -1,7 +1,6 @@
-"""Runs of small tool calls as one row that opens: several files read, searched and listed one after another.
+"""Groups successive small tool calls, such as reads and searches, into one row that opens.
 
-A run may go through several answers. Which calls are in one depends only on the path, not on
-entries loaded or shown.
+A group may span several answers. Its members depend only on the path, not on what is loaded.
 """
 
 from collections import Counter
@@ -20,14 +19,13 @@ from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
 from tui_agent.ui.widgets.transcript.source import LIVE
 
 MIN_CALLS: Final = 3
-"""Calls that are worth a row of their own; fewer are clearer one by one."""
+"""Least calls in a group; fewer are clearer one by one."""
 
 _REACH: Final = 64
-"""Entries in which a run is looked for: it ends where their number is a multiple of this, so
-looking stays cheap."""
+"""Places at whose multiples every group ends, to keep the search for members cheap."""
 
 _BETWEEN: Final = frozenset(kinds(lambda kind: kind.follows_calls or not kind.is_shown))
-"""Entries that stand between two answers without showing anything."""
+"""Kinds of entries between two answers that show nothing."""
 
 _MAX_TITLES = 100
 
@@ -35,7 +33,7 @@ _GOES_WELL: Final = frozenset({WAITING, RUNNING, ToolStatus.COMPLETED})
 
 
 class GroupBlock(FoldingBlock):
-    """The row of a run of small calls; the calls, and the words between them, are below it while it is open."""
+    """The row of a group of small calls; while open, calls and the texts between them follow it."""
 
     kind = "card"
     tight = True
@@ -70,7 +68,7 @@ class GroupBlock(FoldingBlock):
         self.changed()
 
     def cycle(self) -> None:
-        """Show the calls, or only the row; calls that were opened are closed with it."""
+        """Open or close the group; closing it closes its calls too."""
         super().cycle()
         if self.fold is Fold.CLOSED:
             for card in self.cards:
@@ -84,7 +82,7 @@ class GroupBlock(FoldingBlock):
         running = next((card for card in cards if card.running), None)
         counted = Counter(card.tool for card in cards)
         counts = ", ".join(f"{tool} {self._count(tool, count)}" for tool, count in counted.items())
-        # More of them than this fit on no line.
+        # No line has room for more titles.
         titles = ", ".join(dict.fromkeys(card.title for card in cards[:_MAX_TITLES] if card.title))
         left: list[StyledSpan] = [(running or cards[-1]).icon, (counts, "tool act:toggle")]
         left.append((f"  {titles}", "muted act:toggle"))
@@ -120,7 +118,7 @@ class GroupBlock(FoldingBlock):
 
 @frozen
 class _Segment:
-    """Small blocks that follow each other in one item, and whether nothing is before or behind them."""
+    """Successive small blocks of an item; ``leads`` and ``trails``: the item's first and last."""
 
     blocks: Sequence[Block]
     leads: bool
@@ -128,7 +126,7 @@ class _Segment:
 
 
 def arrange(kinds: Sequence[str], item_at: Callable[[int], Item], index: int) -> frozenset[int]:
-    """Put the small calls of an item into their groups, and return the places of all items that look different now."""
+    """Update the groups of an item's small calls; returns the places of items that changed."""
     item = item_at(index)
     plain = [block for block in item.blocks if not isinstance(block, GroupBlock)]
     segments = _segments(plain)
@@ -171,13 +169,13 @@ def arrange(kinds: Sequence[str], item_at: Callable[[int], Item], index: int) ->
 def _run_of(
     segment: _Segment, kinds: Sequence[str], item_at: Callable[[int], Item], index: int
 ) -> list[tuple[int, Block]]:
-    """Return the blocks that belong together, from the first call on, with the places of their items."""
+    """Return the blocks of a segment's group, from the first call on, with their items' places."""
     run = [(index, block) for block in segment.blocks]
     if segment.leads:
         run = [*_reach(kinds, item_at, index, -1), *run]
     if segment.trails:
         run += _reach(kinds, item_at, index, 1)
-    # The words before the first call name the run's subject.
+    # Text before the first call says what the group is about, and is not hidden.
     while run and not isinstance(run[0][1], CardBlock):
         run.pop(0)
     return run
@@ -195,7 +193,7 @@ def _group_of(members: Sequence[Block]) -> GroupBlock:
 def _reach(
     kinds: Sequence[str], item_at: Callable[[int], Item], index: int, step: int
 ) -> list[tuple[int, Block]]:
-    """Return the small blocks that go on with those at the edge of an item, with their places, in the path's order."""
+    """Return the small blocks that continue an item's in direction ``step``, in path order."""
     found: list[tuple[int, Block]] = []
     place = index + step
     while 0 <= place < len(kinds) and place // _REACH == index // _REACH:
@@ -237,9 +235,9 @@ def _segments(blocks: Sequence[Block]) -> list[_Segment]:
 
 
 def _is_small(blocks: Sequence[Block], place: int) -> bool:
-    """Whether a block may be in a group: one the user opened on its own is not hidden again.
+    """Whether a block may be in a group.
 
-    A few words before a small call belong to it; an answer that ends there is never hidden.
+    A short text counts if a small call follows it. A call that the user opened by itself does not.
     """
     block = blocks[place]
     if isinstance(block, AnswerBlock):
@@ -247,7 +245,7 @@ def _is_small(blocks: Sequence[Block], place: int) -> bool:
         text = block.document.source.strip()
         is_brief = block.document.finished and len(text) <= MAX_TEXT_WIDTH and "\n" not in text
         return follows and is_brief and _is_small(blocks, place + 1)
-    # It only looks at something, and went well so far.
+    # Only calls that read something and have not failed.
     if (
         not isinstance(block, CardBlock)
         or not block.traits.counts

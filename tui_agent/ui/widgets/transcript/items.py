@@ -1,4 +1,4 @@
-"""Items: the entries of a path as the transcript keeps them, loaded when looked at and forgotten when far away."""
+"""Items, the entries of a path with their blocks, and the cache of loaded items."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ BLANK: Final = Line()
 
 
 class Item:
-    """A loaded entry: its blocks, and where each of them begins once it is laid out.
+    """A loaded entry: its blocks, and the line at which each begins once it is laid out.
 
-    ``results`` are the places of the tool results that its cards show.
+    ``results`` are the places of the tool results that the item's cards show.
     """
 
     __slots__ = ("blocks", "height", "id", "kind", "results", "starts", "width")
@@ -30,10 +30,10 @@ class Item:
         self.starts: list[int] = []
         self.height = 0
         self.width = 0
-        """The width it is laid out for, 0 before that."""
+        """Width for which the item is laid out, 0 before that."""
 
     def lay_out(self, width: int, *, gap: bool) -> int:
-        """Place the blocks below each other and return the height; ``gap`` asks for a blank line first."""
+        """Place the blocks one below the other, the first below a ``gap``; returns the height."""
         line = 0
         starts: list[int] = []
         previous: Block | None = None
@@ -52,7 +52,10 @@ class Item:
         return line
 
     def at(self, line: int, width: int) -> tuple[Block | None, int, Line]:
-        """Return the block a line belongs to, the line's place in it and the line; gaps belong to no block."""
+        """Return the block that contains a line, the line's number in it, and the line.
+
+        In a gap between blocks the block is None.
+        """
         for block, start in zip(reversed(self.blocks), reversed(self.starts), strict=True):
             if line >= start and not block.hidden:
                 lines = block.lines(width)
@@ -76,7 +79,7 @@ class Item:
 
 
 def apart(previous: Block, following: Block) -> bool:
-    """Whether a blank line stands between two blocks: always, except between closed cards or markers."""
+    """Whether an empty line separates two blocks: not in a group, nor after closed tight blocks."""
     if following.within is not None and following.within is previous:
         return False
     if (
@@ -89,7 +92,7 @@ def apart(previous: Block, following: Block) -> bool:
 
 
 class ItemCache(OrderedDict[int, Item]):
-    """The loaded items by place, the least recently used ones forgotten first; ``pinned`` ones stay."""
+    """The loaded items by place; drops the least recently used that are not ``pinned``."""
 
     def __init__(self, pinned: set[int]) -> None:
         super().__init__()
@@ -102,7 +105,7 @@ class ItemCache(OrderedDict[int, Item]):
         return item
 
     def put(self, index: int, item: Item) -> None:
-        """Keep an item, and forget the one that was not used for longest."""
+        """Add an item, and drop the least recently used one if there are too many."""
         self[index] = item
         self.move_to_end(index)
         if len(self) > _KEPT_ITEMS + len(self._pinned):

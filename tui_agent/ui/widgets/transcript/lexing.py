@@ -1,4 +1,4 @@
-"""Syntax colours from Pygments' lexers, with the lexer's state handed in and out so that work can stop and go on."""
+"""Syntax colors by Pygments; a lexer's state is passed in and out, to lex code chunk by chunk."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
@@ -13,8 +13,7 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, StyledSpans
 from tui_agent.ui.widgets.transcript.time_limit import limited
 
 _SECONDS: Final = 0.2
-"""Processor time for a chunk of lines. Some lexers take minutes for code that is none of their
-language."""
+"""Limit of processor time for a chunk, in seconds; some lexers take minutes for other languages."""
 
 _STYLES: Final = {
     Token.Comment: "syntax-comment",
@@ -51,7 +50,7 @@ def _style_of(kind: Any) -> str:
 
 @lru_cache(maxsize=128)
 def _lexer(language: str) -> Lexer | None:
-    """Return the lexer of a language or file name, or None when there is none (then code stays plain)."""
+    """Return the lexer of a language or file name, None if there is none."""
     try:
         find: Callable[..., Lexer] = get_lexer_by_name
         if "." in language:
@@ -64,18 +63,19 @@ def _lexer(language: str) -> Lexer | None:
 def coloured(
     language: str, lines: Sequence[str], state: tuple[str, ...], base: str
 ) -> tuple[list[StyledSpans], tuple[str, ...]]:
-    """Return lines of a language, or of a file of some name, as runs, and the lexer's state behind them.
+    """Return lines as runs with syntax styles added to ``base``, and the lexer's state after them.
+
+    ``language`` may be a file name. Without a lexer the lines are plain.
 
     Raises:
-        TooLongError: the lexer does not come to an end.
+        TooLongError: the lexer took too long.
     """
     lexer = _lexer(language)
     if lexer is None:
         return [((line, base),) if line else () for line in lines], state
     with limited(_SECONDS):
         text = "\n".join(lines) + "\n"
-        # Only plain regular-expression lexers can go on from a state; others start afresh with each
-        # chunk.
+        # Only plain regular-expression lexers can continue from a state; others start again.
         if (
             isinstance(lexer, RegexLexer)
             and type(lexer).get_tokens_unprocessed is RegexLexer.get_tokens_unprocessed
@@ -109,7 +109,7 @@ def _split_rows(tokens: Iterable[tuple[Any, str]], base: str, count: int) -> lis
 
 
 def _merged(row: list[StyledSpan]) -> StyledSpans:
-    """Join neighbours of one style: lexers split text into more pieces than there are colours."""
+    """Join adjacent runs of the same style."""
     merged: list[StyledSpan] = []
     for text, style in row:
         if merged and merged[-1][1] == style:
@@ -122,7 +122,7 @@ def _merged(row: list[StyledSpan]) -> StyledSpans:
 def _lex_from(
     lexer: RegexLexer, text: str, state: tuple[str, ...]
 ) -> tuple[list[tuple[Any, str]], tuple[str, ...]]:
-    """Lex like ``RegexLexer.get_tokens_unprocessed``, and tell the state at the end, which it keeps to itself."""
+    """Lex like ``RegexLexer.get_tokens_unprocessed``, but return the final state as well."""
     definitions: dict[str, Any] = lexer._tokens  # noqa: SLF001 - there is no public way to the rules
     stack = list(state)
     tokens: list[tuple[Any, str]] = []

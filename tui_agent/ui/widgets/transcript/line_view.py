@@ -1,4 +1,4 @@
-"""Lines outside the conversation, drawn as in it: the diff in a question, or between two places of the tree."""
+"""Draws lines outside the conversation as in it: a diff in a question or on a page."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
@@ -20,20 +20,17 @@ from tui_agent.ui.widgets.transcript.paint import (
 )
 
 MakeLines = Callable[[int], Iterable[Line]]
-"""Makes lines of at most some cells."""
+"""Returns the lines for a width in cells."""
 
 
 def diff_lines(diff: str, width: int) -> Iterator[Line]:
-    """Return all lines of a unified diff: side by side where there is room, with numbers and colours."""
+    """Return the lines of a unified diff, side by side if ``width`` has room for that."""
     body = diff_body(diff, width)
     return chain.from_iterable(body.row(index, width) for index in range(len(body)))
 
 
 class LineView(Widget):
-    """Lines as high as they are; put it into a container that scrolls.
-
-    They are rebuilt for another width.
-    """
+    """Shows lines at their full height, for use in a scrolling container."""
 
     ALLOW_SELECT = True
     COMPONENT_CLASSES = set(COMPONENT_CLASSES)
@@ -66,7 +63,7 @@ class LineView(Widget):
         self._palette.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Paint rows; only here selection offsets are left out, which nobody reads from the screen."""
+        """Paint rows; elsewhere ``render_line`` returns offsets for Textual's selection."""
         self._painting = True
         try:
             return super().render_lines(crop)
@@ -84,7 +81,7 @@ class LineView(Widget):
         return paint(lines[y], width, self._palette, highlights=selected)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return the logical text under a selection: no numbers, no signs, wrapped lines joined."""
+        """Return the selected text without numbers and signs, with wrapped lines joined."""
         parts: list[str] = []
         for y, line in enumerate(self._lines):
             span = selection.get_span(y)

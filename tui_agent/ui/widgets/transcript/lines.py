@@ -1,7 +1,7 @@
-"""The transcript's parts below blocks: runs of styled text, lines of them, and how text wraps into lines.
+"""Runs of styled text, lines made of runs, and the wrapping of text into lines.
 
-A style is a key: names of component classes without their prefix, separated by spaces ("text
-strong"). A key may also hold ``url:…`` (a link) or ``act:…`` (something that can be clicked); see
+A style is a key: names of component classes without their prefix, separated by spaces (“text
+strong”). A key may also contain ``url:…`` (a link) or ``act:…`` (an action of a click); see
 :mod:`.paint`.
 """
 
@@ -16,27 +16,27 @@ StyledSpan = tuple[str, str]
 StyledSpans = tuple[StyledSpan, ...]
 
 ROW_GROUNDS: Final = frozenset({"user"})
-"""Styles whose ground is that of the whole row, margin included."""
+"""Styles whose background fills the whole row, including the margin."""
 
 _NOT_FIRST: Final = frozenset(
     "、。，．・：；？！）」』】〕〉》…ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ!),.:;?]}%"
 )
-"""Characters that don't begin a line of Chinese or Japanese text."""
+"""Characters that must not begin a line of Chinese or Japanese text."""
 
 _NOT_LAST: Final = frozenset("（「『【〔〈《([{")
-"""Characters that don't end one."""
+"""Characters that must not end a line of Chinese or Japanese text."""
 
 _width = lru_cache(maxsize=8192)(get_character_cell_size)
 
 
 class Line:
-    """One line on screen, without its margin.
+    """A line on screen, without its margin.
 
-    ``prefix`` is decoration that is neither selected nor copied (indent, quote bar, line number).
-    ``runs`` is the text. ``tail`` stands at the right edge, or ends at the cell ``extent``.
-    ``join`` is the logical text between the line before and this one: a newline, or text a wrap
-    swallowed. ``lead`` is put by copying before a new logical line. ``fill`` is the style of the
-    rest of the row; one of ``ROW_GROUNDS`` goes from edge to edge.
+    ``prefix`` is decoration that is neither selected nor copied: indent, quote bar, line number.
+    ``runs`` is the text. ``tail`` is at the right edge, or ends at the cell ``extent``. ``join`` is
+    the text between the previous line and this one: a line feed, or spaces dropped by wrapping.
+    ``lead`` is copied before the line if it begins a logical line. ``fill`` is the style of the
+    rest of the row; one of `ROW_GROUNDS` fills it from edge to edge.
     """
 
     __slots__ = ("extent", "fill", "join", "lead", "prefix", "runs", "tail")
@@ -61,7 +61,7 @@ class Line:
         self.fill = fill
 
     def content(self) -> Sequence[StyledSpan]:
-        """Return the text of the line; lines of code compute their colours only when asked."""
+        """Return the runs of the line; lines of code compute their colors here."""
         return self.runs
 
     @property
@@ -88,7 +88,7 @@ def runs_width(runs: Iterable[StyledSpan]) -> int:
 
 
 def crop(text: str, width: int) -> str:
-    """Return the beginning of ``text`` that fits ``width`` cells, ending in an ellipsis when something is missing."""
+    """Return a text cut to ``width`` cells; a cut text ends in an ellipsis."""
     if cells(text) <= width:
         return text
     if width <= 0:
@@ -102,7 +102,7 @@ def crop(text: str, width: int) -> str:
 
 
 def crop_runs(runs: Sequence[StyledSpan], width: int) -> StyledSpans:
-    """Return the runs that fit ``width`` cells, the last one ending in an ellipsis when something is missing."""
+    """Return runs cut to ``width`` cells; cut runs end in an ellipsis."""
     if runs_width(runs) <= width:
         return tuple(runs)
     kept: list[StyledSpan] = []
@@ -117,11 +117,11 @@ def crop_runs(runs: Sequence[StyledSpan], width: int) -> StyledSpans:
 
 
 def wrap(runs: Sequence[StyledSpan], width: int) -> Iterator[tuple[str, StyledSpans]]:
-    """Wrap runs into lines of at most ``width`` cells, breaking at spaces and between wide characters.
+    """Wrap runs into lines of at most ``width`` cells, at spaces and between wide characters.
 
-    Yields for each line the text swallowed before it and its runs. A line's break never depends on
-    anything behind the first character that doesn't fit, so wrapping can go on from the start of
-    the last line when text grows.
+    Yields, for each line, the text dropped before it and the line's runs. A break does not depend
+    on text after the first character that does not fit, so that the wrapping of a growing text can
+    continue from the start of the last line.
     """
     text = "".join(part for part, _ in runs)
     if len(text) <= width and text.isascii():
@@ -139,7 +139,7 @@ def wrap(runs: Sequence[StyledSpan], width: int) -> Iterator[tuple[str, StyledSp
 
 
 def last_cut(runs: Sequence[StyledSpan], width: int) -> StyledSpans:
-    """Return the runs from the start of the last wrapped line on, trailing spaces included."""
+    """Return the runs of the last line of the wrapped text, with trailing spaces."""
     text = "".join(part for part, _ in runs)
     if len(text) <= width and text.isascii():
         return tuple(runs)
@@ -157,7 +157,7 @@ def wrapped(
 
 
 class _Slicer:
-    """Cuts runs at ascending character positions in one pass."""
+    """Slices runs at ascending character offsets in one pass."""
 
     def __init__(self, runs: Sequence[StyledSpan]) -> None:
         self._runs = runs
@@ -182,7 +182,7 @@ class _Slicer:
 
 
 def _ascii_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each line; every character is one cell."""
+    """Yield the start and end of each wrapped line of an ASCII text."""
     start = 0
     length = len(text)
     while length - start > width:
@@ -202,7 +202,7 @@ def _ascii_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
 
 
 def _wide_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each line of text with characters of any width."""
+    """Yield the start and end of each wrapped line of a text with characters of any width."""
     start = index = column = 0
     opportunity = -1
     inked = False
@@ -240,7 +240,7 @@ def _wide_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
 
 
 def _may_break(character: str, size: int, following: str) -> bool:
-    """Whether a line may end between two characters that are no spaces."""
+    """Whether a line may break between two characters that are not spaces."""
     if following == " ":
         return False
     following_size = _width(following)

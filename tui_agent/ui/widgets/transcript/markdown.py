@@ -1,8 +1,7 @@
-"""Markdown to flows: CommonMark with tables, strikethrough and task lists, parsed by markdown-it.
+"""Converts Markdown to flows: CommonMark with tables, strikethrough and task lists.
 
-HTML is shown as text. A newline inside a paragraph is kept, because models mean it. Lists are
-spaced as their source is, item by item, so that an item's look never depends on items that come
-after it.
+HTML is shown as text. Line breaks inside paragraphs are kept, because models mean them. Lists are
+spaced as in their source, item by item, so that an item never changes by what follows it.
 """
 
 import re
@@ -32,20 +31,19 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 SEGMENT: Final = 1_500
-"""Characters of a paragraph after which it is cut at the next good place, to be parsed in
-pieces."""
+"""Characters after which a paragraph is split at the next good place, to be parsed in pieces."""
 
 MAX_SEGMENT_CHARS: Final = 6_000
-"""Characters after which it is cut at the next space even inside emphasis."""
+"""Characters after which a paragraph is split at the next space, even inside emphasis."""
 
 BULLETS: Final = ("•", "◦", "▪")
 
 _SAFE_LINK: Final = re.compile(r"https?://[\x21-\x7e]{1,2000}\Z")
 _LANGUAGE: Final = re.compile(r"[\w+#.-]+")
 _ADDRESS: Final = re.compile(r"https?://[^\s<>\"'`|]*[^\s<>\"'`|.,;:!?*_)\]}]")
-"""A bare address; what ends a sentence behind it is no part of it."""
+"""A bare address, without punctuation after it."""
 BLANK: Final = re.compile(r"[ \t>]*\Z")
-"""A line of source that holds nothing but white space and marks of quotes."""
+"""The end of a line that contains only white space and quote marks."""
 
 
 @lru_cache(maxsize=1)
@@ -60,7 +58,7 @@ def _parser() -> "MarkdownIt":
 
 
 def _read_math(state: "StateInline", silent: bool) -> bool:  # noqa: FBT001 - markdown-it's form
-    """Take a formula: a backslash in it escapes nothing, and it is shown as it reads."""
+    """Parse a formula, in which backslashes escape nothing; markdown-it's form of a rule."""
     found = FORMULA.match(state.src, state.pos, state.posMax)
     if found is None:
         return False
@@ -71,13 +69,13 @@ def _read_math(state: "StateInline", silent: bool) -> bool:  # noqa: FBT001 - ma
 
 
 def parse_blocks(text: str, references: dict[str, Any] | None = None) -> "list[Token]":
-    """Return the block tokens of ``text``; inline tokens are left unparsed."""
+    """Return the block tokens of a text; inline content is left unparsed."""
     return _parser().parse(text, references if references is not None else {})
 
 
 @frozen
 class TopBlock:
-    """A top-level block: its tokens, its first line and the line behind it, counted in the parsed text."""
+    """A top-level block: its tokens, its first line and the line after it in the parsed text."""
 
     tokens: "Sequence[Token]"
     line: int
@@ -101,10 +99,10 @@ def top_blocks(tokens: "Sequence[Token]") -> list[TopBlock]:
 
 
 def split_paragraph(content: str) -> Iterator[tuple[int, int]]:
-    """Yield the pieces a paragraph's text is parsed in, as start and end.
+    """Yield the start and end of the pieces in which a paragraph's text is parsed.
 
-    Each cut depends only on the text before it, so a growing text keeps its cuts. Cuts are made at
-    white space where no code span, link or emphasis seems open.
+    A cut depends only on the text before it, so that a growing text keeps its cuts. Cuts are at
+    white space where no code span, link or emphasis seems to be open.
     """
     start = 0
     while len(content) - start > SEGMENT:
@@ -141,7 +139,7 @@ def _balanced(text: str) -> bool:
 
 
 def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[list[StyledSpan]]:
-    """Parse inline Markdown into rows of runs; each newline starts a row."""
+    """Parse inline Markdown into rows of runs; each line break starts a row."""
     rows: list[list[StyledSpan]] = [[]]
     children: list[Token] = []
     _parser().inline.parse(content, _parser(), references, children)
@@ -163,7 +161,7 @@ def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[lis
             case "link_open":
                 href = str(token.attrGet("href") or "")
                 links.append((href, len(rows), len(rows[-1])))
-                # Only addresses that are safe to give to a terminal make a run a link.
+                # Only addresses that are safe for a terminal become links.
                 target = ""
                 if _SAFE_LINK.match(href):
                     target = f" url:{href}"
@@ -181,7 +179,7 @@ def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[lis
 
 
 def _joined(tokens: "Sequence[Token]") -> "Iterator[tuple[str, Token, str]]":
-    """Yield the kind of each token, the token and its content; texts that follow each other come as one."""
+    """Yield the kind of each token, the token and its content; successive texts are joined."""
     for is_text, group in groupby(tokens, lambda token: token.type in {"text", "text_special"}):
         found = list(group)
         if is_text:
@@ -192,7 +190,7 @@ def _joined(tokens: "Sequence[Token]") -> "Iterator[tuple[str, Token, str]]":
 
 
 def _add_with_addresses(rows: list[list[StyledSpan]], text: str, style: str) -> None:
-    """Append text whose bare addresses are links."""
+    """Append a text, with its bare addresses as links."""
     at = 0
     for found in _ADDRESS.finditer(text):
         _add(rows, text[at : found.start()], style)
@@ -205,7 +203,7 @@ def _add_with_addresses(rows: list[list[StyledSpan]], text: str, style: str) -> 
 
 
 def _add_address(rows: list[list[StyledSpan]], link: tuple[str, int, int], style: str) -> None:
-    """Put a link's address behind its text unless the text says it already."""
+    """Append a link's address after its text, unless the text is the address."""
     href, row, place = link
     shown = ""
     if row == len(rows):
@@ -220,7 +218,7 @@ def _add_address(rows: list[list[StyledSpan]], link: tuple[str, int, int], style
 
 
 def _add(rows: list[list[StyledSpan]], value: str, style: str) -> None:
-    """Append text to the last row; entities can produce any character, so it is made harmless again."""
+    """Append text to the last row, sanitized again because entities can yield any character."""
     value = sanitize.line(value)
     if not value:
         return
@@ -233,7 +231,7 @@ def _add(rows: list[list[StyledSpan]], value: str, style: str) -> None:
 
 @dataclass(slots=True)
 class _Container:
-    """A quote or list item that is open: its frame, its first line, and whether a flow has used its first line."""
+    """An open quote or list item; ``used``: a flow has been drawn with its first line's frame."""
 
     frame: Frame
     line: int
@@ -241,10 +239,11 @@ class _Container:
 
 
 class FlowMaker:
-    """Turns block tokens into flows.
+    """Converts block tokens to flows.
 
-    ``base`` is the style of plain text, ``blank_before`` whether a blank line precedes the first
-    block in the source, ``number`` the first item's number in a list that goes on.
+    ``base`` is the style of plain text. ``blank_before``: a blank line precedes the first block in
+    the source. ``previous`` is the kind of the block before. ``number`` is that of the first item
+    if the tokens continue a list.
     """
 
     def __init__(
@@ -261,7 +260,7 @@ class FlowMaker:
         self._base = base
         self._blank_before = blank_before
         self.previous = previous
-        """The kind of the last block made, which decides about the gap before the next one."""
+        """Kind of the last block, which decides whether a gap follows."""
 
         self._number = number
         if references is not None:
@@ -287,7 +286,7 @@ class FlowMaker:
         kind: str = "paragraph",
         joins: bool = False,
     ) -> None:
-        """Append a paragraph or a heading given as inline Markdown; one that ``joins`` goes on with the last text."""
+        """Append a paragraph or heading given as inline Markdown; ``joins`` continues the last."""
         if style:
             base = f"{self._base} {style}"
         else:
@@ -300,7 +299,8 @@ class FlowMaker:
             gap = False
             joins = True
 
-    def _block(self, tokens: "Sequence[Token]", index: int) -> int:  # noqa: C901, PLR0912 - one arm per block type
+    def _block(self, tokens: "Sequence[Token]", index: int) -> int:
+        """Convert the block that begins with token ``index``; returns the index after it."""
         token = tokens[index]
         line, _end = token.map or (0, 0)
         match token.type:
@@ -311,6 +311,12 @@ class FlowMaker:
                 level = min(int(token.tag[1:]), 4)
                 self.add_text(tokens[index + 1].content, line, f"heading{level}", kind="heading")
                 return index + 3
+            case "table_open":
+                end = index
+                while tokens[end].type != "table_close":
+                    end += 1
+                self._table(tokens[index : end + 1], line)
+                return end + 1
             case "fence" | "code_block":
                 code = Code(language_of(token))
                 code.replace(0, fence_lines(token))
@@ -318,20 +324,15 @@ class FlowMaker:
                 self.flows.append(CodeFlow(code, 0, len(code.lines), self._frame(), gap=gap))
             case "hr":
                 self.flows.append(RuleFlow(self._frame(), gap=self.gap("rule", line)))
-            case "table_open":
-                end = next(
-                    place
-                    for place in range(index, len(tokens))
-                    if tokens[place].type == "table_close"
-                )
-                self._table(tokens[index : end + 1], line)
-                return end + 1
+            case _:
+                self._enter_or_leave(token, line)
+        return index + 1
+
+    def _enter_or_leave(self, token: "Token", line: int) -> None:
+        """Open or close the quote, list or list item that a token begins or ends."""
+        match token.type:
             case "blockquote_open":
-                gap = self.gap("quote", line)
-                bar: StyledSpan = ("▏ ", "quote-bar")
-                self._containers.append(_Container(Frame((bar,), (bar,), "> ", "> "), line))
-                self._pending_gap = gap
-                self.previous = "quote-open"
+                self._open_quote(line)
             case "blockquote_close":
                 self._containers.pop()
                 self._pending_gap = None
@@ -339,27 +340,37 @@ class FlowMaker:
             case "bullet_list_open":
                 self._lists.append(None)
             case "ordered_list_open":
-                start = int(token.attrs.get("start", 1))
-                if self._number is not None and not self._containers:
-                    start = self._number
-                    self._number = None
-                self._lists.append(start)
+                self._open_numbered(token)
             case "bullet_list_close" | "ordered_list_close":
                 self._lists.pop()
                 self.previous = "list"
             case "list_item_open":
                 self._open_item(token, line)
             case "list_item_close":
-                item = self._containers[-1]
-                if not item.used:
-                    self.flows.append(
-                        TextFlow([[]], self._frame(), gap=self.gap("paragraph", item.line))
-                    )
-                self._containers.pop()
-                self.previous = "item"
+                self._close_item()
             case _:
                 pass
-        return index + 1
+
+    def _open_quote(self, line: int) -> None:
+        bar: StyledSpan = ("▏ ", "quote-bar")
+        self._pending_gap = self.gap("quote", line)
+        self._containers.append(_Container(Frame((bar,), (bar,), "> ", "> "), line))
+        self.previous = "quote-open"
+
+    def _open_numbered(self, token: "Token") -> None:
+        start = int(token.attrs.get("start", 1))
+        if self._number is not None and not self._containers:
+            start = self._number
+            self._number = None
+        self._lists.append(start)
+
+    def _close_item(self) -> None:
+        item = self._containers[-1]
+        if not item.used:
+            gap = self.gap("paragraph", item.line)
+            self.flows.append(TextFlow([[]], self._frame(), gap=gap))
+        self._containers.pop()
+        self.previous = "item"
 
     def _open_item(self, token: "Token", line: int) -> None:
         number = self._lists[-1]
@@ -396,10 +407,9 @@ class FlowMaker:
         return frame
 
     def gap(self, kind: str, line: int) -> bool:
-        """Return whether a blank line stands before a block of this kind that begins at this line.
+        """Return whether an empty line precedes a block of ``kind`` whose source is at ``line``.
 
-        Top-level blocks always stand apart, except text that leads straight into a list; inside
-        lists and quotes the source decides.
+        Top-level blocks are always separated; inside lists and quotes the source decides.
         """
         previous = self.previous
         self.previous = kind

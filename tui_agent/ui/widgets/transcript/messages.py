@@ -1,7 +1,4 @@
-"""The transcript's messages to the app.
-
-The app owns clipboard, viewer and every change of the session.
-"""
+"""The transcript's messages to the app, which owns the clipboard, the viewer and the session."""
 
 from textual.message import Message
 
@@ -10,21 +7,20 @@ from tui_agent.lazy import dataclass
 
 @dataclass
 class CopyRequested(Message, namespace="transcript"):
-    """The user wants a block's text on the clipboard."""
+    """The user wants to copy a block's text to the clipboard."""
 
     text: str
-    """Logical text: no gutters, no hard line breaks, no control characters."""
+    """Text without gutters, wrapping or control characters."""
 
 
 @dataclass
 class ActionRequested(Message, namespace="transcript"):
-    """The user wants something done that a block offers."""
+    """The user chose an action that a block offers."""
 
     action: str
-    """``open`` (the whole output in a viewer), ``retry``, ``undo``, ``restore``, ``jump`` (to its
-    subject) or ``enter`` (the session of a subagent)."""
+    """The name of the action, one of ``blocks.ActionName``."""
     entry_id: int
-    """The entry it is about; for a card with a result that is the result's entry."""
+    """The block's entry; for a card with a result, the result's entry."""
     call_id: str = ""
 
 
@@ -37,8 +33,7 @@ class LinkClicked(Message, namespace="transcript"):
 
 @dataclass
 class BlockFocused(Message, namespace="transcript"):
-    """Another block has the focus, or none."""
+    """The focus moved to another block, or to none."""
 
     entry_id: int | None
-    """The entry of the block; None for a block without one, and when the conversation has lost the
-    focus."""
+    """The block's entry; None for a block without one, or if the conversation lost the focus."""

@@ -1,4 +1,4 @@
-"""The transcript without a screen: items, their heights, which are loaded, and which line is where."""
+"""The transcript without a screen: items, their heights, loading, and the place of each line."""
 
 from array import array
 from bisect import bisect_left, bisect_right
@@ -46,14 +46,14 @@ from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.source import HIDDEN, LIVE, LIVE_ID, EntrySource, estimate
 
 _LOAD_AHEAD: Final = 12
-"""Items loaded together on either side of one that is needed."""
+"""Items that are loaded before and after a needed one, together with it."""
 
 _DIALOGUE: Final = frozenset(kinds(lambda kind: kind.is_dialogue))
 
 _MESSAGES: Final = frozenset(kinds(lambda kind: kind.is_message is not False)) - {"compaction"}
 
 _BESIDE: Final = HIDDEN | {"tool_result"}
-"""Kinds of items that show nothing themselves."""
+"""Kinds of items that show nothing of their own."""
 
 _NEVER_LOADED: Final = HIDDEN | {LIVE}
 
@@ -62,29 +62,29 @@ _NOTHING: Final = EntrySource(Outlines((), (), ()), lambda _ids: ())
 _NOT_SEEN: Final = frozenset({Standing.SUMMARISED, Standing.HIDDEN, Standing.UNSENT})
 
 _MADE_HERE: Final = (GroupBlock, ToldBlock, turns.TurnBlock)
-"""Blocks that are no part of an entry."""
+"""Kinds of blocks that the model adds to those of entries."""
 
 _PLAN_REACH: Final = 200
-"""Results among which the newest list of to-dos is looked for."""
+"""Number of the last results that are searched for the newest to-do list."""
 
 _MAX_PRUNES: Final = 2
-"""Prunes that are made along with a compaction, at most."""
+"""Maximum prune entries just before a compaction that belong to it."""
 
 _MAX_RESULT_DISTANCE: Final = 512
-"""Entries between an assistant entry and a result of its calls, at most."""
+"""Maximum entries between an assistant entry and a result of its calls."""
 
 _HEIGHTS: Final = 512
-"""Heights that are summed up together."""
+"""Heights in each chunk of a `HeightIndex`."""
 
 
 def is_plan(result: ToolResultEntry) -> bool:
-    """Whether a result is a list of to-dos that counts."""
+    """Whether a result is a successfully written to-do list."""
     return tool_traits()[result.tool].state == "list" and result.status is ToolStatus.COMPLETED
 
 
 @frozen
 class Position:
-    """A line of an item."""
+    """A line of an item: the item's place, and the line in it."""
 
     index: int
     line: int = 0
@@ -92,7 +92,7 @@ class Position:
 
 @frozen
 class Row:
-    """A line on screen and where it comes from."""
+    """A line on screen, with its item's place, its block (None in a gap), and numbers in both."""
 
     index: int
     item_line: int
@@ -102,10 +102,9 @@ class Row:
 
 
 class HeightIndex:
-    """A list of heights with running totals.
+    """A list of heights in lines, with totals for each chunk.
 
-    Changing a height costs nothing, finding an offset or the item at one costs a few microseconds,
-    because totals are kept per chunk and summed at C speed.
+    Changing a height takes constant time; finding an offset, or the item at one, microseconds.
     """
 
     def __init__(self, heights: Iterable[int] = ()) -> None:
@@ -144,12 +143,12 @@ class HeightIndex:
             self._sums.pop()
 
     def offset(self, index: int) -> int:
-        """Return the line at which an item starts; one past the last item is the total."""
+        """Return the line at which an item starts; for an index after the last, the total."""
         chunk = index // _HEIGHTS
         return sum(self._sums[:chunk]) + sum(self._heights[chunk * _HEIGHTS : index])
 
     def find(self, line: int) -> tuple[int, int]:
-        """Return the item a line belongs to and the line within it; lines outside are the nearest inside."""
+        """Return the item that contains a line, or the nearest one, and the line's number in it."""
         if not self.total:
             return 0, 0
         line = min(max(line, 0), self.total - 1)
@@ -164,48 +163,50 @@ class HeightIndex:
 
 
 class TranscriptModel:
-    """Items of a path, one per entry, and the ones that are no entries at the end."""
+    """The items of a path, one for each entry, followed by those that are not entries.
+
+    An item's place is its index. Items are loaded on demand; other heights are estimates.
+    """
 
     def __init__(self, width: int = 80) -> None:
         self.width = width
         self.heights = HeightIndex()
         self.standings: Standings | None = None
-        """How the model has each entry, None where that is not shown."""
+        """Context status of the entries, None if it is not shown."""
         self.counter: TokenCounter | None = None
-        """Counts in the tokens of the model; None shows the stored counts."""
+        """Counts tokens as the model does; None for the stored counts."""
         self.ids = array("q")
         self.kinds: list[str] = []
         self._sizes = array("q")
         self.pinned: set[int] = set()
-        """Places of items that exist nowhere else or are about to change."""
+        """Places of items that must stay loaded: not stored, or about to change."""
         self._cache = ItemCache(self.pinned)
         self._measured: set[int] = set()
         self.folds: dict[tuple[int, str], Fold] = {}
-        """How the user folded blocks, by entry and key, for when an entry is loaded again."""
+        """Folds that the user chose, by entry and block's key, for entries loaded again."""
         self.running = False
         """Whether calls without a result may still get one."""
 
         self.told: Callable[[int], str] | None = None
-        """Returns the text the model gets of an entry, where only its view is shown; None shows
-        everything."""
+        """Returns the text that the model gets for an entry, if only that is shown; else None."""
 
         self.names_keys = False
-        """Whether the newest answer names keys: those of the main screen."""
+        """Whether the newest answer shows key hints of the main screen."""
         self.fold_turns: turns.FoldTurns = "off"
-        """What is folded of a turn when the next one begins."""
+        """Which part of a turn is folded when the next one begins."""
         self._starts: dict[int, bool] = {}
-        """Which messages of the user begin a turn, by place, as far as they were looked at."""
+        """Whether a user's message begins a turn, by place, as far as known."""
         self._last_turn: turns.Turn | None = None
-        """The finished turn that was looked at last."""
+        """The finished turn that was found last, as a cache."""
         self._newest_start = -1
-        """Where the newest turn begins, -1 before that was looked for."""
+        """Place of the newest turn's message, -1 if not known yet."""
 
         self._newest_plan: int | None = None
-        """The entry of the newest list of to-dos, 0 for none, None before that was looked for."""
+        """Id of the newest to-do list's entry, 0 for none, None if not known yet."""
 
         self.source = _NOTHING
         self.rules: dict[int, list[CompactionEntry]] = {}
-        """The compactions whose rule stands before an item's blocks, by the item's place."""
+        """The compactions whose rules are before an item's blocks, by the item's place."""
         self._regrouped: set[int] = set()
 
     def __len__(self) -> int:
@@ -231,7 +232,7 @@ class TranscriptModel:
                     self.rules.setdefault(self._rule_place(entry), []).append(entry)
 
     def add_rule(self, entry: CompactionEntry) -> int:
-        """Draw the rule of a compaction that was appended before the first entry it keeps; return that place."""
+        """Add the rule of a new compaction before the first entry it keeps; returns that place."""
         place = self._rule_place(entry)
         self.rules.setdefault(place, []).append(entry)
         if (item := self._cache.use(place)) is not None:
@@ -240,7 +241,7 @@ class TranscriptModel:
         return place
 
     def _rule_place(self, entry: CompactionEntry) -> int:
-        """Return the first item a compaction keeps that shows something, else its own."""
+        """Return the place of the first visible item that a compaction keeps, else its own."""
         own = bisect_left(self.ids, entry.id)
         if entry.first_kept_id is None:
             start = own
@@ -249,7 +250,7 @@ class TranscriptModel:
         if start >= len(self.ids) or self.ids[start] != entry.first_kept_id:
             return own
         if start and self.kinds[start - 1] == "compaction":
-            # An edited summary takes the place of the one before it, which had left nothing.
+            # An edited summary replaces the previous compaction, whose rule has no item.
             start -= 1
         for at in range(start, own):
             if self.kinds[at] not in _BESIDE:
@@ -257,7 +258,7 @@ class TranscriptModel:
         return own
 
     def _rules_at(self, place: int) -> list[Block]:
-        """Return the rule of the newest compaction that has it there: an edited summary has the former's place."""
+        """Return the rule at a place: of several compactions, only the newest one's."""
         around = BuildContext(summarised=self.summarised_by)
         found = []
         for entry in self.rules.get(place, ())[-1:]:
@@ -265,7 +266,7 @@ class TranscriptModel:
         return found
 
     def resize(self, width: int) -> None:
-        """Lay out for another width; heights are estimates again until their items are looked at."""
+        """Set the width in cells; heights are estimates until items are measured again."""
         if width != self.width:
             self.width = width
             self._estimate()
@@ -277,7 +278,7 @@ class TranscriptModel:
         ]
         found = self.standings
         if self.told is not None and found is not None:
-            # Entries known to be left out before they are loaded.
+            # Entries that are not shown take no lines, even before they are loaded.
             for place, (entry_id, kind) in enumerate(zip(self.ids, self.kinds, strict=True)):
                 if (
                     kind != LIVE
@@ -321,7 +322,7 @@ class TranscriptModel:
         return self._cache.pop(index, None)
 
     def index_of(self, entry_id: int) -> int | None:
-        """Return the place of an entry; a tool result is where its call is."""
+        """Return the place of an entry, for a tool result that of its call; None if not here."""
         index = bisect_left(self.ids, entry_id)
         if index >= len(self.ids) or self.ids[index] != entry_id:
             return None
@@ -341,7 +342,7 @@ class TranscriptModel:
     # -- loading
 
     def item(self, index: int) -> Item:
-        """Return an item, loading it and some of its neighbours if needed."""
+        """Return an item, loading it and some of its neighbors if needed."""
         item = self._cache.use(index)
         if item is None:
             self._load(index)
@@ -351,7 +352,7 @@ class TranscriptModel:
         return Item(self.ids[index], self.kinds[index], [])
 
     def entry_of(self, index: int, block: Block) -> int:
-        """Return the entry that a block of an item tells of."""
+        """Return the id of the entry that a block of an item shows."""
         if block.entry is not None:
             return block.entry[0]
         return self.ids[index]
@@ -360,7 +361,7 @@ class TranscriptModel:
         return list(self._cache.items())
 
     def _is_missing(self, place: int) -> bool:
-        """Whether an item is still to be loaded; a result is loaded with its call."""
+        """Whether an item has to be loaded by itself; results are loaded with their calls."""
         if place in self._cache or self.kinds[place] in _NEVER_LOADED:
             return False
         return self.kinds[place] != "tool_result" or self.owner_of(place) is None
@@ -385,7 +386,7 @@ class TranscriptModel:
             if place in self._cache:
                 continue
             if entry is None:
-                text = f"#{self.ids[place]} could not be read; the rest is there"
+                text = f"#{self.ids[place]} could not be read; the other entries are intact"
                 lost = MarkerBlock("damaged", text, icon="!", style="status-warning")
                 self._cache.put(place, Item(self.ids[place], self.kinds[place], [lost]))
             else:
@@ -396,7 +397,7 @@ class TranscriptModel:
                 )
 
     def _following(self, index: int) -> list[int]:
-        """Return the places of the results of an answer's calls, and of the messages after them."""
+        """Return the places of results and user entries between an answer and the next one."""
         found: list[int] = []
         for place in range(index + 1, min(index + _MAX_RESULT_DISTANCE, len(self.ids))):
             if self.kinds[place] == "assistant":
@@ -426,7 +427,7 @@ class TranscriptModel:
         if self.is_replaced(index) or self.belongs_to_compaction(index, entry):
             own: list[Block] = []
         elif isinstance(entry, CompactionEntry):
-            # Its rule is before the first entry it keeps.
+            # The compaction's rule is before the first entry that it keeps.
             if self._rule_place(entry) == index:
                 own = []
             else:
@@ -453,14 +454,14 @@ class TranscriptModel:
         self._cache.put(index, item)
 
     def is_replaced(self, place: int) -> bool:
-        """Whether the entry after it replaces it: of modes that a key goes through only the last one is shown."""
+        """Whether an item is not shown because it is a mode change with another one right after."""
         return (
             self.kinds[place] == "mode_change"
             and "mode_change" in self.kinds[place + 1 : place + 2]
         )
 
     def forget_prunes(self, place: int) -> set[int]:
-        """Have the prunes just before a compaction made anew, for its rule stands for them; return their places."""
+        """Unload the prunes that belong to a compaction, to hide them; returns their places."""
         found = set(range(max(place - _MAX_PRUNES, 0), place))
         prunes = {
             at for at in found if set(self.kinds[at:place]) == {"prune"} and at not in self.pinned
@@ -470,7 +471,7 @@ class TranscriptModel:
         return prunes
 
     def belongs_to_compaction(self, place: int, entry: Entry) -> bool:
-        """Whether the rule of a compaction stands for an entry; not where only what the model sees is shown."""
+        """Whether an entry is covered by a compaction's rule; never in the model's view."""
         if self.told is not None:
             return False
         before = next((kind for kind in reversed(self.kinds[:place]) if kind not in HIDDEN), "")
@@ -478,17 +479,17 @@ class TranscriptModel:
         return belongs_to_compaction(entry, before, next(following, ""))
 
     def _said_after(self, index: int) -> str:
-        """Return the kind of the first message or answer after a place, "" without one."""
+        """Return the kind of the first message or answer after a place, "" for none."""
         for at in range(index + 1, len(self.kinds)):
             if self.kinds[at] in _DIALOGUE:
                 return self.kinds[at]
         return ""
 
     def settle(self, index: int, *, mended: bool) -> int | None:
-        """Take back the offers of the answer before a place, because it is not the newest any more; return its place.
+        """Remove key hints and retry from the answer before a place, which is no longer the newest.
 
-        ``mended`` says that an answer came after it: to the same request, where nobody said
-        anything between.
+        Returns the answer's place if it changed. ``mended``: a new answer follows, to the same
+        request if no message is between.
         """
         place = self.owner_of(index)
         item = None
@@ -518,7 +519,7 @@ class TranscriptModel:
     # -- what the model sees
 
     def show_told(self, told: Callable[[int], str] | None) -> None:
-        """Show what the model sees and nothing else, or all of the conversation again; nothing is measured yet."""
+        """Show only what the model sees, or everything if ``told`` is None; measures nothing."""
         self.told = told
         for index, item in list(self._cache.items()):
             if index not in self.pinned:
@@ -532,7 +533,7 @@ class TranscriptModel:
         self._estimate()
 
     def _leave_out(self, item: Item, told: Callable[[int], str]) -> None:
-        """Hide what the model does not see; a summary shows its text, a cleared entry its replacement."""
+        """Hide blocks that the model does not see; add the texts it gets for replaced entries."""
         blocks: list[Block] = []
         for block in item.blocks:
             if isinstance(block, ToldBlock):
@@ -564,13 +565,13 @@ class TranscriptModel:
                 block.choose_fold(fold)
 
     def size_of(self, entry: Entry) -> int:
-        """Return the tokens of an entry that was stored, as the map of the context has them."""
+        """Return the tokens of a stored entry as the context map counts them."""
         if self.counter is None or not entry.tokens:
             return entry.tokens
         return self.counter.entry(entry)
 
     def set_counter(self, counter: TokenCounter) -> bool:
-        """Count with the facts known of the model now; returns whether a loaded card says another size then."""
+        """Set the token counter; returns whether a loaded card shows another size by that."""
         if counter == self.counter:
             return False
         cards = []
@@ -588,7 +589,7 @@ class TranscriptModel:
         return bool(changed)
 
     def set_standings(self, standings: Standings | None) -> list[int]:
-        """Take how the model has each entry and return the places of loaded items whose lines are others now."""
+        """Set the context status of entries; returns the places of loaded items that changed."""
         if standings is self.standings:
             return []
         before = self.standings
@@ -600,7 +601,7 @@ class TranscriptModel:
         return [index for index, item in sorted(self._cache.items()) if self._stand(item)]
 
     def _stand(self, item: Item) -> bool:
-        """Tell the blocks of an item how the model has them; returns whether their lines are others now."""
+        """Set the context status of an item's blocks; returns whether their lines changed."""
         found = self.standings
         changed = False
         for block in item.blocks:
@@ -628,7 +629,7 @@ class TranscriptModel:
     # -- the plan
 
     def newest_plan(self) -> int:
-        """Return the entry of the newest list of to-dos among the last results, 0 where none is there."""
+        """Return the id of the newest to-do list's entry among the last results, 0 for none."""
         if self._newest_plan is None:
             self._newest_plan = self._plan_before(LIVE_ID)
         return self._newest_plan
@@ -644,7 +645,7 @@ class TranscriptModel:
         return max(plans, default=0)
 
     def replan(self, result: ToolResultEntry) -> int | None:
-        """Take a new list of to-dos, and fold the one before it; return the place of that one."""
+        """Record a new result; if it is a to-do list, fold the former one and return its place."""
         if not is_plan(result):
             return None
         known = self._newest_plan
@@ -679,7 +680,7 @@ class TranscriptModel:
         self._newest_start = -1
 
     def fold_finished(self, how: turns.FoldTurns) -> None:
-        """Fold finished turns like this from now on; nothing is measured yet."""
+        """Set which part of finished turns is folded; measures nothing."""
         if how != self.fold_turns:
             self.fold_turns = how
             self.show_told(self.told)
@@ -693,7 +694,7 @@ class TranscriptModel:
         return known
 
     def turn_at(self, place: int) -> turns.Turn | None:
-        """Return the finished turn with calls that an item is in; None where turns are not folded."""
+        """Return the finished turn with calls that contains an item; None if turns don't fold."""
         if not self._folds_turns or place >= len(self.kinds):
             return None
         if self._last_turn is not None and place in self._last_turn:
@@ -713,7 +714,7 @@ class TranscriptModel:
         return turns.is_open(self.folds.get((self.ids[turn.start], turns.KEY)))
 
     def keep_open(self, place: int) -> None:
-        """Leave the turn of an item open when it is finished: somebody reads it."""
+        """Keep an item's turn unfolded when it ends, because the user is reading it."""
         users = (
             at for at in range(min(place, len(self.kinds) - 1), -1, -1) if self.kinds[at] == "user"
         )
@@ -722,7 +723,7 @@ class TranscriptModel:
             self.folds.setdefault((self.ids[start], turns.KEY), Fold.FULL)
 
     def end_turn(self, place: int) -> set[int]:
-        """Fold the turn that the message at a place ended; return the places that look different."""
+        """Fold the turn before the message at a place; returns the places to measure again."""
         turn = None
         if place:
             turn = self.turn_at(place - 1)
@@ -732,13 +733,13 @@ class TranscriptModel:
         return {at for at in range(turn.start, turn.end) if at not in self._measured}
 
     def refold_turn(self, place: int) -> None:
-        """Show what a turn's line stands for, or fold it again, as the user chose."""
+        """Update the items of a turn after the user folded or unfolded it."""
         turn = self.turn_at(place)
         if turn is not None:
             self._refold(turn)
 
     def reveal(self, place: int) -> None:
-        """Open the turn that hides an item."""
+        """Unfold the turn that hides an item, if there is one."""
         turn = self.turn_at(place)
         if turn is None or self._is_open(turn) or place == turn.start:
             return
@@ -751,7 +752,7 @@ class TranscriptModel:
             self.measure(turn.start)
 
     def _refold(self, turn: turns.Turn) -> None:
-        """Have the items of a turn measured anew; those that its line stands for take no room."""
+        """Schedule a turn's items for measuring; the height of hidden ones is 0."""
         is_open = self._is_open(turn)
         for place in range(turn.start, turn.end):
             kind = self.kinds[place]
@@ -768,7 +769,7 @@ class TranscriptModel:
                 self.heights[place] = estimate(kind, self._sizes[place], self.width)
 
     def _fold_turn(self, index: int, item: Item) -> bool:
-        """Hide the blocks of an item that the line of its turn stands for; returns whether the turn is folded."""
+        """Hide or show an item's blocks by its turn's fold; returns whether the turn is folded."""
         turn = self.turn_at(index)
         line = turns.line_of(item.blocks)
         if turn is None:
@@ -798,7 +799,7 @@ class TranscriptModel:
         return self.source.load(found[-turns.MAX_LOOKED_AT :])
 
     def _seconds_of(self, turn: turns.Turn) -> float:
-        """Return the time from a turn's message to its last answer."""
+        """Return the seconds from a turn's message to its last answer."""
         entries = self.source.load([self.ids[turn.start], self.ids[turn.answer]])
         if len(entries) == 2:
             return (entries[-1].created_at - entries[0].created_at) / 1_000
@@ -846,7 +847,7 @@ class TranscriptModel:
         return height
 
     def ensure(self, index: int) -> int:
-        """Return the height of an item, measuring it when it is only estimated or not loaded."""
+        """Return the height of an item, measuring it if it is not measured for this width."""
         if index in self._measured:
             item = None
             if self.heights[index]:
@@ -867,8 +868,7 @@ class TranscriptModel:
             return False
         before = self._cache.use(previous)
         if before is None and first.tight and (owner := self.owner_of(index)) is not None:
-            # A guess would stay: whether calls stand apart depends on whether the one before is
-            # open.
+            # Whether there is a gap depends on the call before, which has to be loaded.
             before = self.item(owner)
         if before is not None:
             shown = before.shown
@@ -879,10 +879,9 @@ class TranscriptModel:
         return True
 
     def remeasure(self, index: int) -> None:
-        """Lay an item out again because it changed, and the next one, whose gap may depend on it."""
+        """Measure a changed item again, and the next one, whose gap may depend on it."""
         self.measure(index)
-        # The rows of a group may be those of items before: a call's group can change with the next
-        # one.
+        # A call can change the group of calls in earlier items.
         others = self._regrouped - {index}
         self._regrouped = set()
         for place in sorted(others):

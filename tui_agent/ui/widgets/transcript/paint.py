@@ -1,6 +1,6 @@
-"""Lines to strips of exactly one width: margin, decoration, text, filling and the tail at the right edge.
+"""Paints lines as strips of a given width: margin, prefix, text, filling, and tail.
 
-Every colour is a component class that a theme's CSS fills in; style keys name them.
+Every color is that of a component class, which style keys name and a theme's CSS defines.
 """
 
 import re
@@ -22,7 +22,7 @@ from tui_agent.lazy import frozen
 from tui_agent.ui.widgets.transcript.lines import ROW_GROUNDS, Line, StyledSpan, cells, runs_width
 
 MARGIN: Final = 2
-"""Cells left of the text: how the model has it, and the focused block's bar."""
+"""Cells left of the text: one for the context status, one for the bar of the focused block."""
 
 _RIGHT: Final = 1
 _FOCUS_BAR: Final = "▎"
@@ -92,14 +92,14 @@ STYLES: Final = frozenset(
 COMPONENT_CLASSES: Final = frozenset(f"{PREFIX}{name}" for name in STYLES)
 
 ACTION: Final = "act:"
-"""Prefix of a style key's part that names an action."""
+"""Prefix of the part of a style key that names an action."""
 
 LINK: Final = "url:"
-"""Prefix of a style key's part that names a link's address."""
+"""Prefix of the part of a style key that is a link's address."""
 
 
 class Palette(dict[str, Style]):
-    """Styles by their keys, resolved by a widget's component classes; clear it when styles change."""
+    """Styles by key, resolved from a widget's component classes; clear it when styles change."""
 
     def __init__(self, widget: Widget) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class Palette(dict[str, Style]):
         classes = [f"{PREFIX}{name}" for name in key.split() if name in STYLES]
         style = self._widget.get_visual_style(*classes).rich_style
         if any(self._widget.get_component_styles(name).text_style.reverse for name in classes):
-            # Visual styles leave it out.
+            # Visual styles omit reverse.
             style += Style(reverse=True)
         if key == "focused":
             style = Style(bgcolor=style.bgcolor, bold=style.bold, reverse=style.reverse)
@@ -122,7 +122,7 @@ class Palette(dict[str, Style]):
 
 
 def named_in(key: str, begins: str) -> str | None:
-    """Return the action or the address that a style key holds behind ``ACTION`` or ``LINK``."""
+    """Return the part of a style key after the prefix ``begins``, None if it has none."""
     for part in key.split():
         if part.startswith(begins):
             return part.removeprefix(begins)
@@ -141,7 +141,7 @@ def tail_end(line: Line, width: int) -> int:
 
 @frozen
 class Highlight:
-    """Parts of a line drawn in another style: characters of its text, ``end`` exclusive."""
+    """A part of a line's text in another style; offsets in characters, ``end`` excluded."""
 
     start: int
     end: int
@@ -157,10 +157,10 @@ def paint(
     focused: str | None = None,
     highlights: Sequence[Highlight] = (),
 ) -> Strip:
-    """Return a line as a strip of ``width`` cells, ``standing`` in its margin.
+    """Return a line as a strip of ``width`` cells, with its context status in the margin.
 
-    ``focused`` is the text at the right edge of a line of the focused block where there is room;
-    None elsewhere.
+    ``focused`` is shown at the right edge, if there is room, of a line of the focused block; it is
+    None for other lines.
     """
     ground = f" {line.fill}" if line.fill in ROW_GROUNDS else ""
     base = palette[f"text{ground}"]
@@ -194,7 +194,7 @@ def paint(
         segments.append(Segment(" " * (width - used), base))
         used = width
     if focused is not None:
-        # A diff's or code's own background stays.
+        # The background of diffs and code is kept.
         tint = palette["focused"]
         tinted = []
         for text, own, _ in segments:
@@ -208,9 +208,9 @@ def paint(
 
 
 def offset_strip(line: Line, width: int, row_id: int) -> Strip:
-    """Return a strip that only tells which character of which row a cell is, as Textual's selection asks it.
+    """Return a strip whose cells have only the offsets in the text that Textual's selection reads.
 
-    Cells left of the text are its first character, so a drag may begin in the margin.
+    Cells left of the text have the offset of its first character, so that a drag may begin there.
     """
     segments: list[Segment] = []
     before = MARGIN + runs_width(line.prefix)
@@ -227,7 +227,7 @@ def offset_strip(line: Line, width: int, row_id: int) -> Strip:
 
 
 def style_at(line: Line, x: int, width: int) -> str:
-    """Return the style key of the text at a cell, "" where there is none."""
+    """Return the style key of the text at cell ``x``, "" if there is none."""
     text = (*line.prefix, *line.content())
     tail = line.tail
     for position, spans in ((MARGIN, text), (tail_end(line, width) - runs_width(tail), tail)):
@@ -239,7 +239,7 @@ def style_at(line: Line, x: int, width: int) -> str:
 
 
 def text_index_at(line: Line, x: int) -> int:
-    """Return which character of a line's text is at a cell; cells outside are the nearest character."""
+    """Return the index of the character at cell ``x``, or of the nearest one."""
     position = MARGIN + runs_width(line.prefix)
     text = line.text
     for index, character in enumerate(text):
@@ -252,7 +252,7 @@ def text_index_at(line: Line, x: int) -> int:
 def selected_part(
     line: Line, y: int, selection: Selection | None, screen: Screen[object]
 ) -> list[Highlight]:
-    """Return the selected part of a line, when selections know the line as ``y``."""
+    """Return the selected part of a line, whose number in selections is ``y``."""
     span = None
     if selection is not None:
         span = selection.get_span(y)
@@ -262,7 +262,7 @@ def selected_part(
     if screen.app.no_color:
         style = Style(reverse=True)
     elif screen.get_component_styles("screen--selection").color.a == 0:
-        # Most themes leave the text its own colour, as transparent.
+        # Most themes keep the text's own color, by a transparent one.
         style = Style(bgcolor=style.bgcolor)
     return [Highlight(span[0], len(line.text) if span[1] == -1 else span[1], style)]
 
@@ -287,7 +287,7 @@ def _highlighted(
 
 
 def find_all(text: str, query: str) -> Iterator[tuple[int, int]]:
-    """Yield where a text holds a query, whatever the case."""
+    """Yield the start and end of each occurrence of a query in a text, ignoring case."""
     folded = text.lower()
     if query and len(folded) == len(text):
         for match in re.finditer(re.escape(query.lower()), folded):

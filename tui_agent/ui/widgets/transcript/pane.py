@@ -1,4 +1,4 @@
-"""Blocks under keys and mouse: focus, folding, copying, selecting, and asking the app to act."""
+"""Keys and mouse for blocks: focus, folding, copying and selecting; other actions go to the app."""
 
 from textual import events
 from textual.binding import Binding
@@ -18,13 +18,13 @@ from tui_agent.ui.widgets.transcript.turns import TurnBlock
 from tui_agent.ui.widgets.transcript.viewport import WORD, Viewport, row_id
 
 OPENED_ROWS = 6
-"""Rows of a block that are seen at least after it was opened."""
+"""Least rows of a block that are brought into view after it was opened."""
 
 
 class BlockPane(Viewport):
-    """A viewport whose blocks can be used.
+    """A viewport whose blocks can be focused, folded and acted on.
 
-    Posts messages of :mod:`.messages`; does nothing to a session itself.
+    Posts the messages of :mod:`.messages`; never changes a session itself.
     """
 
     BINDINGS = [
@@ -53,7 +53,7 @@ class BlockPane(Viewport):
     # -- keys
 
     def action_go_to(self, where: str) -> None:
-        """Go to the ``home`` or ``end`` of the conversation; at the end it is followed."""
+        """Scroll to the ``home`` or ``end`` of the conversation; at the end, follow new text."""
         at_end = where == "end"
         self.scroll_to_position(Position(len(self.model) if at_end else 0), follow=at_end)
 
@@ -103,7 +103,7 @@ class BlockPane(Viewport):
             place += step
 
     def show_message(self, step: int) -> None:
-        """Show the user's message before or after the top of the screen there; behind the last one is the end."""
+        """Scroll to the user's next (1) or previous (-1) message, after the last one to the end."""
         place = self.top.index
         here = (self.top.index, self.top.line)
         while 0 <= place < len(self.model):
@@ -141,7 +141,7 @@ class BlockPane(Viewport):
         return True
 
     def _target(self) -> tuple[int, Block] | None:
-        """Return the focused block; without one, the last block on screen."""
+        """Return the focused block if visible, else focus and return the last one on screen."""
         target = self._focused_on_screen()
         if target is None:
             rows = reversed(self.visible_rows())
@@ -152,7 +152,7 @@ class BlockPane(Viewport):
         return target
 
     def _focused_on_screen(self) -> tuple[int, Block] | None:
-        """Return the focused block while the user can see some of it: keys go where the eyes are."""
+        """Return the focused block and its item's place, None if no part of it is visible."""
         target = self.focused_target()
         seen = target is not None and any(row.block is target[1] for row in self.visible_rows())
         if seen:
@@ -173,7 +173,7 @@ class BlockPane(Viewport):
         self.post_message(messages.BlockFocused(None))
 
     def on_focus(self) -> None:
-        """Tell which block has the focus."""
+        """Post `BlockFocused` for the block that has the focus, if any."""
         target = self.focused_target()
         if target is None:
             return
@@ -204,7 +204,7 @@ class BlockPane(Viewport):
     # -- blocks
 
     def fold_or_unfold(self, index: int, block: Block, fold: Fold | None = None) -> None:
-        """Fold a block; its first line stays where it is, if it is on screen."""
+        """Set or cycle the fold of a block; its first line keeps its place on screen if visible."""
         if not block.foldable:
             return
         if fold is None:
@@ -219,7 +219,7 @@ class BlockPane(Viewport):
         self._keep_in_place(index, block)
         if block.fold is Fold.CLOSED:
             return
-        # Opened at the bottom, nothing of its body would be seen.
+        # A block opened at the bottom of the screen shows too little of its body.
         if isinstance(block, GroupBlock):
             last = block.members[min(OPENED_ROWS, len(block.members)) - 1]
             place = next(at for at in sorted(block.places) if last in self.model.item(at).blocks)
@@ -264,9 +264,9 @@ class BlockPane(Viewport):
     # -- mouse
 
     def on_click(self, event: events.Click) -> None:
-        """Fold, act, focus; a second click selects a word, a third one a block.
+        """Focus the clicked block and perform its action there; a double click selects a word.
 
-        A drag has selected text instead.
+        A triple click selects the block. After a drag, which selects text, nothing happens.
         """
         event.prevent_default()
         offset = event.get_content_offset(self)

@@ -1,4 +1,4 @@
-"""A race in the conversation: one line that says who was taken, and the table of who ran below it."""
+"""Shows a race in the conversation: a line with its outcome, and the table of its runners."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -34,11 +34,11 @@ STYLES: Final = {
     RunnerState.ERROR: "status-error",
     RunnerState.CUT_OFF: "status-warning",
 }
-"""The style of each state, in the conversation and the tree."""
+"""Style of each state of a runner, in the conversation and the tree."""
 
 
 def ranked(runners: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
-    """Return runners with their numbers: while one works in their order, then the best first."""
+    """Return runners with their numbers; best first once all have ended."""
     if all(runner.state.is_over for runner in runners):
         return race_text.ranked(runners)
     return list(enumerate(runners, 1))
@@ -47,7 +47,7 @@ def ranked(runners: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
 def race_cells(
     number: int, runner: RaceRunner, style: str, *, taken: bool = False, streamed: str = ""
 ) -> list[StyledSpan]:
-    """Return a runner's row of the table, a span for each of ``COLUMNS``; ``style`` is that of its state."""
+    """Return a runner's row, a span for each of `COLUMNS`; ``style`` is that of its state."""
     state, *others = race_text.cells(runner, streamed)
     if taken:
         name = f"{runner.name} · taken"
@@ -58,10 +58,7 @@ def race_cells(
 
 
 def race_block(entry: RaceEntry) -> MarkerBlock:
-    """Return the block of a race that is over.
-
-    It is open at first: it says how work goes on from here.
-    """
+    """Return the block of a finished race, unfolded because it says how to continue."""
     copied = "\n".join(race_text.entry_lines(entry))
     text = f"Race: {entry.preview}"
     block = MarkerBlock(

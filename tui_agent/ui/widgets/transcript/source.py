@@ -1,4 +1,4 @@
-"""Where entries come from: the port of the transcript, and estimates of entries not loaded."""
+"""The source of a transcript's entries, and height estimates of entries that are not loaded."""
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
@@ -11,16 +11,16 @@ from tui_agent.session.records import Outlines
 SizeOf = Callable[[Entry], int]
 
 stored_size: Final[SizeOf] = attrgetter("tokens")
-"""Returns the tokens an entry was stored with, where no model is asked."""
+"""Returns the tokens that an entry was stored with."""
 
 LIVE: Final = "live"
-"""The kind of the answer that is being streamed and of other items that are no entries."""
+"""Kind of items that are not entries, such as the streamed answer."""
 
 LIVE_ID: Final = 1 << 62
-"""The id of the answer being streamed: behind every entry."""
+"""Id of the streamed answer, greater than every entry's."""
 
 ACTIVITY_ID: Final = LIVE_ID + 1
-"""The id of the activity line: behind everything."""
+"""Id of the activity line, the greatest one."""
 
 HIDDEN: Final = frozenset(kinds(lambda kind: not kind.is_shown))
 
@@ -29,16 +29,15 @@ _MARKERS: Final = frozenset(kinds(lambda kind: kind.is_marker))
 
 @dataclass
 class EntrySource:
-    """The entries of a path, root first: all in outline, and bodies on demand."""
+    """The entries of a path, root first: headers of all, and ``load`` for the entries."""
 
     headers: Outlines
     load: Callable[[Sequence[int]], Sequence[Entry]]
-    """Returns some entries in the order of their ids; called from the event loop, so it must be
-    quick."""
+    """Returns the entries with the given ids; called on the event loop, so it must be quick."""
 
 
 def estimate(kind: str, size: int, width: int) -> int:
-    """Return how many lines an entry of this kind and size probably takes, its gap included."""
+    """Estimate the lines of an entry, with the gap before it, from its kind and stored size."""
     is_empty = kind == "assistant" and not size
     if kind in HIDDEN or is_empty:
         return 0

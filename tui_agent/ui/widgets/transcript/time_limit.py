@@ -1,4 +1,4 @@
-"""A limit of processor time for work the screen waits for: regular expressions and parsers can take for ever."""
+"""Limits the processor time of regular expressions and parsers that the screen waits for."""
 
 import signal
 import threading
@@ -8,20 +8,18 @@ from types import FrameType
 
 
 class TooLongError(Exception):
-    """The work was given up."""
+    """The time limit was exceeded."""
 
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Give the block up after so many seconds of processor time.
+    """Abort the block after ``seconds`` of processor time, by a signal.
 
-    It must leave nothing half done that is used again.
-
-    Without effect in a block that is limited already, and in other threads, which hold up nobody.
+    The block must not leave data in an inconsistent state that is used afterwards. No effect inside
+    another limited block, or in threads other than the main one.
 
     Raises:
-        TooLongError: the time is over; also within a single call of ``re``, which looks for
-            signals.
+        TooLongError: the limit was exceeded, possibly during a single call of ``re``.
     """
     if (
         threading.current_thread() is not threading.main_thread()

@@ -1,6 +1,6 @@
-"""The conversation pane: entries and the agent's work, with keys and mouse.
+"""The conversation pane: shows an agent's entries and events, and decides when to redraw.
 
-See :mod:`.viewport` for the drawing.
+See :mod:`.viewport` for drawing, :mod:`.pane` for keys and mouse.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,38 +44,35 @@ ShownAgent: TypeAlias = "Agent | FinishedSubagent"
 
 
 FLUSH_SECONDS: Final = 0.1
-"""Least time between two looks at the stream."""
+"""Least seconds between two updates of streamed text."""
 
 MAX_FLUSH_SECONDS: Final = 0.25
-"""Most time between them, also where more comes than anyone reads along: ``FAST_CHARS`` a
-second."""
+"""Greatest seconds between two updates, also used for text faster than `FAST_CHARS`."""
 
 FAST_CHARS: Final = 1_500
+"""Streamed characters a second that nobody can read along."""
 
 FLUSH_SHARE: Final = 19
-"""A flush is followed by a pause of so many times its cost, where that is between those: 5 % of one
-core."""
+"""Pause after an update as a multiple of its cost: 5 % of one core, within the two limits."""
 
 SPINNER_SECONDS: Final = 0.25
+"""Seconds between two frames of a spinner."""
 ELAPSED_SECONDS: Final = 1.0
-"""Time between two looks at how long a call has been running where nothing moves."""
-
-
+"""Seconds between two updates of elapsed time if animations are off."""
 MAX_REPEAT_DISTANCE = 64
-"""Entries at the end of which a repeated one is recognised."""
+"""Number of the last entries that are compared with a new one to recognize a repetition."""
 
 
 class Transcript(BlockPane, can_focus=True):
     """Shows the entries of a path and the agent's activity.
 
-    Only the screen, and a page around it, is loaded and laid out; heights of the rest are estimates
-    that are corrected without moving the lines the user looks at. Nothing ticks while nothing
-    moves.
+    Only the screen, and a page around it, is loaded and laid out; other heights are estimates that
+    are corrected without moving the visible lines. No timer runs while nothing changes.
     """
 
     FOCUS_ON_CLICK = False
     has_new: var[bool] = var(False, init=False)  # noqa: FBT003 - how Textual spells it
-    """Whether something arrived below while the user had scrolled up."""
+    """Whether something was added below while the user had scrolled up."""
 
     def __init__(self, *, clock: Callable[[], float] = perf_counter) -> None:
         super().__init__()
@@ -94,7 +91,7 @@ class Transcript(BlockPane, can_focus=True):
 
     def open(self, agent: ShownAgent) -> None:
         self._agent = agent
-        # Entries of another session have the same ids.
+        # Ids repeat in every session.
         self.model.folds.clear()
         self.reopen()
 
@@ -124,11 +121,9 @@ class Transcript(BlockPane, can_focus=True):
             self.set_standings(before.grown(self._agent.session.active_path()))
 
     def set_entries(self, source: EntrySource | None, *, from_start: bool = False) -> None:
-        """Show the entries of a source.
+        """Show the entries of a source; the top entry stays if it still exists, else the end shows.
 
-        Where the user was is kept if it is still there, else the end is shown.
-
-        With ``from_start`` they are shown, and measured, from the first on.
+        With ``from_start`` they are shown from the first entry.
         """
         if from_start:
             anchor = None
@@ -159,7 +154,10 @@ class Transcript(BlockPane, can_focus=True):
         self.settle()
 
     def show_activity(self, tell: Callable[[int], str] | None) -> None:
-        """Show the activity at the end, in the words of ``tell``, which gets the characters written in the run."""
+        """Show the activity line, None for none; ``tell`` returns its text.
+
+        It is called with the number of characters that the model has written in the run.
+        """
         self._activity = tell
         feed = self._feed
         feed.show_activity(None if tell is None else ActivityBlock(lambda: tell(feed.written)))
@@ -170,9 +168,9 @@ class Transcript(BlockPane, can_focus=True):
         self.settle()
 
     def show_told(self, told: Callable[[int], str] | None) -> None:
-        """Show what the model sees and nothing else, or the whole conversation; the lines in view stay in sight.
+        """Show only what the model sees, or everything if ``told`` is None.
 
-        ``told`` returns the text the model gets of an entry, by its id.
+        ``told`` returns the text that the model gets for an entry's id. The top entry stays.
         """
         if self.following:
             anchor = None
@@ -189,7 +187,7 @@ class Transcript(BlockPane, can_focus=True):
         self.settle()
 
     def apply(self, event: AgentEvent) -> None:
-        """Show an event; those that are no matter of the conversation are left to others."""
+        """Show an event, or ignore it if it does not concern the conversation."""
         match event:
             case LeafMoved():
                 self.reopen()
@@ -197,8 +195,7 @@ class Transcript(BlockPane, can_focus=True):
                 self._feed.stream(event)
                 self._flush_soon()
             case EntryAppended(entry=entry):
-                # A path read again after a move holds entries appended since, although their events
-                # come later.
+                # A path read again after a move may already contain entries of later events.
                 if isinstance(entry, UserEntry) and not self.following:
                     self.model.keep_open(len(self.model) - 1)
                 if entry.id not in self.model.ids[-MAX_REPEAT_DISTANCE:]:
@@ -211,7 +208,7 @@ class Transcript(BlockPane, can_focus=True):
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Lay out once, at the end, the changes of several events: an answer may make thousands of calls."""
+        """Lay out the changes of several events once, at the end of the block."""
         self._holds_changes = True
         try:
             yield
@@ -225,7 +222,7 @@ class Transcript(BlockPane, can_focus=True):
             self._show_changes()
 
     def show_notice(self, message: str) -> None:
-        """Show a line that is no entry in place of the one before; "" takes that away."""
+        """Show a line that is not an entry, in place of the previous notice; "" removes it."""
         self._feed.notice(message)
         self._show_changes()
 
@@ -233,11 +230,11 @@ class Transcript(BlockPane, can_focus=True):
 
     @property
     def pause(self) -> float:
-        """Seconds until it looks at the stream again; events before that are better kept together."""
+        """Seconds until the next update of streamed text; earlier events can be collected."""
         return self._next_flush - self._clock()
 
     def _flush_soon(self) -> None:
-        """Flush now when there was nothing for a while, else when the pause is over."""
+        """Flush streamed text now if the pause is over, else at its end."""
         if self._flushing.is_waiting or self._holds_changes:
             return
         wait = self.pause
@@ -262,7 +259,7 @@ class Transcript(BlockPane, can_focus=True):
         self._next_flush = now + min(max(least, FLUSH_SHARE * (now - started)), MAX_FLUSH_SECONDS)
 
     def _show_changes(self) -> None:
-        """Lay out the changes, and follow them or tell that there is something new."""
+        """Lay out changed items, and follow the end or set ``has_new``."""
         if self._holds_changes:
             return
         changed = sorted(self._feed.changed)
@@ -291,7 +288,7 @@ class Transcript(BlockPane, can_focus=True):
         self._run_spinner()
 
     def _keep_seen(self, row: Row, y: int) -> None:
-        """Leave a row where it was, also when something came before it in its item."""
+        """Keep a row at its place on screen, even if its item grew before it."""
         if row.index >= len(self.model) or row.block is None:
             return
         item = self.model.item(row.index)
@@ -308,7 +305,7 @@ class Transcript(BlockPane, can_focus=True):
     # -- the icon of running calls
 
     def _run_spinner(self) -> None:
-        """Tick while a running call is on screen: often enough to turn, or once a second where nothing shall move."""
+        """Run the timer of spinners and elapsed times while a running call is on screen."""
         wanted = bool(self._spinning_rows())
         if wanted and self._spinner is None:
             moving = self.app.animation_level != "none"
@@ -343,7 +340,7 @@ class Transcript(BlockPane, can_focus=True):
             self._run_spinner()
 
     def settle(self) -> None:
-        """Place the visible lines; a running call may have come into view."""
+        """Place the visible lines, and start the spinner if a running call came into view."""
         super().settle()
         if self._spinner is None:
             self._run_spinner()
@@ -351,9 +348,9 @@ class Transcript(BlockPane, can_focus=True):
     # -- search
 
     def lines_with(self, entry_id: int, query: str) -> list[int]:
-        """Unfold the blocks of an entry that hide a text, and return the lines of its item in which the text stands.
+        """Unfold blocks of an entry that hide a text; returns the item's lines that contain it.
 
-        None where it can't be seen: in a path that is not this one, or broken by the end of a line.
+        Empty if the entry is not on this path, or if the text is wrapped everywhere it occurs.
         """
         if (index := self.model.index_of(entry_id)) is None:
             return []
@@ -361,7 +358,7 @@ class Transcript(BlockPane, can_focus=True):
         self.model.ensure(index)
         for block in self._blocks_of(index, entry_id):
             self._open_group(block)
-            # A block that does not have the text stays as it is.
+            # A block without the text gets its fold back.
             before = block.fold
             while block.foldable and not any(
                 any(find_all(line.text, query)) for line in block.lines(self.model.width)
@@ -372,7 +369,7 @@ class Transcript(BlockPane, can_focus=True):
                 if is_open:
                     break
         self.model.remeasure(index)
-        # Folding may have made the blocks again.
+        # Folding may have replaced the blocks.
         item = self.model.item(index)
         found = []
         for block in (block for block in self._blocks_of(index, entry_id) if not block.hidden):
@@ -389,7 +386,7 @@ class Transcript(BlockPane, can_focus=True):
             self.model.refold(block.within)
 
     def _blocks_of(self, index: int, entry_id: int) -> list[Block]:
-        """Return the blocks of an item that show an entry, all of them where none names it."""
+        """Return the blocks of an item that show an entry, or all if none names the entry."""
         return self._blocks_named(index, entry_id) or list(self.model.item(index).blocks)
 
     def _blocks_named(self, index: int, entry_id: int) -> list[Block]:
@@ -410,11 +407,11 @@ class Transcript(BlockPane, can_focus=True):
             self._focus(index, block, scroll=False)
 
     def jump_to(self, entry_id: int) -> bool:
-        """Show an entry at the top and focus it; False when it is not on this path."""
+        """Scroll to an entry and focus it; returns False if it is not on this path."""
         index = self.model.index_of(entry_id)
         if index is None:
             return False
-        # A compaction is found where its rule is drawn.
+        # A compaction is shown at the place of its rule.
         rules = self.model.rules.items()
         for at, ones in rules:
             if any(one.id == entry_id for one in ones):

@@ -1,4 +1,4 @@
-"""Finished turns: when the next one begins, the work between a message and its answer is one line that opens."""
+"""Folds finished turns: the work between a message and its answer becomes one line that opens."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
@@ -27,21 +27,24 @@ FoldTurns = Literal["off", "work", "all"]
 """What is folded of a finished turn: nothing, its work, or its last answer too."""
 
 KEY: Final = "turn"
-"""The key of a turn's line, in the item of its message."""
+"""Key of a turn's line, a block in the item of the turn's message."""
 
 MAX_LOOKED_AT: Final = 200
-"""Results of a turn that are looked at for its line, the newest ones."""
+"""Maximum results of a turn that are examined for its line, the newest ones."""
 
 _NAMES: Final = 3
-"""Files or tools that the line names."""
+"""Maximum files or tools named in a turn's line."""
 
 _WORK: Final = frozenset({"assistant", "tool_result", "check", "user"})
-"""Kinds of the items that a turn's line stands for."""
+"""Kinds of items that are hidden while their turn is folded."""
 
 
 @frozen
 class Turn:
-    """The places of a finished turn: its message, the message of the next turn, its last answer (or its message)."""
+    """A finished turn: the places of its message, of the next turn's, and of its last answer.
+
+    Without an answer, ``answer`` is the message's place. ``calls`` counts tool results.
+    """
 
     start: int
     end: int
@@ -53,7 +56,7 @@ class Turn:
 
 
 class TurnBlock(FoldingBlock):
-    """The line of a finished turn, below its message: what it did, how many calls, how long."""
+    """The line of a finished turn, below its message: what was done, calls and time."""
 
     kind = "turn"
     is_told = False
@@ -61,16 +64,13 @@ class TurnBlock(FoldingBlock):
     def __init__(
         self, calls: int, results: Callable[[], Sequence[Entry]], seconds: Callable[[], float]
     ) -> None:
-        """Make the line.
-
-        ``results`` and ``seconds`` are asked when it is drawn for the first time.
-        """
+        """``results`` and ``seconds`` are called when the line is drawn."""
         super().__init__(KEY)
         self._calls = calls
         self._results = results
         self._seconds = seconds
         self.shows: Standing | None = None
-        """How the model has the work it stands for."""
+        """Context status of the turn's work."""
 
     @property
     def standing(self) -> Standing | None:
@@ -101,7 +101,7 @@ class TurnBlock(FoldingBlock):
 
 
 def what_was_done(results: Sequence[Entry]) -> str:
-    """Return in a few words what calls did: the files they changed, else the tools they used."""
+    """Return what calls did in a few words: the files changed, else the tools used."""
     done = []
     for one in results:
         if isinstance(one, ToolResultEntry) and one.status is ToolStatus.COMPLETED:
@@ -123,9 +123,9 @@ def _named(names: Iterable[str]) -> str:
 
 
 def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], place: int) -> Turn | None:
-    """Return the finished turn that an item is in; None in the newest, and before the first.
+    """Return the finished turn that contains an item; None in the newest and before the first.
 
-    ``starts`` tells whether an item of the kind ``user`` is a message that a turn begins with.
+    ``starts`` returns whether the item of kind ``user`` at a place begins a turn.
     """
     start = None
     for at in range(place, -1, -1):
@@ -146,14 +146,14 @@ def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], place: int) -> 
 
 
 def is_hidden_whole(turn: Turn, kinds: Sequence[str], place: int) -> bool:
-    """Whether nothing of an item is shown while its turn is folded, as far as kinds tell."""
+    """Whether an item is hidden completely while its turn is folded, judging by its kind."""
     return (
         turn.start < place < turn.end and place != turn.answer and kinds[place] in _WORK - {"user"}
     )
 
 
 def leave_out(turn: Turn, place: int, kind: str, blocks: Iterable[Block], how: FoldTurns) -> None:
-    """Hide the blocks of an item that the line of its folded turn stands for."""
+    """Hide the blocks of an item that are not shown while its turn is folded."""
     if place == turn.start or kind not in _WORK:
         return
     for block in blocks:
@@ -163,7 +163,7 @@ def leave_out(turn: Turn, place: int, kind: str, blocks: Iterable[Block], how: F
 
 
 def folded_estimates(kinds: Sequence[str], heights: list[int]) -> None:
-    """Take the height of what is folded from the estimates of items not loaded yet."""
+    """Set the estimated heights of items in folded turns to 0."""
     ended = answered = False
     for place in range(len(kinds) - 1, -1, -1):
         kind = kinds[place]

@@ -1,4 +1,4 @@
-"""The window onto a transcript's lines: which are visible, where they stay when heights change, their painting."""
+"""Draws the visible lines of a transcript, and owns the scroll position when heights change."""
 
 import re
 from functools import partial
@@ -37,27 +37,25 @@ _KEPT_STRIPS: Final = 1_500
 
 
 MAX_COLUMN: Final = 126
-"""Cells of the conversation at most: diffs are side by side in it, and prose is not far from the
-middle."""
+"""Greatest width of the conversation, in cells: enough for diffs side by side."""
 
 ROW_SPAN: Final = 1_000_000
-"""Rows of one item at most. A row's number stays the same when items above it change their
-height."""
+"""Maximum rows of an item; numbers of rows are multiples of it, so that they never change."""
 
 _MAX_ROWS: Final = 50_000
 WORD: Final = re.compile(r"[\w./~@#%:+-]+|\S")
-"""The word a double click selects: paths and addresses are words."""
+"""A word as selected by a double click; paths and addresses are words."""
 
 
 def row_id(index: int, line: int) -> int:
-    """Return the number of a row, ascending through the transcript."""
+    """Return the number of a line of an item, which identifies it in selections."""
     return index * ROW_SPAN + min(line, ROW_SPAN - 1)
 
 
 def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[int, int]) -> str:
-    """Return the text of a selection: without decoration, with wrapped lines joined as they were.
+    """Return the text of a selection without decoration, with wrapped lines joined.
 
-    Ends that are open are at ``bounds``, the numbers of two rows.
+    Open ends are at ``bounds``, the numbers of two rows.
     """
     if selection.start is not None:
         first = selection.start.y
@@ -92,9 +90,8 @@ def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[in
 class Viewport(ScrollView):
     """Draws the lines of a model.
 
-    The truth about the scroll position is ``top``, a line of an item, or ``following``, the end.
-    The scroll offset is computed from it, so correcting an estimated height never moves the lines
-    on screen.
+    The scroll position is ``top``, a line of an item, or, if ``following``, the end. The scroll
+    offset is computed from it, so that correcting an estimated height never moves visible lines.
     """
 
     ALLOW_SELECT = True
@@ -102,14 +99,14 @@ class Viewport(ScrollView):
 
     following: var[bool] = var(True, init=False)  # noqa: FBT003 - how Textual spells it
     query_text: reactive[str] = reactive("")
-    """A text that is marked wherever it is on screen; an empty one marks nothing."""
+    """Text that is highlighted wherever it is visible, "" for none."""
 
     def __init__(self) -> None:
         super().__init__()
         self.model = TranscriptModel()
         self.top = Position(0)
         self.focused_block: tuple[int, str] | None = None
-        """The block that keys act on: its item's place and its key."""
+        """The block that has the focus: its item's place, and its key."""
         self._palette = Palette(self)
         self._strips: LRUCache[tuple[Line, str | None, Standing | None], Strip] = LRUCache(
             _KEPT_STRIPS
@@ -137,7 +134,7 @@ class Viewport(ScrollView):
     def on_resize(self) -> None:
         aside = max(0, self.outer_size.width - MAX_COLUMN) // 2
         if self.styles.padding.left != aside:
-            # In the middle of a wide screen. Not every time another resize follows.
+            # Centered on a wide screen. The new padding does not always cause another resize.
             self.styles.padding = (0, aside)
         width = text_width(self.scrollable_content_region.width)
         if not self.page:
@@ -159,7 +156,7 @@ class Viewport(ScrollView):
             self.settle()
 
     def settle(self) -> None:
-        """Measure the visible lines, and put the scroll position where ``top`` or the end is now."""
+        """Measure the visible lines, and update the scroll offset to ``top`` or to the end."""
         if not self.page or self._settling:
             return
         self._settling = True
@@ -177,10 +174,7 @@ class Viewport(ScrollView):
         self._prefetching.after_refresh()
 
     def _apply(self) -> None:
-        """Write extent and offset without asking for a layout or a repaint.
-
-        The widget's size does not depend on them, and the lines on screen only on ``top``.
-        """
+        """Set extent and offset without a layout or a repaint, which they do not require."""
         extent = Size(self.scrollable_content_region.width, self.model.heights.total)
         offset = self.model.heights.offset(self.top.index) + self.top.line
         self.set_reactive(Widget.virtual_size, extent)
@@ -188,7 +182,7 @@ class Viewport(ScrollView):
         self.set_reactive(Widget.scroll_target_y, offset)
 
     def _show_bar(self) -> None:
-        """Redraw the bar where it looks otherwise: it is as high as the window, and drawn in eighths of a cell."""
+        """Redraw the scroll bar only if it looks different, in eighths of a cell."""
         extent = self.virtual_size
         page = self.page
         steps = page * 8 / max(extent.height, 1)
@@ -206,7 +200,7 @@ class Viewport(ScrollView):
         return self._up(Position(len(self.model)), self.page)
 
     def _up(self, position: Position, lines: int) -> Position:
-        """Return the position some lines above another, measuring the lines between."""
+        """Return the position ``lines`` lines above another; measures the items between."""
         index = position.index
         line = position.line
         while lines > line:
@@ -218,7 +212,7 @@ class Viewport(ScrollView):
         return Position(index, line - lines)
 
     def _clamped(self, position: Position) -> Position:
-        """Return the nearest position that exists and leaves no empty room below the end."""
+        """Return the nearest position that exists and leaves no empty space below the end."""
         if not len(self.model):
             return Position(0)
         index = min(position.index, len(self.model) - 1)
@@ -238,7 +232,7 @@ class Viewport(ScrollView):
         return self._end()
 
     def _prefetch(self) -> None:
-        """Measure a page above and below, so that the next scroll step lands on known ground."""
+        """Measure a page above and below, so that the next scroll step needs no correction."""
         before = self.model.heights.total
         missing = self.page
         index = self.top.index - 1
@@ -251,7 +245,7 @@ class Viewport(ScrollView):
             missing -= self.model.ensure(index)
             index += 1
         if self.model.heights.total != before:
-            # The bar follows with the next step: moving it now would paint the screen once more.
+            # The bar is updated with the next step: now it would cost another repaint.
             self._apply()
 
     def scroll_to_position(self, position: Position, *, follow: bool = False) -> None:
@@ -294,7 +288,7 @@ class Viewport(ScrollView):
         self._strips.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Paint rows; only here selection offsets are left out, which nobody reads from the screen."""
+        """Paint rows; elsewhere ``render_line`` returns offsets for Textual's selection."""
         self._painting = True
         self._has_highlights = bool(self.query_text or self.text_selection)
         try:
@@ -319,7 +313,7 @@ class Viewport(ScrollView):
         block = row.block
         focused = None
         if self.has_focus and block is not None and self.focused_block == (row.index, block.key):
-            # The entry's name in commands, on the first line of its block.
+            # The entry's id, as commands take it, on the first line of its block.
             entry_id = self.model.entry_of(row.index, block)
             focused = ""
             if row.block_line == 0 and entry_id < LIVE_ID:
@@ -347,7 +341,7 @@ class Viewport(ScrollView):
     # -- selection
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return the logical text under a selection; an open end stops at the edge of the screen."""
+        """Return the selected text; an open end of the selection is the edge of the screen."""
         rows = self.visible_rows()
         if not rows:
             return None

@@ -1,7 +1,7 @@
-"""The lines of the tree as they stand on screen: segments in order, branch points indented, branches folded. Pure.
+"""Lays out the tree's segments as lines: their order, indentation and folds. Pure.
 
-Only branch points indent. A branch off the path is folded at first: its first row, and how much is
-below.
+Only branch points indent. A branch off the path is folded at first: it shows its first row, and how
+much is below.
 """
 
 from bisect import bisect_right
@@ -16,31 +16,31 @@ from tui_agent.ui.widgets.tree.rows import Filter, Rows, RowSpan, rows_of
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
 MAX_DEPTH = 12
-"""Levels of indentation shown; of deeper ones the last."""
+"""Maximum levels of indentation shown; deeper lines show the last levels."""
 
 _MIN_FOLDED_ROWS = 3
-"""Branches off the path with at least so many rows are folded at first."""
+"""Least rows of a branch off the path that is folded at first."""
 
 
 @dataclass(frozen=True)
 class TreeOptions:
-    """The user's choices.
+    """The user's choices: filter, folds and opened runs; and the labels of entries.
 
-    ``folds`` holds branches, by first entry, that are not as they are at first.
+    ``folds`` holds whether a branch, given by its first entry, is folded; others are as at first.
     """
 
     filter: Filter = Filter.DEFAULT
     labels: Mapping[int, str] = field(default_factory=dict)
     folds: Mapping[int, bool] = field(default_factory=dict)
     opened: frozenset[int] = frozenset()
-    """First entries of the runs of tool calls shown call by call."""
+    """First entries of runs of tool calls that are shown call by call."""
 
     def folded(self, key: int, *, folded: bool) -> "TreeOptions":
         return replace(self, folds={**self.folds, key: folded})
 
 
 class LineKind(Enum):
-    """What a line shows."""
+    """What a line shows: an entry, a run of tool calls, or the fold of a branch."""
 
     ENTRY = "entry"
     RUN = "run"
@@ -48,7 +48,7 @@ class LineKind(Enum):
 
 
 class TreeLine(NamedTuple):
-    """One line. ``guide`` is drawn left of it; ``entry`` is the entry keys act on."""
+    """A line of the tree; ``guide`` is drawn before it, and keys act on ``entry``."""
 
     what: LineKind
     segment: Segment
@@ -56,7 +56,7 @@ class TreeLine(NamedTuple):
     guide: str
     entry: int
     is_head: bool
-    """Whether it is the first row of a branch."""
+    """Whether the line is the first row of a branch."""
     can_fold: bool
     is_folded: bool
 
@@ -66,7 +66,7 @@ class TreeLine(NamedTuple):
 
 
 class _Placed(NamedTuple):
-    """A segment on screen. ``head`` is the place of the branch's first segment."""
+    """A segment in the layout; ``head`` is the index of its branch's first segment."""
 
     segment: Segment
     rows: Rows
@@ -86,13 +86,13 @@ class _Placed(NamedTuple):
 
 
 class Outline:
-    """The lines of an index in a view.
+    """The lines of a tree under the user's choices.
 
-    Making one costs a look at every entry, asking it next to nothing.
+    Creating an outline visits every entry once; reading a line takes no time worth mentioning.
     """
 
     def __init__(self, index: TreeIndex, view: TreeOptions, base: "Outline | None" = None) -> None:
-        """``base`` is an earlier outline of the same index, whose rows are taken over where they are the same."""
+        """``base`` is an earlier outline, whose unchanged rows are reused."""
         self.index = index
         self.view = view
         self.by_segment: list[Rows] = self._rows_from(base)
@@ -106,7 +106,7 @@ class Outline:
         self._starts: list[int] = []
         self._place_of: dict[int, int] = {}
         self.total = 0
-        # The rows below each segment; those without rows let those below them take their place.
+        # The rows below each segment; a segment without rows is replaced by those below it.
         for segment in reversed(index.segments):
             for child in segment.children:
                 self._below[segment.number] += self._below[child.number]
@@ -116,7 +116,7 @@ class Outline:
             self.here = -1
         else:
             self.here = self.find(index.leaf)
-        """The line of the leaf, or the nearest one above it; -1 in an empty conversation."""
+        """Number of the leaf's line, or of the nearest one above it; -1 in an empty session."""
 
     # -- building
 
@@ -194,8 +194,8 @@ class Outline:
     def _branches(
         self, segments: list[Segment], rest: str, head: int
     ) -> list[tuple[Segment, str, str, int]]:
-        """Return the branches to place below, the last one first."""
-        # Subagents' work hangs beside the way on, which goes straight ahead.
+        """Return the branches below, last first, as (segment, first guide, other guides, head)."""
+        # Subagents' branches are indented beside the continuation, which is not.
         beside = [segment for segment in segments if segment.is_subagent]
         ways = [segment for segment in segments if not segment.is_subagent]
         if len(ways) == 1 and (head >= 0 or not rest):
@@ -239,7 +239,7 @@ class Outline:
         )
 
     def find(self, entry_id: int | None) -> int:
-        """Return the line that shows an entry; of one that is not shown, the nearest line above it."""
+        """Return the number of the line that shows an entry, or of the nearest line above it."""
         found = self.index.locate(entry_id)
         if found is None:
             return 0
@@ -249,7 +249,7 @@ class Outline:
             placed = self._placed[place]
             row = bisect_right(placed.rows.firsts, offset) - 1
             if placed.is_folded:
-                # Only the tip may be any entry below: the line that stands for it says so.
+                # An entry below the first row is represented by the line of the fold.
                 return placed.start + (0 if row == 0 and offset <= placed.rows[0].last else 1)
             if row >= 0:
                 return placed.start + row
@@ -265,7 +265,7 @@ class Outline:
         return 0
 
     def branch_point_above(self, y: int) -> int:
-        """Return the first line of a line's branch; of that one the line from which the branch goes off."""
+        """Return the first line of a line's branch; for that one, the line it branches off from."""
         placed = self._placed[bisect_right(self._starts, y) - 1]
         head = self._placed[placed.head]
         if head.start != y:
@@ -273,7 +273,7 @@ class Outline:
         return self._above(head.segment.parent)
 
     def branch_point_below(self, y: int) -> int:
-        """Return the last line before the next branch point, or the first line after one; at the end the last."""
+        """Return the last line before the next branch, or the first line of that branch."""
         place = bisect_right(self._starts, y) - 1
         while place + 1 < len(self._placed) and not self._placed[place + 1].is_head:
             place += 1
@@ -284,7 +284,7 @@ class Outline:
         return min(last + 1, self.total - 1)
 
     def revealing(self, entry_id: int) -> TreeOptions:
-        """Return the view in which no fold hides an entry."""
+        """Return options in which no fold hides an entry."""
         view = self.view
         found = self.index.locate(entry_id)
         segment = None
@@ -310,7 +310,7 @@ class Outline:
         return view
 
     def segments_in_order(self) -> list[Segment]:
-        """Return the segments from top to bottom, folded ones too."""
+        """Return all segments from top to bottom, folded ones included."""
         order: list[Segment] = []
         stack = self.index.roots[::-1]
         while stack:
@@ -320,14 +320,14 @@ class Outline:
         return order
 
     def has_rows_of(self, other: "Outline") -> bool:
-        """Whether another outline has the same rows, though folded in another way."""
+        """Whether another outline has the same rows, apart from folding."""
         return self.by_segment is other.by_segment or (
             len(self.by_segment) == len(other.by_segment)
             and all(map(is_, self.by_segment, other.by_segment))
         )
 
     def row_numbers(self, segment: Segment) -> list[int]:
-        """Return for each entry of a segment which row shows it, -1 for those the filter hides."""
+        """Return, for each entry of a segment, the number of its row; -1 if the filter hides it."""
         numbers = self._numbers.get(segment.number)
         if numbers is None:
             numbers = self.by_segment[segment.number].numbers(len(segment.headers))

@@ -1,4 +1,4 @@
-"""The entry under the cursor of the tree, as the conversation shows it, with its facts above."""
+"""Shows the entry under the tree's cursor as in the conversation, below a line of facts."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -36,19 +36,17 @@ if TYPE_CHECKING:
     from tui_agent.session.session import Session
 
 MAX_ENTRIES = 40
-"""Entries of a run of calls that are shown, and looked through for files."""
+"""Maximum entries of a run of calls that are shown, or searched for changed files."""
 
 _OPENED = 2
-"""Entries of a row up to which folded blocks are opened: one, or a call with its result."""
-
-
+"""Maximum entries whose folded blocks are opened: one, or a call with its result."""
 _FILES = 6
 _AFTER_CALLS = kinds(lambda kind: kind.follows_calls)
-"""Kinds that may stand between a call and the checkpoint that lists its changes."""
+"""Kinds of entries between a call and the checkpoint with its changes."""
 
 
 def _shown_entries(session: "Session", ids: Sequence[int]) -> Sequence[Entry]:
-    """Return some entries; a system prompt as a note, because the conversation shows nothing of it."""
+    """Return entries by their ids; system prompts become notes, which the conversation can show."""
     return [_as_shown(entry) for entry in session.entries(ids)]
 
 
@@ -60,7 +58,7 @@ def _as_shown(entry: Entry) -> Entry:
 
 
 class EntryPreview(Vertical):
-    """Facts over a transcript of one row's entries."""
+    """Shows facts above a conversation of one row's entries."""
 
     facts = getters.query_one("#preview-facts", PlainText)
     transcript = getters.query_one(Transcript)
@@ -78,7 +76,7 @@ class EntryPreview(Vertical):
     def show(
         self, index: TreeIndex, line: TreeLine | None, standings: Standings | None = None
     ) -> None:
-        """Show the entries of a line of the tree, with how the model has them on the path; nothing for None."""
+        """Show the entries of a line of the tree, with their context status; nothing for None."""
         headers = headers_of(index, line)
         self.facts.update(self._facts(headers, line))
         self.transcript.model.set_counter(self._agent.counter)
@@ -138,9 +136,10 @@ class EntryPreview(Vertical):
         return text
 
     def _following(self, line: TreeLine) -> Sequence[Entry]:
-        """Return the entries that list the files a row changed: for a message of the user the results of its turn.
+        """Return the entries after a row that list its changed files.
 
-        For calls and commands it is the checkpoint that follows them.
+        For a user's message, these are the results and checkpoints of its turn; for calls and
+        commands, the checkpoint that follows them.
         """
         headers = line.segment.headers
         whole_turn = line.what is LineKind.ENTRY and headers[line.row.last].kind == "user"
@@ -160,7 +159,10 @@ class EntryPreview(Vertical):
 
 
 def headers_of(index: TreeIndex, line: TreeLine | None) -> Sequence[EntryHeader]:
-    """Return the entries a line stands for: a run of calls, an answer with its results, or the tip of a fold."""
+    """Return the headers of a line's entries, for a fold that of the branch's newest entry.
+
+    At most `MAX_ENTRIES`; an answer includes the results of its calls.
+    """
     if line is None:
         return ()
     headers = line.segment.headers

@@ -1,6 +1,6 @@
-"""Which rows a segment has under a filter.
+"""Computes the rows of a segment under a filter. Pure.
 
-Pure; a row is one entry, or a run of tool calls with their results.
+A row is one entry, or a run of tool calls with their results.
 """
 
 import re
@@ -18,11 +18,11 @@ _RESULT = ToolResultEntry.letter
 _CALL = f"{_RESULT}|{SILENT_CALL}(?={_RESULT})"
 
 _ROW = re.compile(f"((?:{_CALL})(?:{_CALL}|[{_QUIET}])*)|[^{_QUIET}]".encode())
-"""A run of tool calls, as a group, or an entry with a row of its own."""
+"""Matches a run of tool calls (as a group) or another entry with a row, in the kinds' letters."""
 
 
 class Filter(StrEnum):
-    """The rows the tree shows, in the order ctrl+o goes through."""
+    """Which rows the tree shows, in the order in which Ctrl+O cycles."""
 
     DEFAULT = "default"
     NO_TOOLS = "no tools"
@@ -32,19 +32,19 @@ class Filter(StrEnum):
 
 
 class RowSpan(NamedTuple):
-    """Offsets of the first and last entry of a row in its segment."""
+    """A row: the offsets of its first and last entry in its segment."""
 
     first: int
     last: int
     is_run: bool
-    """Whether it is about tool calls: a run of them, or one of a run that was opened."""
+    """Whether the row shows tool calls: a run of them, or one call of an opened run."""
 
 
 class Rows:
-    """The rows of a segment, in few objects: there may be 100,000.
+    """The rows of a segment, kept compactly because there may be 100,000.
 
-    ``firsts`` are the offsets of first entries, ``calls`` the last ones of rows about tool calls by
-    the first.
+    ``firsts`` are the offsets of rows' first entries; ``calls`` maps the first offset of a row of
+    tool calls to its last one.
     """
 
     __slots__ = ("calls", "firsts")
@@ -65,7 +65,7 @@ class Rows:
         return map(self.__getitem__, range(len(self.firsts)))
 
     def numbers(self, entries: int) -> list[int]:
-        """Return for each of a segment's entries which row shows it, -1 for those without."""
+        """Return the row number of each of a segment's ``entries`` entries, -1 for no row."""
         numbers = [-1] * entries
         for number, first in enumerate(self.firsts):
             numbers[first] = number
@@ -80,9 +80,9 @@ def rows_of(
     labels: Mapping[int, str],
     opened: Container[int] = frozenset(),
 ) -> Rows:
-    """Return the rows of a segment.
+    """Return the rows of a segment under the filter ``wanted``.
 
-    ``opened`` holds the first entry's id of runs that are shown call by call.
+    ``opened`` holds the ids of the first entries of runs that are shown call by call.
     """
     match wanted:
         case Filter.EVERYTHING:

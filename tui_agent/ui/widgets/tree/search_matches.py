@@ -1,4 +1,4 @@
-"""Where the entries that a search found stand in the tree. Pure."""
+"""Finds the rows of the tree that hold a search's matches, in their order on screen. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tui_agent.ui.widgets.tree.segments import Segment
 
 @dataclass
 class SearchBegun:
-    """A search that is being typed, and where it began."""
+    """Cursor, entry and options at the start of a search, to return to."""
 
     cursor: int
     entry: int | None
@@ -21,14 +21,16 @@ class SearchBegun:
 
 
 def hit_from(hits: Hits, outline: Outline, entry_id: int, step: int) -> int | None:
-    """Return the hit some hits on from an entry; with 0 the first at or after it."""
+    """Return the entry of the hit ``step`` hits after an entry; 0: the first at or after it.
+
+    None if there are no hits, or no such entry.
+    """
     place = outline.index.locate(entry_id)
     if place is None:
         return None
     rows = outline.by_segment[place[0].number]
-    row = (
-        bisect_right(rows.firsts, place[1]) - 1
-    )  # the one the entry is in, or the nearest above it
+    # The row that holds the entry, or the nearest one above it.
+    row = bisect_right(rows.firsts, place[1]) - 1
     first = 0
     if row >= 0:
         first = rows[row].first
@@ -43,17 +45,17 @@ def hit_from(hits: Hits, outline: Outline, entry_id: int, step: int) -> int | No
 
 
 class Hits:
-    """The rows that hold hits, from top to bottom, those in folded branches too.
+    """The rows that hold hits, from top to bottom, including those in folded branches.
 
-    A hit in an entry that has no row of its own counts for none: the filter hides it.
+    A hit in an entry without a row is hidden by the filter and not counted.
     """
 
     def __init__(self, outline: Outline, ids: Iterable[int]) -> None:
         self.ids = frozenset(ids)
         self.hidden = 0
-        """Hits the filter hides."""
+        """Number of hits that the filter hides."""
         found: dict[int, list[int]] = {}
-        """The numbers of the rows by segment. One look at every entry: 5 ms for 100,000."""
+        """Numbers of the rows with hits by segment; found in 5 ms for 100,000 entries."""
         for segment in outline.index.segments:
             rows = list(
                 compress(
@@ -80,7 +82,7 @@ class Hits:
         self._places = [self._order[segment.number] for segment in self._segments]
 
     def number(self, place: tuple[Segment, int]) -> int:
-        """Return how many hits stand above a place, a segment and an offset in it."""
+        """Return the number of hits above a place, given as a segment and an offset in it."""
         segment, offset = place
         at = bisect_left(self._places, self._order.get(segment.number, 0))
         if at < len(self._segments) and self._segments[at] is segment:
@@ -91,7 +93,7 @@ class Hits:
         return self.total
 
     def entry(self, number: int) -> int | None:
-        """Return the entry of a hit, counted from 0 and around at both ends; None when there are none."""
+        """Return the entry of a hit, counted from 0 modulo the total; None if there are no hits."""
         if not self.total:
             return None
         number %= self.total

@@ -1,9 +1,7 @@
-"""The tree of a session as linear segments, one between two branch points.
+"""Divides the tree of a session into linear segments between branch points, from headers. Pure.
 
-Pure; made from headers only.
-
-A tree of 100,000 entries with 20 branches is 40 segments, so everything but its rows is decided on
-few objects.
+A tree of 100,000 entries with 20 branches has 40 segments, so that everything but rows is decided
+on few objects.
 """
 
 from bisect import bisect_right
@@ -13,7 +11,7 @@ from tui_agent.session.skeleton import Headers
 
 
 class Segment:
-    """Entries that follow each other without a branch. The totals include everything below."""
+    """Successive entries without a branch; the totals include everything below."""
 
     __slots__ = (
         "active",
@@ -33,28 +31,28 @@ class Segment:
         self.number = number
         self.headers = headers
         self.pieces: list[slice] = []
-        """Where its entries stand among all headers."""
+        """Positions of the segment's entries among all headers."""
         self.parent = parent
         self.children: list[Segment] = []
         self.active = 0
-        """How many of its entries, from the first, are on the path to the leaf."""
+        """Number of the segment's first entries that are on the path to the leaf."""
         self.count = 0
         self.tokens = 0
         self.cost = 0.0
-        """US dollars, as far as prices are known."""
+        """US dollars, as far as known."""
         self.is_beside = False
-        """Whether it is part of a subagent's branch, and no way the conversation took."""
+        """Whether the segment belongs to a subagent's branch."""
         self.last = 0
-        """The newest entry here or below: the tip a branch is known by."""
+        """Id of the newest entry in the segment or below, subagents' branches excluded."""
 
     @property
     def key(self) -> int:
-        """The first entry's id, which stays the same when entries are appended."""
+        """Id of the first entry, which identifies the segment when entries are appended."""
         return self.headers.ids[0]
 
     @property
     def is_former_attempt(self) -> bool:
-        """Whether it is only an answer that was cut off and asked for again, beside the newer one."""
+        """Whether the segment is a single answer off the path, with a newer answer beside it."""
         if (
             self.children
             or self.active
@@ -75,7 +73,7 @@ class Segment:
 
 
 class TreeIndex:
-    """The segments of a session, parents before children."""
+    """The segments of a session, parents before children, with their totals."""
 
     def __init__(
         self,
@@ -84,18 +82,16 @@ class TreeIndex:
         costs: Mapping[int, float] | None = None,
         calibrated: Callable[[int], int] = int,
     ) -> None:
-        """Make the index; ``calibrated`` turns stored tokens into the model's (see ``TokenCounter``).
+        """``calibrated`` converts stored tokens to the model's (see ``TokenCounter``).
 
-        Headers do not say how much of an entry is outside ASCII: the sums are those of a text in
-        English.
+        Headers do not record the share of non-ASCII text, so the sums assume English text.
         """
         self.headers = headers
         self.leaf = leaf
         self.segments: list[Segment] = []
         self.roots: list[Segment] = []
         self._starts: list[int] = []
-        """Position among the headers at which each piece begins; pieces are runs cut at branch
-        points."""
+        """First positions of the pieces, which are runs of headers cut at branch points."""
         self._owners: list[Segment] = []
         self._cut()
         self._total(costs or {}, calibrated)
@@ -150,7 +146,7 @@ class TreeIndex:
             )
 
     def _branching(self, runs: Sequence[int], parents: Sequence[int | None]) -> set[int]:
-        """Return the positions of entries with several children."""
+        """Return the positions of entries with several children, or with a subagent below."""
         attached: dict[int, int] = {}
         for above in parents:
             if above is not None:
@@ -184,7 +180,7 @@ class TreeIndex:
     # -- asking
 
     def locate(self, entry_id: int | None) -> tuple[Segment, int] | None:
-        """Return the segment of an entry and its offset there; None when there is no such entry."""
+        """Return the segment of an entry and its offset there; None if there is no such entry."""
         position = self.headers.position(entry_id)
         if position is None:
             return None
@@ -195,9 +191,9 @@ class TreeIndex:
         return (segment, offset)
 
     def branches(self, has_failed: Callable[[int], bool]) -> int:
-        """Return how many ends the tree has; an attempt that failed and was repeated is not counted.
+        """Return the number of branches' ends, without subagents' and failed answers.
 
-        ``has_failed`` is asked of single answers off the path only.
+        ``has_failed`` is called only for single answers off the path.
         """
         ends = 0
         for segment in self.segments:

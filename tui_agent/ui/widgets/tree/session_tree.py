@@ -1,4 +1,4 @@
-"""The widget of the session tree: draws the lines of an outline, moves the cursor, folds, and follows the mouse."""
+"""The session tree's widget: draws an outline's lines, moves the cursor, and folds branches."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -37,17 +37,16 @@ _STYLES: Final = (
     "status-idle",
 )
 NONE_KNOWN: Final = Standings()
-"""The standings of a tree that nothing is known of."""
+"""Default: no entry's context status is known."""
 NOBODY: Final[Mapping[int, RaceRunner]] = {}
 _MARK: Final = "• "
 _STEP: Final = frozenset(kinds(lambda kind: kind.follows_calls or kind is AssistantEntry))
 
 
 class SessionTree(LineList):
-    """Shows a tree of entries; posts messages and changes nothing itself.
+    """Shows a tree of entries; posts messages and changes nothing in the session.
 
-    The row under the cursor is known by its entry, so it stays the same one when branches fold or
-    entries come.
+    The cursor follows its entry when branches are folded or entries appended.
     """
 
     COMPONENT_CLASSES = {f"line-list--{name}" for name in _STYLES}
@@ -63,11 +62,11 @@ class SessionTree(LineList):
 
     @dataclass
     class Chosen(Message):
-        """The user wants to go to an entry."""
+        """The user wants to move to an entry."""
 
         entry_id: int
         continue_from_here: bool
-        """Stay at a message of the user instead of editing it."""
+        """Whether to move to a user's message itself instead of before it to edit it."""
 
     def __init__(
         self,
@@ -107,9 +106,9 @@ class SessionTree(LineList):
         at: int | None = None,
         runners: Mapping[int, RaceRunner] = NOBODY,
     ) -> None:
-        """Show an index; the cursor goes to the entry ``at``, else it stays where it is.
+        """Show an index; the cursor moves to the entry ``at``, or stays on its entry.
 
-        ``runners`` are those of a race that is not over, by the last entry of their branches.
+        ``runners`` are those of an active race, by the last entry of their branches.
         """
         self.standings = standings
         line = self.line
@@ -122,7 +121,7 @@ class SessionTree(LineList):
         self._apply(Outline(self.outline.index, view, self.outline), self._place(at))
 
     def _place(self, at: int | None) -> int | None:
-        """Return an entry, or the one under the cursor where none is named."""
+        """Return ``at``, or the entry under the cursor if it is None."""
         if at is None and self.line is not None:
             return self.line.entry
         return at
@@ -140,7 +139,7 @@ class SessionTree(LineList):
         if on_fold and line is not None and line.is_folded and line.what is not LineKind.FOLD:
             y += 1
         self.set_count(outline.total, cursor=y)
-        # The row stays where the eye is, not where the list begins.
+        # Keep the row at its place on the screen.
         self.scroll_to(y=max(self.cursor - top, 0), animate=False, immediate=True, force=True)
         self._show_cursor()
 
@@ -283,7 +282,7 @@ class SessionTree(LineList):
         return spread([run for run in runs if run[0]], tail, width - 2)
 
     def _marked(self, runs: list[StyledSpan]) -> list[StyledSpan]:
-        """Return the runs with the words searched for marked; without any of them in sight, all of it is."""
+        """Return the runs with the words of the search marked, or with the last run marked."""
         found = []
         for text, style in runs:
             for piece, is_word in pieces(text, self._query):
@@ -299,7 +298,7 @@ class SessionTree(LineList):
 
 
 def standing_of(line: TreeLine, standings: Standings) -> Standing:
-    """Return how the model has a line's entries; nothing of them beside the path."""
+    """Return the context status of a line's entries; off the path they are not sent."""
     if not line.active:
         return Standing.UNSENT
     last = min(line.row.last, line.segment.active - 1)

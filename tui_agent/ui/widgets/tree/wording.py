@@ -1,4 +1,4 @@
-"""The text of the tree's rows: one line per row, as runs of text and the style they are drawn in."""
+"""Makes the text of the tree's rows: a line per row, as runs of text with styles."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ HERE_MARK = "◀ here"
 
 _HEADING = re.compile(r"^#+\s+\S+\s+")
 _MENTION = re.compile(r'(?<!\w)@(?:"[^"]*/([^"/]+)"|/[^\s"]*/([^\s"/]+))')
-"""The mention of a file by its whole path, of which only the name is told."""
+"""A mention of a file by a path, of which only the file's name is shown."""
 _PATH = re.compile(r"^\S*/(\S+)$")
 
 
@@ -41,8 +41,8 @@ _PATH = re.compile(r"^\S*/(\S+)$")
 class RowTexts:
     """Makes the text of rows.
 
-    ``load`` returns an entry's body, None when it can't be read; it is asked for messages, markers
-    and results on screen only. ``now`` is seconds since the epoch.
+    ``load`` returns an entry, None if it can't be read; it is called only for visible messages,
+    markers and results. ``now`` is seconds since the epoch.
     """
 
     index: TreeIndex
@@ -50,11 +50,11 @@ class RowTexts:
     load: Callable[[int], Entry | None]
     now: float
     runners: Mapping[int, RaceRunner] = field(default_factory=dict)
-    """The runners of a race that is not over, by the last entry of their branches."""
+    """The runners of an active race, by the last entry of their branches."""
     _icons: dict[int, StyledSpan] = field(default_factory=dict)
 
     def text(self, line: TreeLine, room: int) -> list[StyledSpan]:
-        """Return the left part of a row, as much as fits."""
+        """Return the left part of a row, cut to ``room`` cells."""
         if line.what is LineKind.FOLD:
             return [(crop(self._fold(line), room), "faint")]
         header = line.segment.headers[line.row.last]
@@ -70,7 +70,7 @@ class RowTexts:
         return runs
 
     def tail(self, line: TreeLine, width: int, *, is_here: bool) -> list[StyledSpan]:
-        """Return the texts at the right edge: label, cost of a branch, time, and whether one is here."""
+        """Return the texts at the right edge: labels, runner, a branch's size, time, leaf mark."""
         room = max(width // 4, 6)
         runs: list[StyledSpan] = [
             (f"[{crop(sanitize.line(label), room)}]", "label") for label in self._labels(line)
@@ -98,7 +98,7 @@ class RowTexts:
         return parted
 
     def _runner(self, line: TreeLine, width: int) -> list[StyledSpan]:
-        """Return how the runner is doing whose branch ends in a row, or below a fold."""
+        """Return the state of the runner whose branch ends in a row or in a fold; [] for none."""
         ids = line.segment.headers.ids[line.row.first : line.row.last + 1]
         is_fold = line.what is LineKind.FOLD
         if line.is_folded and not is_fold:
@@ -133,7 +133,7 @@ class RowTexts:
         return [self.labels[entry_id] for entry_id in ids if entry_id in self.labels]
 
     def _is_in(self, entry_id: int, line: TreeLine) -> bool:
-        """Whether an entry is below the first one of a folded branch."""
+        """Whether an entry is in the branch that a line's segment begins."""
         found = self.index.locate(entry_id)
         segment = None
         if found is not None:
@@ -235,7 +235,7 @@ class RowTexts:
         return f"⊞ {' · '.join(facts)}"
 
     def _calls(self, headers: Headers, room: int) -> list[StyledSpan]:
-        """Return a run of calls: as many as fit, and how many more there are."""
+        """Return a run of calls, as many as fit, and the number of the remaining ones."""
         results = headers.of_kinds(["tool_result"])
         runs: list[StyledSpan] = []
         for position, at in enumerate(results):
@@ -267,7 +267,7 @@ def _short_mention(found: re.Match[str]) -> str:
 
 
 def _call(text: str) -> str:
-    """Return a call in few words: its tool and title, of a path only the name."""
+    """Return a call as its tool and title; a title that is a path is reduced to its name."""
     tool, _, title = text.partition(" ")
     found = _PATH.match(title)
     if found:
@@ -276,7 +276,7 @@ def _call(text: str) -> str:
 
 
 def moment(created_ms: int, now: float) -> str:
-    """Return when something was, five or six characters: ``12:04`` today, ``3 Nov`` this year, ``2025`` before."""
+    """Return a time in six cells: ``12:04`` today, ``3 Nov`` this year, ``2025`` before."""
     then = datetime.fromtimestamp(created_ms / 1000)  # noqa: DTZ006 - local time
     today = datetime.fromtimestamp(now)  # noqa: DTZ006 - local time
     if then.date() == today.date():
@@ -287,7 +287,7 @@ def moment(created_ms: int, now: float) -> str:
 
 
 def pieces(text: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Cut a text at the words of a search: pieces, and whether each is one of the words."""
+    """Split a text at the words of a search; yields pieces, and whether each is such a word."""
     wanted = [word for word in words if word]
     if not wanted:
         yield text, False
