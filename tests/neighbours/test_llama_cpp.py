@@ -169,7 +169,7 @@ def test_a_window_learnt_from_an_overflow_is_shown(own_server: LlamaServer, plac
     events = say(place, "-p", "word " * 2_500)
     assert "2048" in (ended(events)["error"] or "") or "2,048" in (ended(events)["error"] or "")
     assert listed(place) == (2_048, "learnt")
-    assert "2,048 tokens (learnt from a request that was refused)" in place.run("doctor").stdout
+    assert "2,048 tokens (learnt from a refused request)" in place.run("doctor").stdout
 
 
 def test_what_was_written_is_kept_when_the_server_is_killed(

@@ -1,4 +1,4 @@
-"""``tui-agent adopt``: lists other programs' files that take effect here, or leaves some out."""
+"""``tui-agent adopt``: lists other programs' files and their effect here; leaves some out."""
 
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -84,7 +84,7 @@ def first_news(cwd: Path) -> Callable[[Knowledge], str] | None:
 
 
 def _choose(arguments: Namespace) -> int:
-    """Save the changed list of what is left out, and print it."""
+    """Apply ``--without`` and ``--with`` to the setting of what is left out, and print it."""
     known = load_config().config.other_programs.leave_out
     items = found_items(Path.cwd())
     groups = {item.program for item in items} | {

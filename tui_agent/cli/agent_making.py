@@ -118,7 +118,7 @@ def _wanted_effort(wiring: "Wiring") -> Effort | None:
 
 
 def _choose_model(wiring: "Wiring", agent: Agent) -> None:
-    """Switch to the model of the arguments, or from one that can't be used to a usable one."""
+    """Switch the agent to the requested model, or to a usable one if its own can't be used."""
     if wiring.chosen is not None and wiring.chosen.model is not None:
         agent.change_model(wiring.chosen.model)
     wanted = wiring.arguments.model

@@ -698,7 +698,7 @@ def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
     export.add_argument(
         "--format",
         choices=("markdown", "html", "json", "claude-code", "codex"),
-        help="the format; default: what -o ends in, or markdown",
+        help="the format; default: by the ending of -o, else markdown",
     )
     which = export.add_mutually_exclusive_group()
     which.add_argument(

@@ -17,6 +17,7 @@ from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.programs.found import ItemState
 from tui_agent.agent.programs.inventory import summary
 from tui_agent.agent.race.copies import abandoned_homes, remove_left
+from tui_agent.app.format import plural
 from tui_agent.app.logins import keys_of
 from tui_agent.cli.adopt import found_items
 from tui_agent.cli.extensions import (
@@ -53,7 +54,7 @@ ORIGINS = {
     "config": "from the settings",
     "server": "from its server",
     "assumed": "assumed",
-    "learnt": "learnt from a request that was refused",
+    "learnt": "learnt from a refused request",
 }
 """Where the size of a context window comes from, in words."""
 
@@ -69,7 +70,7 @@ class Finding:
 
 
 def run_doctor(arguments: Namespace) -> int:
-    """Print the report; the exit code is 1 when something needs doing."""
+    """Print the report; returns exit code 1 if anything in it is not ok."""
     logging.getLogger().addHandler(logging.NullHandler())  # the report has all that would be logged
     if arguments.clean:
         for path in abandoned_homes(cache_dir() / "races"):
@@ -220,7 +221,7 @@ def _web_search(config: Config) -> Finding:
     if service is not None:
         return Finding("web search", f"{service.api.title}, from {service.source}")
     if config.websearch.service in BY_MODEL:
-        return Finding("web search", "by the provider of models of Anthropic and OpenAI")
+        return Finding("web search", "by Anthropic and OpenAI, for their own models")
     return Finding("web search", "not offered", advice=advice(config.websearch))
 
 
@@ -247,7 +248,7 @@ def _trust() -> Finding:
 
 def _counted(items: Sequence[TrustItem]) -> str:
     kinds = Counter(item.kind for item in items)
-    return ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items())
+    return ", ".join(plural(count, kind) for kind, count in kinds.items())
 
 
 def _extensions(config: Config) -> Iterator[Finding]:
@@ -326,7 +327,7 @@ def _sandbox(config: Config) -> Iterator[Finding]:
         layer = ", with a copy-on-write layer"
     yield Finding(
         "sandbox",
-        f"{state.kind} ({state.program}){layer}: commands see the project, and on this machine",
+        f"{state.kind} ({state.program}){layer}: commands see the project, and outside it:",
     )
     for line in sandbox.view_lines():
         yield Finding("", line)

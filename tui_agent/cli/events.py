@@ -12,7 +12,7 @@ from tui_agent.agent.events import AgentEvent
 from tui_agent.lazy import frozen
 
 VERSION = 1
-"""Increased when a change breaks readers of the lines; added fields and kinds do not."""
+"""Version of the lines, increased by changes that break readers; additions don't count."""
 
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
@@ -70,21 +70,22 @@ Line = AgentEvent | Session | Inventory | Page
 
 def event_json(event: Line) -> dict[str, Any]:
     """Return an event as JSON: ``type`` is its name in snake case, entries are as stored."""
-    fields = {field.name: _plain(getattr(event, field.name)) for field in dataclasses.fields(event)}
-    return {"type": event_name(type(event)), **fields}
+    return {"type": event_name(type(event)), **_fields(event)}
 
 
 def event_name(kind: type) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
 
 
+def _fields(value: Any) -> dict[str, Any]:
+    return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_defaults=False)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)
-        }
+        return _fields(value)
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     return value
@@ -92,10 +93,9 @@ def _plain(value: Any) -> Any:
 
 def events_schema() -> dict[str, Any]:
     shared: dict[str, Any] = {}
-    kinds = {
-        event_name(kind): _kind_schema(kind, shared)
-        for kind in sorted(get_args(Line), key=event_name)
-    }
+    kinds = {}
+    for kind in sorted(get_args(Line), key=event_name):
+        kinds[event_name(kind)] = _kind_schema(kind, shared)
     return {
         "$schema": SCHEMA_ID,
         "title": "A line of tui-agent --json",

@@ -83,7 +83,7 @@ def state_of_project(
     for server in servers_of_project(project, upward(cwd, project)):
         if server.row is not None:
             theirs.append(_command_of(server.row))
-    if any(True for command in theirs for _path in named_files(project, command)):
+    if any(next(named_files(project, command), None) for command in theirs):
         try:
             chosen = read_table(config_path()).get("sandbox")
         except ConfigError:
@@ -159,9 +159,7 @@ class Extensions:
         """
         project = find_project(cwd)
         if more:
-            own = tuple(
-                ServerSpec(name, settings, "user", project) for name, settings in more.items()
-            )
+            own = [ServerSpec(name, row, "user", project) for name, row in more.items()]
 
             def find() -> FoundServers:
                 found = self.servers(cwd)

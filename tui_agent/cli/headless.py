@@ -61,6 +61,7 @@ WAIT_SECONDS = 0.5
 """Seconds between two checks whether another program still works on a run."""
 T = TypeVar("T")
 
+_FINISHED = frozenset({RunnerState.DONE, RunnerState.PASSED, RunnerState.FAILED})
 NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, or say what would have to be allowed."
 
 
@@ -289,10 +290,7 @@ class HeadlessRun(Frontend):
                 self.show(Report(row.name, ["", Heading(row.name), *answer.splitlines()]))
         if wish.pick != "none" and entry.taken is None:
             self.say("No changes were taken: no runner meets --pick.", "error")
-        elif not any(
-            row.state in {RunnerState.DONE, RunnerState.PASSED, RunnerState.FAILED}
-            for row in entry.runners
-        ):
+        elif _FINISHED.isdisjoint(row.state for row in entry.runners):
             self.say("No runner finished.", "error")
 
     async def _take_inventory(self) -> None:
@@ -307,12 +305,10 @@ class HeadlessRun(Frontend):
         telling.cancel()
         if not self._as_json:
             return
-        servers = (
-            events.ServerInventory(
-                row.name, row.state.value, row.detail, tuple(tool.name for tool in row.tools)
-            )
-            for row in ports.mcp.status()
-        )
+        servers = []
+        for row in ports.mcp.status():
+            tools = tuple(tool.name for tool in row.tools)
+            servers.append(events.ServerInventory(row.name, row.state.value, row.detail, tools))
         knowledge = ports.knowledge
         kind = await asyncio.to_thread(
             lambda: ports.sandbox.state.kind if ports.sandbox is not None else None
@@ -488,17 +484,14 @@ class HeadlessRun(Frontend):
             return False
         ports = self.agent.ports
         bash = find_tool("bash", self.agent.ports.tools)
-        # Some models give several calls one id.
-        calls = (call.arguments for call in self._last.tool_calls if call.call_id == result.call_id)
-        commands = (
-            str(getattr(parse_arguments(bash, arguments), "command", "")) for arguments in calls
-        )
-        needs = (
-            need
-            for command in commands
-            for need in command_needs(command, ports.cwd, ports.project)
-        )
-        return any(not need.harmless for need in needs)
+        for call in self._last.tool_calls:
+            # Some models give several calls one id.
+            if call.call_id == result.call_id:
+                command = getattr(parse_arguments(bash, call.arguments), "command", "")
+                needs = command_needs(str(command), ports.cwd, ports.project)
+                if not all(need.harmless for need in needs):
+                    return True
+        return False
 
     def _left_undone(self) -> str | None:
         """Return why a run that ended normally did not do what it was asked to; None if it did."""

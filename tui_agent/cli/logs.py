@@ -10,7 +10,7 @@ from tui_agent.paths import log_dir
 
 
 class LogFile(logging.Handler):
-    """The rotating log file, made with its first line: the import takes 2 ms of a start."""
+    """The rotating log file, opened for the first record: its import takes 2 ms of a start."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

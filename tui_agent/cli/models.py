@@ -9,6 +9,7 @@ from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.agent.clients import NO_MODEL
+from tui_agent.app.format import plural
 from tui_agent.app.logins import keys_of
 from tui_agent.config import Config, load_config
 from tui_agent.model.catalog import Catalog, ModelInfo
@@ -147,8 +148,7 @@ def describe_reply(outcome: "ServerReply", catalog: Catalog) -> str:
     count = 0
     if answer is not None:
         count = len(answer.models)
-    plural = "" if count == 1 else "s"
-    return f"{place}: {count} model{plural}, asked just now"
+    return f"{place}: {plural(count, 'model')}, asked just now"
 
 
 def is_usable(info: ModelInfo, available: dict[str, str], catalog: Catalog) -> bool:

@@ -40,7 +40,7 @@ OPTIONS: Mapping[str, str] = {
     "--worktree": "--race works in copies of the project",
     "--yolo": "use --mode yolo",
 }
-"""What to use instead of an option."""
+"""What to use instead of another program's option, by option."""
 
 COMMANDS: Mapping[str, str] = {
     "agents": "tui-agent ps lists what works in the background",
@@ -50,4 +50,4 @@ COMMANDS: Mapping[str, str] = {
     "resume": "tui-agent -c continues the last session, -r picks one",
     "upgrade": "use tui-agent update",
 }
-"""What to use instead of a subcommand."""
+"""What to use instead of another program's subcommand, by subcommand."""

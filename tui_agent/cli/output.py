@@ -57,7 +57,7 @@ def exit_codes_line() -> str:
 
 
 def provide_streams() -> None:
-    """Keep printing from failing because of a closed stream or of letters the locale lacks."""
+    """Make printing work with closed standard streams and with letters that the locale lacks."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - lives as long as the program
     if sys.stderr is None:

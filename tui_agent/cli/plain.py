@@ -13,7 +13,6 @@ import sys
 import termios
 import time
 from argparse import Namespace
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, TextIO, TypeVar
@@ -166,7 +165,7 @@ class PlainFrontend(Frontend):
         self._grace = services.config().ui.permission_grace
         self._asking = asyncio.Lock()
         self._answer: asyncio.Future[str | None] | None = None
-        self._permissions: deque[PermissionRequest] = deque()
+        self._permissions: list[PermissionRequest] = []
         self._permission_shown_at = 0.0
         self._text = MarkdownLines()
         self._left = asyncio.Event()
@@ -396,7 +395,10 @@ class PlainFrontend(Frontend):
             self._prompt_soon()
 
     async def _ask_row(self, rows: Sequence[PickRow]) -> str | None:
-        """Return the key of the row whose number is typed, None for an empty line; words filter."""
+        """Return the key of the row whose number is typed, None for an empty line.
+
+        Other lines filter the rows: words that a row has to contain.
+        """
         shown = list(rows)
         while True:
             for number, row in enumerate(shown[:ROWS], 1):
@@ -521,9 +523,8 @@ class PlainFrontend(Frontend):
                 if len(self._permissions) == 1:
                     self._show_permission()
             case PermissionSettled(call_id=call_id):
-                self._permissions = deque(
-                    one for one in self._permissions if one.call_id != call_id
-                )
+                left = [one for one in self._permissions if one.call_id != call_id]
+                self._permissions = left
                 self._show_permission()
             case RunEnded():
                 self._ended.set()

@@ -28,7 +28,7 @@ def run_export(store: Store, arguments: Namespace) -> int:
     name, separator, entry = arguments.id.partition("#")
     if separator and not entry.isdigit():
         raise UsageError(
-            f"“{entry}” is not the number of an entry: ID#412 is the branch that leads to #412."
+            f"“{entry}” is not the number of an entry: write ID#412 for the branch to #412."
         )
     if entry and arguments.all:
         raise UsageError("ID#N is one branch; leave out --all.")

@@ -209,13 +209,14 @@ def _refuse_open_sessions(command: str) -> None:
     from tui_agent.cli.sessions import open_store
 
     with open_store() as store:
-        held = [info for info in store.sessions(limit=1_000) if info.held_by is not None]
+        held = []
+        for info in store.sessions(limit=1_000):
+            if info.held_by is not None:
+                held.append(f"“{info.title or info.first_message or info.id[:8]}”")
     if held:
-        titles = ", ".join(
-            f"“{info.title or info.first_message or info.id[:8]}”" for info in held[:3]
-        )
         raise UpdateError(
-            f"Sessions are open: {titles}. They load code while they run, so close them first, or run: {command}"
+            f"Sessions are open: {', '.join(held[:3])}. "
+            f"They load code while they run, so close them first, or run: {command}"
         )
 
 

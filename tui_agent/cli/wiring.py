@@ -211,7 +211,7 @@ class Wiring:
             self.store.delete(session.id)
 
     def last_session(self) -> str:
-        """Return the id of the session last used here, with ``--demo`` of the last demo.
+        """Return the id of the session last used here, or with ``--demo`` that of the last demo.
 
         Raises `StoreError` if there is none.
         """

@@ -58,11 +58,11 @@ def only(entry: Entry, **around: object) -> Block:
 def test_a_message_of_a_command_shows_its_line_and_opens_to_what_was_sent() -> None:
     part = TextPart(text="Look for bugs.\nIn app.py.", typed="/review app.py")
     block = only(UserEntry(id=1, parts=(part,)))
-    assert rows(block) == ["You  /review app.py", "  ▸ what was sent for it · 2 lines"]
+    assert rows(block) == ["You  /review app.py", "  ▸ text sent for the command · 2 lines"]
     assert block.copy_text() == "/review app.py"
     block.cycle()
     assert rows(block)[1:] == [
-        "  ▾ what was sent for it · 2 lines",
+        "  ▾ text sent for the command · 2 lines",
         "  Look for bugs.",
         "  In app.py.",
     ]

@@ -1,4 +1,4 @@
-"""``tui-agent run --detach``, ``ps``, ``attach``, ``logs`` and ``stop``."""
+"""``tui-agent run --detach``, ``ps``, ``attach``, ``logs`` and ``stop``: manage detached runs."""
 
 import subprocess
 import sys
@@ -185,7 +185,7 @@ def _wait_for_session(run: Run) -> str:
     until = time.monotonic() + START_PATIENCE
     while not (session_id := session_of(run.name)):
         if time.monotonic() > until or not is_alive(run):
-            raise DetachedError(f"The run {run.name} has opened no session.")
+            raise DetachedError(f"The run {run.name} has not opened a session.")
         time.sleep(0.1)
     return session_id
 

@@ -92,7 +92,7 @@ class Host:
         self._stop_by = time.monotonic() + STOP_PATIENCE
 
     def _look(self, listener: socket.socket) -> bool:
-        """Handle what happens next; False when the program has closed its terminal."""
+        """Handle the next events; returns False once the program has closed its terminal."""
         for key, ready in self._selector.select(timeout=1.0):
             if key.fileobj is listener:
                 self._accept(listener)

@@ -105,9 +105,8 @@ class AskedPermission(Asked):
             for text in asked:
                 yield Line(crop_runs([("asks for  ", "muted"), (text, "text")], width))
             return
-        for text, kind in dict.fromkeys(
-            (need.detail or need.pattern, need.detail_kind) for need in request.needs
-        ):
+        details = [(need.detail or need.pattern, need.detail_kind) for need in request.needs]
+        for text, kind in dict.fromkeys(details):
             if text and kind == "diff":
                 yield from diff_lines(text, width)
             elif text and text not in self.what:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAX_BEGINNER_MESSAGES = 5
 MAX_SESSIONS = 3
 MAX_WRITTEN = 100
-"""Maximum of the user's earlier messages that are counted to choose hints."""
+"""Maximum earlier messages of the user that are counted to choose hints."""
 
 _TOLD = {
     "mode": "plan first, change later",
@@ -82,7 +82,7 @@ class FirstHints(Widget, can_focus=True):
 
     title: reactive[str] = reactive("", layout=True)
     facts: reactive[tuple[tuple[str, str], ...]] = reactive((), layout=True)
-    """Names and values: model, directory, and what the sandbox contains."""
+    """Names and values of the facts: model, directory and sandbox."""
     recent: reactive[tuple[Recent, ...]] = reactive((), layout=True)
     lines: reactive[tuple[tuple[str, str], ...]] = reactive((), layout=True)
     """Keys, and what they do."""

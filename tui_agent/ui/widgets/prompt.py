@@ -199,7 +199,7 @@ class Prompt(TextArea):
             self._restored = self.text
 
     def withdraw(self, earlier: str = "") -> None:
-        """Remove the restored text if the user has not changed it, then restore ``earlier``."""
+        """Remove the restored text, or replace it by ``earlier``, unless the user changed it."""
         untouched = self.text in ("", self._restored)
         if untouched and earlier:
             self.restore(earlier)

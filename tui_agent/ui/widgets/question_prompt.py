@@ -13,6 +13,7 @@ from textual.reactive import var
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
+from tui_agent.app.format import plural
 from tui_agent.app.frontend import Page
 from tui_agent.app.permission_text import Answer
 from tui_agent.ui.bindings import hidden
@@ -191,7 +192,7 @@ class QuestionPrompt(VerticalGroup):
         self.refresh_bindings()
 
     def settle(self, key: str) -> None:
-        """Remove the question with a key, which was answered here or elsewhere."""
+        """Remove the question identified by ``key``, which was answered here or elsewhere."""
         shown = self.asked
         self._waiting = [waiting for waiting in self._waiting if waiting.key != key]
         if (asked := self.asked) is None:
@@ -371,7 +372,7 @@ class QuestionPrompt(VerticalGroup):
                 hint = f"{LETTER_HINT} {self._key_of(at.id)}"
         elif below > 0:
             opens = " · PgDn · o opens" * self._choices.display
-            hint = f"{below:,} more line{'s' * (below > 1)}{opens}"
+            hint = f"{plural(below, 'more line')}{opens}"
         self._hint.display = bool(hint)
         self._hint.update(hint)
 

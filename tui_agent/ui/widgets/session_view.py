@@ -159,7 +159,7 @@ class SessionView(Room):
             stored = agent.session.info.entry_count
             self._main.say(
                 f"Recovered {max(0, stored - lost):,} of {stored:,} entries: {plural(lost, 'entry')} could not be read "
-                "or placed. Everything else is there.",
+                "or placed. Everything else is intact.",
                 "warning",
             )
         self.post_message(self.Opened())
@@ -348,7 +348,7 @@ class SessionView(Room):
                 pass
 
     def _is_shown_in_transcript(self, error: str | None) -> bool:
-        """Whether the conversation ends with an answer that failed by ``error`` and shows that."""
+        """Whether the conversation ends with an answer that shows this error."""
         if self.agent is None or (leaf := self.agent.session.leaf) is None:
             return False
         entry = self.agent.session.entry(leaf)
@@ -361,7 +361,7 @@ class SessionView(Room):
         self.transcript.show_activity(describe if state.active else None)
 
     def _end_moved(self) -> None:
-        """Update the chip for new text and the status line to whether the end is visible."""
+        """Update the chip for new text, and the status line, after scrolling to or off the end."""
         self.new_chip.display = self.transcript.has_new
         for status in self._main.query(StatusLine):  # none while the screen is being emptied
             status.told_elsewhere = self.transcript.following

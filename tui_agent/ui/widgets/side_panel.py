@@ -27,7 +27,7 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, StyledSpans
 from tui_agent.ui.widgets.transcript.viewport import MAX_COLUMN
 
 MIN_WIDTH = 36
-"""Least width of the panel, which takes what the conversation leaves, in cells."""
+"""Least width of the panel, in cells; it takes the width that the conversation leaves."""
 MAX_WIDTH = 84
 """Greatest width of the panel, in cells."""
 MIN_WIDTH_FOR_PANEL = 140
@@ -144,7 +144,8 @@ class SidePanel(LineList):
         lines = [_heading("Tree", "ctrl+t")]
         if first:
             lines.append(_Line((("  ⋮", "faint"),), entry=self._rows[first - 1].entry_id))
-        lines.extend(_tree_line(row) for row in (shown[1:] if first else shown))
+            shown = shown[1:]
+        lines.extend(_tree_line(row) for row in shown)
         if first + room < len(self._rows):
             lines.append(_Line((("  ⋮", "faint"),), entry=self._rows[first + room].entry_id))
         return lines

@@ -74,7 +74,7 @@ class StatusLine(Widget):
     cost: reactive[float | None] = reactive(None)
     """US dollars that the session has cost, None if unknown."""
     budgets: reactive[tuple[str, str]] = reactive(("", ""))
-    """Text after the cost for the session's budget, and for the day's; empty without a budget."""
+    """Texts about the session's budget (shown after the cost) and the day's; "" without one."""
     plan: reactive[str] = reactive("")
     """Text about a usage window of the user's plan that is nearly used up; else empty."""
     used: reactive[int | None] = reactive(None)

@@ -39,7 +39,7 @@ class UserStatusLine(Widget):
         cwd: Callable[[], Path],
         warn: Callable[[str], None],
     ) -> None:
-        """``warn`` is called with why the command failed, once until it works again."""
+        """``warn`` gets a sentence when the command fails, once until it works again."""
         super().__init__()
         self._warn = warn
         self._state = state

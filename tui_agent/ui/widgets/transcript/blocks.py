@@ -175,7 +175,7 @@ class UserBlock(Block):
         lines[0].prefix = tuple(prefix)
         if self._sent is not None:
             icon = OPEN if self.fold is Fold.FULL else CLOSED
-            label = f"{icon} what was sent for it · {plural(len(self._sent), 'line')}"
+            label = f"{icon} text sent for the command · {plural(len(self._sent), 'line')}"
             lines.append(
                 Line(
                     crop_runs([(label, "marker act:toggle")], width - len(INDENT)),
@@ -475,7 +475,7 @@ def indented_lines(document: MarkdownDocument, width: int) -> Iterable[Line]:
 
 
 class ShiftedLine(Line):
-    """A line indented by two cells; the wrapped line, which a document owns, is not changed."""
+    """A line indented by two cells; the original, which a document owns, is not changed."""
 
     __slots__ = ("_line",)
 

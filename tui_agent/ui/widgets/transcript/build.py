@@ -153,7 +153,10 @@ def _user(entry: UserEntry) -> Block:
         texts = entry.texts("attached")
         found = wording.plural(sum(entry.diagnostics.values()), "new problem")
         text = f"{found} in {', '.join(entry.diagnostics)}"
-        listing = "\n".join(line for text in texts for line in text.splitlines()[1:])
+        problems = []
+        for attached in texts:
+            problems.extend(attached.splitlines()[1:])
+        listing = "\n".join(problems)
         return MarkerBlock(
             "diagnostics", text, style="status-warning", body=_text_body(listing), copied=listing
         )
@@ -313,11 +316,11 @@ def _summary_lines(
         (len(details.rules), "rule"),
         (len(details.anchors), "anchor"),
     ]
-    own = f"{entry.model} alone can read it; other models get the entries themselves"
+    own = f"only {entry.model} can read it; other models get the entries themselves"
     rows = [
         ("Compacted", _TRIGGERS[entry.trigger] if isinstance(entry, CompactionEntry) else ""),
         ("The provider's own", own if isinstance(entry, CompactionEntry) and entry.item else ""),
-        ("Used since, but not in it", ", ".join(details.untold)),
+        ("Used since, but missing", ", ".join(details.untold)),
         ("Files read", ", ".join(details.read_files)),
         ("Files changed", ", ".join(details.modified_files)),
         ("Also kept", ", ".join(wording.plural(count, noun) for count, noun in kept if count)),

@@ -8,7 +8,7 @@ not depend on which lines were shown before or on whether the code arrived in on
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, cells
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, cells, run_of
 from tui_agent.ui.widgets.transcript.sanitize import TAB_SIZE
 from tui_agent.ui.widgets.transcript.time_limit import TooLongError
 
@@ -18,7 +18,7 @@ RESET: Final = 400
 """Lines after which the lexer's state is reset."""
 
 LONG_LINE: Final = 1_000
-"""Longest line, in characters, of a colored chunk: longer ones are generated and slow to lex."""
+"""Longest line that is colored, in characters; a chunk with a longer one stays plain."""
 
 PLAIN: Final = frozenset({"", "text", "txt", "plain", "plaintext"})
 
@@ -64,7 +64,7 @@ class Code:
     def _colour(self, chunk: int) -> list[StyledSpans]:
         lines = self.lines[chunk * CHUNK : (chunk + 1) * CHUNK]
         if self.language in PLAIN or any(len(line) > LONG_LINE for line in lines):
-            return [((line, self.base),) if line else () for line in lines]
+            return [run_of(line, self.base) for line in lines]
         # Lexers are imported when the first code is drawn.
         from tui_agent.ui.widgets.transcript.lexing import coloured
 

@@ -212,10 +212,9 @@ def changed_parts(old: str, new: str) -> tuple[Spans, Spans]:
     before = _PIECE.findall(old)
     after = _PIECE.findall(new)
     matcher = BoundedMatcher(before, after, autojunk=False, steps=_MAX_STEPS)
-    same = sum(
-        len("".join(before[block.a : block.a + block.size]).strip())
-        for block in matcher.get_matching_blocks()
-    )
+    same = 0
+    for block in matcher.get_matching_blocks():
+        same += len("".join(before[block.a : block.a + block.size]).strip())
     if same < _MIN_SIMILARITY * min(len(old.strip()), len(new.strip())):
         return (), ()
     codes = [code for code in matcher.get_opcodes() if code[0] != "equal"]

@@ -345,15 +345,12 @@ class LiveFeed:
             case RetryScheduled(kept=int(kept)):
                 # The text of a failed attempt stays, muted; the entry off the path has all of it.
                 self.flush()
-                if self._live is not None:
-                    live = self._live.blocks
-                else:
-                    live = []
-                said = "\n\n".join(
-                    block.document.source for block in live if isinstance(block, AnswerBlock)
-                )
+                said = []
+                for block in self._live.blocks if self._live is not None else ():
+                    if isinstance(block, AnswerBlock):
+                        said.append(block.document.source)
                 self.discard()
-                self._add_local([CutOffBlock(kept, said)])
+                self._add_local([CutOffBlock(kept, "\n\n".join(said))])
             case ToolStarted():
                 index, card = self._card(event.call_id, event.tool)
                 card.start(event.title, event.arguments, self._clock())

@@ -186,10 +186,10 @@ class LineBuilder:
 
 
 def table_lines(table: TableFlow, width: int) -> Iterator[Line]:
-    natural = [
-        max((runs_width(row[column]) for row in table.rows if column < len(row)), default=0)
-        for column in range(len(table.alignments))
-    ]
+    natural = [0] * len(table.alignments)
+    for row in table.rows:
+        for column, cell in enumerate(row[: len(natural)]):
+            natural[column] = max(natural[column], runs_width(cell))
     widths = _share(natural, width - _GAP * (len(natural) - 1))
     if widths is None:
         # As a list: each cell after the title of its column.
@@ -238,10 +238,10 @@ def _share(natural: list[int], room: int) -> list[int] | None:
 def _row_lines(
     row: list[list[StyledSpan]], widths: list[int], alignments: list[Alignment]
 ) -> Iterator[Line]:
-    columns = [
-        [part for _, part in wrap(row[column] if column < len(row) else [], width)]
-        for column, width in enumerate(widths)
-    ]
+    columns = []
+    for column, width in enumerate(widths):
+        cell = row[column] if column < len(row) else []
+        columns.append([part for _, part in wrap(cell, width)])
     for index in range(max(map(len, columns), default=1)):
         runs: list[StyledSpan] = []
         for column, parts in enumerate(columns):

@@ -25,7 +25,7 @@ _REACH: Final = 64
 """Places at whose multiples every group ends, to keep the search for members cheap."""
 
 _BETWEEN: Final = frozenset(kinds(lambda kind: kind.follows_calls or not kind.is_shown))
-"""Kinds of entries between two answers that show nothing."""
+"""Kinds of entries that show nothing between two answers."""
 
 _MAX_TITLES = 100
 
@@ -118,7 +118,7 @@ class GroupBlock(FoldingBlock):
 
 @frozen
 class _Segment:
-    """Successive small blocks of an item; ``leads`` and ``trails``: the item's first and last."""
+    """Successive small blocks of an item, which begin it if ``leads`` and end it if ``trails``."""
 
     blocks: Sequence[Block]
     leads: bool
@@ -142,9 +142,8 @@ def arrange(kinds: Sequence[str], item_at: Callable[[int], Item], index: int) ->
             continue
         places = frozenset(place for place, _ in run)
         group = _group_of(members)
-        if tuple(group.members) != tuple(members) or any(
-            block.within is not group for block in members
-        ):
+        is_whole = all(block.within is group for block in members)
+        if not is_whole or tuple(group.members) != tuple(members):
             changed |= places | group.places
             group.take(members, places)
         grouped.update(map(id, members))
@@ -193,7 +192,7 @@ def _group_of(members: Sequence[Block]) -> GroupBlock:
 def _reach(
     kinds: Sequence[str], item_at: Callable[[int], Item], index: int, step: int
 ) -> list[tuple[int, Block]]:
-    """Return the small blocks that continue an item's in direction ``step``, in path order."""
+    """Return the small blocks before (-1) or after (1) an item that continue its group."""
     found: list[tuple[int, Block]] = []
     place = index + step
     while 0 <= place < len(kinds) and place // _REACH == index // _REACH:

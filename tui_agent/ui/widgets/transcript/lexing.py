@@ -9,11 +9,11 @@ from pygments.lexers import get_lexer_by_name, get_lexer_for_filename  # type: i
 from pygments.token import Token, Whitespace  # type: ignore[import-untyped]  # Pygments has no types
 from pygments.util import ClassNotFound  # type: ignore[import-untyped]  # Pygments has no types
 
-from tui_agent.ui.widgets.transcript.lines import StyledSpan, StyledSpans
+from tui_agent.ui.widgets.transcript.lines import StyledSpan, StyledSpans, run_of
 from tui_agent.ui.widgets.transcript.time_limit import limited
 
 _SECONDS: Final = 0.2
-"""Limit of processor time for a chunk, in seconds; some lexers take minutes for other languages."""
+"""Limit of processor time for a chunk, in seconds; some lexers take minutes for odd code."""
 
 _STYLES: Final = {
     Token.Comment: "syntax-comment",
@@ -72,7 +72,7 @@ def coloured(
     """
     lexer = _lexer(language)
     if lexer is None:
-        return [((line, base),) if line else () for line in lines], state
+        return [run_of(line, base) for line in lines], state
     with limited(_SECONDS):
         text = "\n".join(lines) + "\n"
         # Only plain regular-expression lexers can continue from a state; others start again.

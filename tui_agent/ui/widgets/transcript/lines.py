@@ -77,6 +77,11 @@ class Line:
         return f"Line({' | '.join(parts)!r})"
 
 
+def run_of(text: str, style: str) -> StyledSpans:
+    """Return a text as one run, or no run if it is empty."""
+    return ((text, style),) if text else ()
+
+
 def cells(text: str) -> int:
     if text.isascii():
         return len(text)

@@ -372,29 +372,26 @@ class TranscriptModel:
         wanted = [place for place in range(start, end) if self._is_missing(place)]
         if index not in wanted:
             return
-        results = {
-            place: self._following(place) for place in wanted if self.kinds[place] == "assistant"
-        }
-        places = sorted({*wanted, *(result for found in results.values() for result in found)})
-        # Damaged entries are left out.
-        loaded = {
-            entry.id: entry for entry in self.source.load([self.ids[place] for place in places])
-        }
-        entries = {place: loaded[self.ids[place]] for place in places if self.ids[place] in loaded}
+        results = {}
+        places = set(wanted)
         for place in wanted:
-            entry = entries.get(place)
+            if self.kinds[place] == "assistant":
+                results[place] = self._following(place)
+                places.update(results[place])
+        ids = [self.ids[place] for place in sorted(places)]
+        # Without damaged entries.
+        entries = {entry.id: entry for entry in self.source.load(ids)}
+        for place in wanted:
+            entry_id = self.ids[place]
             if place in self._cache:
                 continue
-            if entry is None:
-                text = f"#{self.ids[place]} could not be read; the other entries are intact"
+            if entry_id not in entries:
+                text = f"#{entry_id} could not be read; the other entries are intact"
                 lost = MarkerBlock("damaged", text, icon="!", style="status-warning")
-                self._cache.put(place, Item(self.ids[place], self.kinds[place], [lost]))
-            else:
-                self._put(
-                    place,
-                    entry,
-                    [entries[result] for result in results.get(place, ()) if result in entries],
-                )
+                self._cache.put(place, Item(entry_id, self.kinds[place], [lost]))
+                continue
+            found = (entries.get(self.ids[result]) for result in results.get(place, ()))
+            self._put(place, entries[entry_id], list(filter(None, found)))
 
     def _following(self, index: int) -> list[int]:
         """Return the places of results and user entries between an answer and the next one."""
@@ -512,9 +509,8 @@ class TranscriptModel:
         end = bisect_left(
             self.ids, entry.id if entry.first_kept_id is None else entry.first_kept_id
         )
-        return sum(
-            kind in _MESSAGES for kind in self.kinds[: min(end, bisect_left(self.ids, entry.id))]
-        )
+        end = min(end, bisect_left(self.ids, entry.id))
+        return sum(kind in _MESSAGES for kind in self.kinds[:end])
 
     # -- what the model sees
 
@@ -645,7 +641,7 @@ class TranscriptModel:
         return max(plans, default=0)
 
     def replan(self, result: ToolResultEntry) -> int | None:
-        """Record a new result; if it is a to-do list, fold the former one and return its place."""
+        """Fold the former to-do list if a new result is one; returns its place, else None."""
         if not is_plan(result):
             return None
         known = self._newest_plan
@@ -700,8 +696,8 @@ class TranscriptModel:
         if self._last_turn is not None and place in self._last_turn:
             return self._last_turn
         if self._newest_start < 0:
-            users = (at for at in range(len(self.kinds) - 1, -1, -1) if self.kinds[at] == "user")
-            self._newest_start = next((at for at in users if self._starts_turn(at)), 0)
+            last = len(self.kinds) - 1
+            self._newest_start = turns.start_of(self.kinds, self._starts_turn, last) or 0
         if place >= self._newest_start:
             return None
         turn = turns.turn_at(self.kinds, self._starts_turn, place)
@@ -715,10 +711,8 @@ class TranscriptModel:
 
     def keep_open(self, place: int) -> None:
         """Keep an item's turn unfolded when it ends, because the user is reading it."""
-        users = (
-            at for at in range(min(place, len(self.kinds) - 1), -1, -1) if self.kinds[at] == "user"
-        )
-        start = next((at for at in users if self._starts_turn(at)), None)
+        place = min(place, len(self.kinds) - 1)
+        start = turns.start_of(self.kinds, self._starts_turn, place)
         if start is not None and self.fold_turns != "off":
             self.folds.setdefault((self.ids[start], turns.KEY), Fold.FULL)
 
@@ -813,9 +807,8 @@ class TranscriptModel:
         for at in range(turn.start + 1, turn.end):
             if self.kinds[at] in {"assistant", "tool_result"}:
                 places.append(at)
-        return together(
-            found.of(self.ids[at], self.kinds[at]) for at in places[-turns.MAX_LOOKED_AT :]
-        )
+        newest = places[-turns.MAX_LOOKED_AT :]
+        return together(found.of(self.ids[at], self.kinds[at]) for at in newest)
 
     # -- heights
 

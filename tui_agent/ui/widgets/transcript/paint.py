@@ -252,7 +252,7 @@ def text_index_at(line: Line, x: int) -> int:
 def selected_part(
     line: Line, y: int, selection: Selection | None, screen: Screen[object]
 ) -> list[Highlight]:
-    """Return the selected part of a line, whose number in selections is ``y``."""
+    """Return the selected part of a line, which selections know by the number ``y``."""
     span = None
     if selection is not None:
         span = selection.get_span(y)

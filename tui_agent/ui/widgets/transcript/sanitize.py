@@ -1,4 +1,4 @@
-"""Makes text from models, tools and users harmless for a terminal; all text in the transcript.
+"""Makes text from models, tools and users harmless for a terminal, before any of it is shown.
 
 The result contains no control characters except line feed and tab, no lone surrogates, nothing
 that reorders a line, and no zero-width characters except combining marks. The widths of its parts
@@ -39,7 +39,7 @@ _BACKSPACED: Final = re.compile(r"[^\n\x08]\x08")
 
 
 def text(value: str) -> str:
-    """Return a text with harmful characters made visible or removed, and with line feeds."""
+    """Return a text with harmful characters made visible or removed; line ends are line feeds."""
     if "\r" in value:
         value = value.replace("\r\n", "\n").replace("\r", "\n")
     if _UNSAFE.isdisjoint(value):

@@ -50,7 +50,7 @@ MAX_FLUSH_SECONDS: Final = 0.25
 """Greatest seconds between two updates, also used for text faster than `FAST_CHARS`."""
 
 FAST_CHARS: Final = 1_500
-"""Streamed characters a second that nobody can read along."""
+"""Characters a second from which streamed text is too fast to read along."""
 
 FLUSH_SHARE: Final = 19
 """Pause after an update as a multiple of its cost: 5 % of one core, within the two limits."""
@@ -360,9 +360,7 @@ class Transcript(BlockPane, can_focus=True):
             self._open_group(block)
             # A block without the text gets its fold back.
             before = block.fold
-            while block.foldable and not any(
-                any(find_all(line.text, query)) for line in block.lines(self.model.width)
-            ):
+            while block.foldable and not self._lines_holding(block, query):
                 is_open = block.fold is Fold.FULL
                 block.choose_fold(before if is_open else Fold(block.fold + 1))
                 self.model.folds[self.model.ids[index], block.key] = block.fold
@@ -372,13 +370,15 @@ class Transcript(BlockPane, can_focus=True):
         # Folding may have replaced the blocks.
         item = self.model.item(index)
         found = []
-        for block in (block for block in self._blocks_of(index, entry_id) if not block.hidden):
-            start = item.start_of(block)
-            lines = block.lines(self.model.width)
-            for at, line in enumerate(lines):
-                if any(find_all(line.text, query)):
-                    found.append(start + at)
+        for block in self._blocks_of(index, entry_id):
+            if not block.hidden:
+                start = item.start_of(block)
+                found += [start + at for at in self._lines_holding(block, query)]
         return found
+
+    def _lines_holding(self, block: Block, query: str) -> list[int]:
+        lines = enumerate(block.lines(self.model.width))
+        return [at for at, line in lines if any(find_all(line.text, query))]
 
     def _open_group(self, block: Block) -> None:
         if block.hidden and isinstance(block.within, GroupBlock):

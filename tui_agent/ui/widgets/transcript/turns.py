@@ -127,11 +127,7 @@ def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], place: int) -> 
 
     ``starts`` returns whether the item of kind ``user`` at a place begins a turn.
     """
-    start = None
-    for at in range(place, -1, -1):
-        if kinds[at] == "user" and starts(at):
-            start = at
-            break
+    start = start_of(kinds, starts, place)
     if start is None:
         return None
     end = None
@@ -143,6 +139,14 @@ def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], place: int) -> 
         return None
     answer = next((at for at in range(end - 1, start, -1) if kinds[at] == "assistant"), start)
     return Turn(start, end, answer, calls=kinds[start:end].count("tool_result"))
+
+
+def start_of(kinds: Sequence[str], starts: Callable[[int], bool], place: int) -> int | None:
+    """Return the place of the message that begins an item's turn; None before the first turn."""
+    for at in range(place, -1, -1):
+        if kinds[at] == "user" and starts(at):
+            return at
+    return None
 
 
 def is_hidden_whole(turn: Turn, kinds: Sequence[str], place: int) -> bool:

@@ -40,7 +40,7 @@ MAX_COLUMN: Final = 126
 """Greatest width of the conversation, in cells: enough for diffs side by side."""
 
 ROW_SPAN: Final = 1_000_000
-"""Maximum rows of an item; numbers of rows are multiples of it, so that they never change."""
+"""Maximum rows of an item, which are numbered from the item's place times this."""
 
 _MAX_ROWS: Final = 50_000
 WORD: Final = re.compile(r"[\w./~@#%:+-]+|\S")

@@ -1,1 +1,1 @@
-"""The session tree: a pure model of its rows, and the widget that draws them by the line."""
+"""The session tree: a pure model of its rows, and the widget that draws them."""

@@ -53,19 +53,15 @@ class Segment:
     @property
     def is_former_attempt(self) -> bool:
         """Whether the segment is a single answer off the path, with a newer answer beside it."""
-        if (
-            self.children
-            or self.active
-            or len(self.headers) != 1
-            or self.headers.kind(0) != "assistant"
-        ):
+        if self.children or self.parent is None or not self.is_lone_answer:
             return False
-        if self.parent is None:
-            return False
-        return any(
-            one.key > self.key and one.headers.kind(0) == "assistant"
-            for one in self.parent.children
-        )
+        newer = [one for one in self.parent.children if one.key > self.key]
+        return any(one.headers.kind(0) == "assistant" for one in newer)
+
+    @property
+    def is_lone_answer(self) -> bool:
+        """Whether the segment is a single answer off the path."""
+        return not self.active and len(self.headers) == 1 and self.headers.kind(0) == "assistant"
 
     @property
     def is_subagent(self) -> bool:
@@ -166,16 +162,17 @@ class TreeIndex:
         for segment in reversed(self.segments):
             headers = segment.headers
             children = segment.children
-            segment.count = len(headers) + sum(child.count for child in children)
-            segment.tokens = calibrated(sum(headers.tokens)) + sum(
-                child.tokens for child in children
-            )
-            segment.last = max(
-                (child.last for child in children if not child.is_subagent), default=headers.ids[-1]
-            )
+            segment.count = len(headers)
+            segment.tokens = calibrated(sum(headers.tokens))
+            segment.last = headers.ids[-1]
             if costs:
-                own = sum(filter(None, map(costs.get, headers.ids)))
-                segment.cost = own + sum(child.cost for child in children)
+                segment.cost = sum(filter(None, map(costs.get, headers.ids)))
+            for child in children:
+                segment.count += child.count
+                segment.tokens += child.tokens
+                segment.cost += child.cost
+                if not child.is_subagent:
+                    segment.last = max(segment.last, child.last)
 
     # -- asking
 
@@ -191,13 +188,12 @@ class TreeIndex:
         return (segment, offset)
 
     def branches(self, has_failed: Callable[[int], bool]) -> int:
-        """Return the number of branches' ends, without subagents' and failed answers.
+        """Return the number of branches, without subagents' and single failed answers.
 
         ``has_failed`` is called only for single answers off the path.
         """
         ends = 0
         for segment in self.segments:
             if not segment.is_beside and all(child.is_subagent for child in segment.children):
-                is_answer = len(segment.headers) == 1 and segment.headers.kind(0) == "assistant"
-                ends += not (is_answer and not segment.active and has_failed(segment.key))
+                ends += not (segment.is_lone_answer and has_failed(segment.key))
         return ends

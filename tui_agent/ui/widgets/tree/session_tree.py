@@ -284,17 +284,15 @@ class SessionTree(LineList):
     def _marked(self, runs: list[StyledSpan]) -> list[StyledSpan]:
         """Return the runs with the words of the search marked, or with the last run marked."""
         found = []
+        marked = []
         for text, style in runs:
             for piece, is_word in pieces(text, self._query):
-                found.append((piece, is_word, style))
-        if any(is_word for _, is_word, _ in found):
-            return [
-                (piece, f"{style} match" if is_word else style) for piece, is_word, style in found
-            ]
-        return [
-            (text, f"{style} match" if position == len(runs) - 1 else style)
-            for position, (text, style) in enumerate(runs)
-        ]
+                found.append((piece, style))
+                marked.append((piece, f"{style} match" if is_word else style))
+        if marked != found or not runs:
+            return marked
+        text, style = runs[-1]
+        return [*runs[:-1], (text, f"{style} match")]
 
 
 def standing_of(line: TreeLine, standings: Standings) -> Standing:
