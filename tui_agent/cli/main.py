@@ -26,6 +26,7 @@ _MODULES = {
     "config": "settings",
     "schema": "events",
     "completion": "arguments",
+    **dict.fromkeys(("detached", "ps", "attach", "logs", "stop"), "detached.commands"),
 }
 """Modules of subcommands whose names differ from the subcommand's."""
 
@@ -71,22 +72,13 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:
     """Return the function that runs the command; only the module it is in is imported."""
     name = arguments.command
     if name == "run" and arguments.detach:
-        return _detached("run_detached")
-    if name in {"ps", "attach", "logs", "stop"}:
-        return _detached(f"run_{name}")
+        name = "detached"
     if name == "run":
         return _full_screen if arguments.print is None else _headless
     if name in {"tree", "cost", "context", "compact"}:
         return lambda named: _headless(named_run(named))
     run: Callable[[Namespace], int] = getattr(
         import_module(f"tui_agent.cli.{_MODULES.get(name, name)}"), f"run_{name}"
-    )
-    return run
-
-
-def _detached(function: str) -> Callable[[Namespace], int]:
-    run: Callable[[Namespace], int] = getattr(
-        import_module("tui_agent.cli.detached.commands"), function
     )
     return run
 

@@ -1,7 +1,6 @@
 """The model catalog under the user's settings, the default model, and ``tui-agent models``."""
 
 import asyncio
-import json
 import os
 import sys
 from argparse import Namespace
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tui_agent.agent.clients import NO_MODEL
 from tui_agent.app.format import plural
 from tui_agent.app.logins import keys_of
+from tui_agent.cli.output import say, say_json
 from tui_agent.config import Config, load_config
 from tui_agent.model.catalog import Catalog, ModelInfo
 from tui_agent.model.demo import DEMO_MODEL, DemoCatalog
@@ -89,7 +89,7 @@ def run_models(arguments: Namespace) -> int:
     asked = servers(catalog.addresses, keys, [*config.models, config.model or ""])
     outcomes = asyncio.run(refresh(asked, catalog.served))
     for outcome in outcomes:
-        print(describe_reply(outcome, catalog), file=sys.stderr)
+        say(describe_reply(outcome, catalog), file=sys.stderr)
     catalog.forget()
     available = keys.available()
     shown = 0
@@ -108,27 +108,27 @@ def run_models(arguments: Namespace) -> int:
         shown += 1
         refused = directory.adaptations(info.id)
         if arguments.json:
-            print(json.dumps({**_as_json(info, usable=usable), "sent_otherwise": refused}))
+            say_json({**_as_json(info, usable=usable), "sent_otherwise": refused})
             continue
-        print(_as_line(info, usable=usable))
+        say(_as_line(info, usable=usable))
         if refused:
-            print(f"    sent otherwise: {'; '.join(refused)} (--forget {info.id})")
+            say(f"    sent otherwise: {'; '.join(refused)} (--forget {info.id})")
     if shown or arguments.json:
         return 0
     if available:
-        print("No model matches; --all lists those without a key too.")
+        say("No model matches; --all lists those without a key too.")
     else:
-        print("No key was found; see: tui-agent doctor")
+        say("No key was found; see: tui-agent doctor")
     return 0
 
 
 def _forget(directory: CatalogDirectory, model: str) -> int:
     if not directory.forget_refusals(model):
-        print(
+        say(
             f"There is nothing to forget: no refusal of {model}'s server is known.", file=sys.stderr
         )
         return 1
-    print(f"Forgotten: the next request to {model} is sent whole again.")
+    say(f"Forgotten: the next request to {model} is sent whole again.")
     return 0
 
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from tui_agent.agent.ports import RunCheck
 from tui_agent.cli.controller_wiring import GO_ON, ControllerWiring
 from tui_agent.cli.headless import HeadlessRun, KeyedRun
-from tui_agent.cli.output import ExitCode
+from tui_agent.cli.output import ExitCode, say
 from tui_agent.cli.wiring import Wiring
 
 
@@ -19,7 +19,7 @@ async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
     """
     async with aclosing(Wiring(arguments)) as wiring:
         for warning in wiring.loaded.warnings:
-            print(warning, file=sys.stderr)
+            say(warning, file=sys.stderr)
         parts = ControllerWiring(wiring)
         keyed = None
         if arguments.key:
@@ -34,7 +34,7 @@ async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
             if keyed is not None:
                 await run.go_on(keyed)
             if wiring.notice:
-                print(wiring.notice, file=sys.stderr)
+                say(wiring.notice, file=sys.stderr)
             # Everything imported and wired by now is needed until the end.
             gc.freeze()
             gc.enable()

@@ -62,7 +62,7 @@ def _list(store: PluginStore, *, as_json: bool) -> int:
         else:
             say(f"{plugin.name:<24} {plugin.version:<10} {one_line(plugin.description, 80)}")
     for problem in problems:
-        print(problem, file=sys.stderr)
+        say(problem, file=sys.stderr)
     if not rows and not as_json:
         say("No plugins yet: tui-agent plugin add FOLDER|GIT-URL [NAME]")
     return 0

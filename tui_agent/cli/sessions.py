@@ -72,7 +72,7 @@ def run_sessions(arguments: Namespace) -> int:
                         place = f"{short_id(hit.session_id)}#{hit.entry_id}"
                         say(f"{place}  {when(hit.created_at)}  {hit.kind}: {hit.snippet}")
                 if not hits and not arguments.json:
-                    print(f"Nothing found for “{arguments.query}”.")
+                    say(f"Nothing found for “{arguments.query}”.")
                 return 0
             case "export" | "import" as action:
                 from tui_agent.cli import transfer
@@ -92,7 +92,7 @@ def _list(store: Store, arguments: Namespace) -> int:
         return 0
     if not found:
         where = " in this directory" if arguments.here else ""
-        print(f"There are no sessions{where} yet.")
+        say(f"There are no sessions{where} yet.")
     if sys.stdout.isatty():
         columns = shutil.get_terminal_size().columns
     else:
@@ -100,7 +100,7 @@ def _list(store: Store, arguments: Namespace) -> int:
     for info in found:
         say(session_row(info, columns))
     if found and sys.stdout.isatty():
-        print(f"\nOpen one: tui-agent -r {short_id(found[0].id)}", file=sys.stderr)
+        say(f"\nOpen one: tui-agent -r {short_id(found[0].id)}", file=sys.stderr)
     return 0
 
 
@@ -135,13 +135,13 @@ def _delete(store: Store, arguments: Namespace) -> int:
     info = store.session(arguments.id)
     if not arguments.yes:
         if not sys.stdin.isatty():
-            print("Deleting can't be undone; add --yes to confirm.", file=sys.stderr)
+            say("Deleting can't be undone; add --yes to confirm.", file=sys.stderr)
             return 2
         answer = input(
             f"Delete “{one_line(_name(info))}” with {info.entry_count} entries for good? [y/N] "
         )
         if answer.strip().lower() not in {"y", "yes"}:
-            print("Kept.")
+            say("Kept.")
             return 0
     store.delete(info.id)
     store.purge()

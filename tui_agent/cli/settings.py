@@ -88,12 +88,12 @@ def _about_name(table: str, name: str, config: Config) -> str:
 def run_config(arguments: Namespace) -> int:
     match arguments.action:
         case "path":
-            print(config_path())
+            say(str(config_path()))
         case "get" if arguments.key:
             value = get_value(load_config(), arguments.key)
-            print(_shown(value))
+            say(_shown(value))
             if value is None:
-                print(f"{arguments.key} is not set.", file=sys.stderr)
+                say(f"{arguments.key} is not set.", file=sys.stderr)
         case "get":
             from tui_agent.setting_rows import UNSET, setting_rows
 
@@ -108,7 +108,7 @@ def run_config(arguments: Namespace) -> int:
             _set(arguments.key, parse_value(arguments.value))
         case _:
             loaded = set_value(arguments.key, None)
-            print(f"{arguments.key} is no longer set in {loaded.path}")
+            say(f"{arguments.key} is no longer set in {loaded.path}")
     return 0
 
 
@@ -123,7 +123,7 @@ def _set(key: str, value: object) -> None:
     for doubt in doubts:
         if doubt:
             say(doubt, file=sys.stderr)
-    print(f"{key} = {_shown(_hide_keys(get_value(loaded, key)))} in {loaded.path}")
+    say(f"{key} = {_shown(_hide_keys(get_value(loaded, key)))} in {loaded.path}")
 
 
 def _shown(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from itertools import groupby
 from math import ceil
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -130,13 +131,7 @@ def bar(
     cells += ["free"] * (width - used - reserve) + ["reserve"] * reserve
     if size.threshold is not None and 0 < size.threshold < size.window:
         cells[min(width - 1, round(size.threshold * scale))] = "tick"
-    runs: list[tuple[str, int]] = []
-    for part in cells:
-        if runs and runs[-1][0] == part:
-            runs[-1] = (part, runs[-1][1] + 1)
-        else:
-            runs.append((part, 1))
-    return runs
+    return [(part, len(list(same))) for part, same in groupby(cells)]
 
 
 def level(size: ContextSize) -> str:

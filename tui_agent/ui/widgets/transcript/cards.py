@@ -39,7 +39,7 @@ from tui_agent.ui.widgets.transcript.bodies import (
     body_lines,
 )
 from tui_agent.ui.widgets.transcript.diffs import DiffBody
-from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, crop
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 
 RUNNING: Final = "running"
@@ -305,10 +305,7 @@ class CardBlock(FoldingBlock):
         why = sanitize.line(note_of(self._result.output))
         if not why:
             return self.status
-        room = max(12, width // 2 - len(self.status) - 6)
-        if len(why) > room:
-            why = f"{why[: room - 1]}…"
-        return f"{self.status}: {why}"
+        return f"{self.status}: {crop(why, max(12, width // 2 - len(self.status) - 6))}"
 
     def _facts(self, width: int) -> Sequence[StyledSpan]:
         metadata = self.metadata

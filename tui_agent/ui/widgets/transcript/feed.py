@@ -415,16 +415,12 @@ class LiveFeed:
         if message:
             blocks = [MarkerBlock("notice", message, icon="·")]
         place = self._notice
-        self._notice = None
         if place is not None and place < len(self._model):
             self._model.item(place).blocks[:] = blocks
         elif message:
             place = self._add_local(blocks)
+        self._notice = place if message else None
         if place is not None:
-            if message:
-                self._notice = place
-            else:
-                self._notice = None
             self.changed.add(place)
 
 

@@ -97,21 +97,22 @@ class GroupBlock(FoldingBlock):
         return wording.plural(count, same[0].traits.runs_of)
 
     def _facts(self, running: CardBlock | None) -> list[StyledSpan]:
-        cards = self.cards
+        cleared = tokens = 0
+        counts = Counter[str]()
+        for card in self.cards:
+            cleared += "restore" in card.actions
+            tokens += card.tokens
+            if card.metadata.count is not None:
+                counts[card.traits.counts] += card.metadata.count
         facts: list[StyledSpan] = []
         if running is not None and running.elapsed:
             facts.append((running.elapsed, "muted"))
-        if hidden := sum("restore" in card.actions for card in cards):
-            facts.append((f"{hidden} {Standing.CLEARED.value}", "standing-told"))
-        units = {card.traits.counts for card in cards if card.metadata.count is not None}
-        if len(units) == 1:
-            facts.append(
-                (
-                    wording.plural(sum(card.metadata.count or 0 for card in cards), units.pop()),
-                    "muted",
-                )
-            )
-        if tokens := sum(card.tokens for card in cards):
+        if cleared:
+            facts.append((f"{cleared} {Standing.CLEARED.value}", "standing-told"))
+        if len(counts) == 1:
+            [(unit, count)] = counts.items()
+            facts.append((wording.plural(count, unit), "muted"))
+        if tokens:
             facts.append((f"{wording.tokens(tokens)} tokens", "muted"))
         return facts
 
@@ -128,7 +129,7 @@ class _Segment:
 def arrange(kinds: Sequence[str], item_at: Callable[[int], Item], index: int) -> frozenset[int]:
     """Update the groups of an item's small calls; returns the places of items that changed."""
     item = item_at(index)
-    plain = [block for block in item.blocks if not isinstance(block, GroupBlock)]
+    plain = _ungrouped(item)
     segments = _segments(plain)
     if not segments and not any(block.within for block in plain):
         return frozenset()
@@ -149,13 +150,12 @@ def arrange(kinds: Sequence[str], item_at: Callable[[int], Item], index: int) ->
         grouped.update(map(id, members))
         if run[0][0] == index:
             heads[id(members[0])] = group
+    blocks: list[Block] = []
     for block in plain:
         if isinstance(block.within, GroupBlock) and id(block) not in grouped:
             changed |= block.within.places
             block.within = None
             block.changed()
-    blocks: list[Block] = []
-    for block in plain:
         if id(block) in heads:
             blocks.append(heads[id(block)])
         blocks.append(block)
@@ -163,6 +163,10 @@ def arrange(kinds: Sequence[str], item_at: Callable[[int], Item], index: int) ->
         item.blocks[:] = blocks
         changed.add(index)
     return frozenset(changed)
+
+
+def _ungrouped(item: Item) -> list[Block]:
+    return [block for block in item.blocks if not isinstance(block, GroupBlock)]
 
 
 def _run_of(
@@ -200,7 +204,7 @@ def _reach(
         if kind not in _BETWEEN:
             if kind not in {"assistant", LIVE}:
                 break
-            plain = [block for block in item_at(place).blocks if not isinstance(block, GroupBlock)]
+            plain = _ungrouped(item_at(place))
             segments = _segments(plain)
             edge = None
             if segments:

@@ -489,21 +489,16 @@ class TranscriptModel:
         request if no message is between.
         """
         place = self.owner_of(index)
-        item = None
-        if place is not None:
-            item = self._cache.use(place)
-        answers = []
-        if item is not None:
-            answers = [block for block in item.blocks if isinstance(block, AnswerBlock)]
-        offered = [block for block in answers if block.offer("")]
-        mended = mended and place is not None and self._said_after(place) in {"", "assistant"}
-        endings = []
-        if item is not None:
-            endings = [block for block in item.blocks if isinstance(block, EndingBlock)]
-        changed = [block.settle(mended=mended) for block in endings]
-        if offered or any(changed):
-            return place
-        return None
+        if place is None or (item := self._cache.use(place)) is None:
+            return None
+        mended = mended and self._said_after(place) in {"", "assistant"}
+        changed = False
+        for block in item.blocks:
+            if isinstance(block, AnswerBlock):
+                changed |= block.offer("")
+            elif isinstance(block, EndingBlock):
+                changed |= block.settle(mended=mended)
+        return place if changed else None
 
     def summarised_by(self, entry: CompactionEntry) -> int:
         end = bisect_left(
@@ -603,13 +598,9 @@ class TranscriptModel:
         for block in item.blocks:
             if isinstance(block, turns.TurnBlock):
                 place = self.index_of(item.id)
-                turn = None
-                if place is not None:
-                    turn = self.turn_at(place)
-                if turn is not None:
+                block.shows = None
+                if place is not None and (turn := self.turn_at(place)) is not None:
                     block.shows = self._standing_of(turn)
-                else:
-                    block.shows = None
                 continue
             entry_id, kind = block.entry or (item.id, item.kind)
             standing: Standing | None = None
@@ -644,17 +635,14 @@ class TranscriptModel:
         """Fold the former to-do list if a new result is one; returns its place, else None."""
         if not is_plan(result):
             return None
-        known = self._newest_plan
-        before = known
-        if known is None:
+        before = self._newest_plan
+        if before is None:
             before = self._plan_before(result.id)
         self._newest_plan = result.id
-        place = None
-        if before:
-            place = self.index_of(before)
-        item = None
-        if place is not None:
-            item = self._cache.use(place)
+        place = self.index_of(before)
+        if place is None:
+            return None
+        item = self._cache.use(place)
         for block in item.blocks if item is not None else ():
             if (
                 isinstance(block, CardBlock)
@@ -707,7 +695,8 @@ class TranscriptModel:
         return turn
 
     def _is_open(self, turn: turns.Turn) -> bool:
-        return turns.is_open(self.folds.get((self.ids[turn.start], turns.KEY)))
+        key = (self.ids[turn.start], turns.KEY)
+        return self.folds.get(key, Fold.CLOSED) is not Fold.CLOSED
 
     def keep_open(self, place: int) -> None:
         """Keep an item's turn unfolded when it ends, because the user is reading it."""

@@ -125,26 +125,26 @@ class Transcript(BlockPane, can_focus=True):
 
         With ``from_start`` they are shown from the first entry.
         """
-        if from_start:
-            anchor = None
-        else:
-            anchor = self._anchor_id()
+        anchor = self._anchor_id()
         self._feed.clear()
         self.model.open(source)
         self.focused_block = None
-        if self.following or anchor is None:
-            place = None
-        else:
-            place = self.model.index_of(anchor[0])
+        place = None
+        if anchor is not None and not from_start:
+            place = self.model.index_of(anchor)
         self.following = place is None and not from_start
-        self.top = Position(place or 0, anchor[1] if anchor else 0)
+        if place is None:
+            self.top = Position(0)
+        else:
+            self.top = Position(place, self.top.line)
         self.has_new = False
         self.settle()
 
-    def _anchor_id(self) -> tuple[int, int] | None:
-        if self.top.index >= len(self.model):
+    def _anchor_id(self) -> int | None:
+        """Return the id of the entry at the top, None while the end is followed."""
+        if self.following or self.top.index >= len(self.model):
             return None
-        return self.model.ids[self.top.index], self.top.line
+        return self.model.ids[self.top.index]
 
     def set_standings(self, found: Standings | None) -> None:
         if found is self.model.standings:
@@ -172,17 +172,10 @@ class Transcript(BlockPane, can_focus=True):
 
         ``told`` returns the text that the model gets for an entry's id. The top entry stays.
         """
-        if self.following:
-            anchor = None
-        else:
-            anchor = self._anchor_id()
+        anchor = self._anchor_id()
         self.model.show_told(told)
         self.focused_block = None
-        if anchor is None:
-            place = None
-        else:
-            place = self.model.index_of(anchor[0])
-        if place is not None:
+        if anchor is not None and (place := self.model.index_of(anchor)) is not None:
             self.top = Position(place)
         self.settle()
 

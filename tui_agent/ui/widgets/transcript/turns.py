@@ -15,7 +15,6 @@ from tui_agent.ui.widgets.transcript.blocks import (
     AnswerBlock,
     Block,
     EndingBlock,
-    Fold,
     FoldingBlock,
     UserBlock,
 )
@@ -185,7 +184,3 @@ def line_of(blocks: Iterable[Block]) -> TurnBlock | None:
         if isinstance(block, TurnBlock):
             return block
     return None
-
-
-def is_open(fold: Fold | None) -> bool:
-    return fold is not None and fold is not Fold.CLOSED

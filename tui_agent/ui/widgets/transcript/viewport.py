@@ -1,11 +1,12 @@
 """Draws the visible lines of a transcript, and owns the scroll position when heights change."""
 
 import re
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from textual.cache import LRUCache
-from textual.geometry import Region, Size
+from textual.geometry import Offset, Region, Size
 from textual.reactive import reactive, var
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
@@ -57,33 +58,20 @@ def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[in
 
     Open ends are at ``bounds``, the numbers of two rows.
     """
-    if selection.start is not None:
-        first = selection.start.y
-    else:
-        first = bounds[0]
-    if selection.end is not None:
-        last = selection.end.y
-    else:
-        last = bounds[1]
+    start = Offset(0, bounds[0]) if selection.start is None else selection.start
+    end = Offset(sys.maxsize, bounds[1]) if selection.end is None else selection.end
     parts: list[str] = []
-    for row in model.rows(Position(*divmod(first, ROW_SPAN)), _MAX_ROWS):
+    for row in model.rows(Position(*divmod(start.y, ROW_SPAN)), _MAX_ROWS):
         number = row_id(row.index, row.item_line)
-        if number > last:
+        if number > end.y:
             break
-        text = row.line.text
-        if selection.start is not None and number == first:
-            start = selection.start.x
-        else:
-            start = 0
-        if selection.end is not None and number == last:
-            end = selection.end.x
-        else:
-            end = len(text)
+        first = start.x if number == start.y else 0
+        last = end.x if number == end.y else sys.maxsize
         if parts:
             parts.append(row.line.join if row.block_line else "\n")
-        if not start and (not parts or parts[-1].endswith("\n")) and row.line.join == "\n":
+        if not first and (not parts or parts[-1].endswith("\n")) and row.line.join == "\n":
             parts.append(row.line.lead)
-        parts.append(text[start:end])
+        parts.append(row.line.text[first:last])
     return "".join(parts).rstrip("\n")
 
 
