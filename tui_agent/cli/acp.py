@@ -58,7 +58,7 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
         writer = asyncio.StreamWriter(transport, protocol, reader, loop)
         try:
-            # The optional methods of the protocol are optional; its Python type has all of them.
+            # `acp.Agent` declares the protocol's optional methods too, which the agent may omit.
             connection = AgentSideConnection(
                 cast("acp.Agent", agent),
                 writer,

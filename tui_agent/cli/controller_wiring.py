@@ -358,7 +358,7 @@ class ControllerWiring(AppServices):
         known = [settings.base_url or "" for settings in self._wiring.loaded.config.models.values()]
         outcomes = await refresh(usual_servers(catalog.addresses, known), catalog.served)
         catalog.forget()
-        # A server that never answered is not there.
+        # A server that never answered is not running.
         servers = []
         for one in outcomes:
             if catalog.served.answer(one.server.place.url) is not None:

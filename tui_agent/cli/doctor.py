@@ -99,7 +99,7 @@ def findings() -> Iterator[Finding]:
         "program", f"tui-agent {__version__}, Python {platform.python_version()}, {sys.executable}"
     )
     yield Finding("installed", f"{running_installation().sentence} (tui-agent update)")
-    # Without litellm nothing may ask for its version.
+    # `version` fails for a package that is not installed.
     host = "without litellm"
     if is_installed():
         host = f"litellm {version('litellm')}"

@@ -227,7 +227,7 @@ class HeadlessRun(Frontend):
         self.controller.services.store.set_outcome(session.id, outcome)
 
     async def write_result(self, target: str) -> ExitCode | None:
-        """Write the session's changes to a file or ``branch:NAME``; returns a code on failure."""
+        """Write the changes to a file or ``branch:NAME``; returns an exit code if that fails."""
         from tui_agent.app import transfer_commands
 
         try:

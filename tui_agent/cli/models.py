@@ -21,7 +21,7 @@ from tui_agent.model.served import ServedModels
 from tui_agent.paths import cache_dir, data_dir
 
 if TYPE_CHECKING:
-    # It brings in httpx, which a run on a model that needs no network does without.
+    # Importing it imports httpx, which a model without a network does not need.
     from tui_agent.model.discovery import ServerReply
 
 

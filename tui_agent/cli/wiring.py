@@ -194,7 +194,7 @@ class Wiring:
             model = DEMO_MODEL
         else:
             model = self.default_model()
-        # The counter of a model may be another one later.
+        # Looked up at each estimate, because a model's counter can change.
         return Session(
             self.store,
             session_id,

@@ -23,7 +23,7 @@ class Kind(Enum):
     ASK = b"q"
     """To the run: send your state. From the run: its `DetachedState` as JSON."""
     STOP = b"s"
-    """To the run: end."""
+    """To the run: end the program."""
     OUTPUT = b"o"
     """From the run: what the program wrote."""
     END = b"x"

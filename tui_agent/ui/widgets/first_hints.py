@@ -128,7 +128,7 @@ class FirstHints(Widget, can_focus=True):
 
     @work(exclusive=True, group="first-facts")
     async def _tell_facts(self, agent: Agent) -> None:
-        """Show model, directory and sandbox; examining the sandbox first takes a moment."""
+        """Show model, directory and sandbox, after examining the sandbox in a thread."""
         from tui_agent.app.status_commands import sandbox_words
 
         contained = await asyncio.to_thread(sandbox_words, agent)

@@ -63,7 +63,7 @@ class LineView(Widget):
         self._palette.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Paint rows; elsewhere ``render_line`` returns offsets for Textual's selection."""
+        """Paint rows; called otherwise, ``render_line`` gives Textual's selection its offsets."""
         self._painting = True
         try:
             return super().render_lines(crop)

@@ -58,7 +58,7 @@ def _parser() -> "MarkdownIt":
 
 
 def _read_math(state: "StateInline", silent: bool) -> bool:  # noqa: FBT001 - markdown-it's form
-    """Parse a formula, in which backslashes escape nothing; markdown-it's form of a rule."""
+    """Parse a formula at the state's position, as a rule of markdown-it; False if there is none."""
     found = FORMULA.match(state.src, state.pos, state.posMax)
     if found is None:
         return False

@@ -262,7 +262,7 @@ def selected_part(
     if screen.app.no_color:
         style = Style(reverse=True)
     elif screen.get_component_styles("screen--selection").color.a == 0:
-        # Most themes keep the text's own color, by a transparent one.
+        # In most themes the selection's color is transparent: the text keeps its own.
         style = Style(bgcolor=style.bgcolor)
     return [Highlight(span[0], len(line.text) if span[1] == -1 else span[1], style)]
 

@@ -28,7 +28,7 @@ _UNSAFE: Final = frozenset(map(chr, _TABLE))
 
 _ESCAPE_SEQUENCE: Final = re.compile(
     r"\x1b(?:"
-    r"\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, modes
+    r"\[[0-?]*[ -/]*[@-~]"  # CSI: colors, cursor, modes
     r"|\][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # OSC: titles, clipboard, hyperlinks
     r"|[PX^_][^\x1b\x9c]*(?:\x1b\\|\x9c)"  # DCS, SOS, PM, APC
     r"|[ -/]+[0-~]"  # character sets

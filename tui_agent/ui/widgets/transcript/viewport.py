@@ -276,7 +276,7 @@ class Viewport(ScrollView):
         self._strips.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Paint rows; elsewhere ``render_line`` returns offsets for Textual's selection."""
+        """Paint rows; called otherwise, ``render_line`` gives Textual's selection its offsets."""
         self._painting = True
         self._has_highlights = bool(self.query_text or self.text_selection)
         try:
