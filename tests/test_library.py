@@ -320,8 +320,8 @@ async def test_a_plain_with_in_an_event_loop_says_what_to_write() -> None:
     ("limit", "said"),
     [
         ({"max_tokens": 10}, "0 of 10 tokens are used"),
-        ({"max_cost": 1.0}, "what openai/m costs is not known"),
-        ({"timeout": 0.2}, "0.2 s for this run are over"),
+        ({"max_cost": 1.0}, "the price of openai/m is unknown"),
+        ({"timeout": 0.2}, "time limit of 0.2 s for this run is reached"),
     ],
 )
 async def test_a_message_may_use_up_so_much_and_the_session_goes_on(

@@ -74,12 +74,12 @@ def test_the_users_agent_wins_over_the_projects_and_both_over_the_built_in_one(
 @pytest.mark.parametrize(
     ("front", "reason"),
     [
-        ("mode: primary", "no description"),
-        ("description: d\nmode: boss", "none of primary, subagent, all"),
+        ("mode: primary", "needs a description"),
+        ("description: d\nmode: boss", "not one of primary, subagent, all"),
         ("description: d\npermissions: deny", "must be a table"),
         ("description: d\npermissions:\n  edit: maybe", "use allow, ask or deny"),
         ("description: d\nmax-steps: many", "not a number"),
-        ("description: d\neffort: much", "effort “much” is none of off, minimal"),
+        ("description: d\neffort: much", "effort “much” is not one of off, minimal"),
         ("description: d\nname: plan", "cannot be an agent's name"),
     ],
 )
@@ -97,7 +97,7 @@ def test_an_agent_of_the_project_can_forbid_but_not_allow(tmp_path: Path) -> Non
     write(tmp_path / "project/.tui-agent/agents/sly.md", text.format("allow"))
     problems: list[str] = []
     assert list(specs(tmp_path, problems)) == ["general", "explore", "strict"]
-    assert "can only deny" in problems[0]
+    assert "may only deny" in problems[0]
 
 
 async def test_a_primary_agent_takes_the_main_agents_place_in_its_mode(tmp_path: Path) -> None:

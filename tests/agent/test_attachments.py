@@ -245,7 +245,7 @@ async def test_what_no_session_has_is_said_and_a_file_of_that_name_goes_first(
     other = another_session(harness)
     loaded = await load(harness, f"see @session:{short_id(other.id)}#77 @session:ffffffff")
     assert loaded.problem is not None
-    assert "that session has no block #77" in loaded.problem
+    assert "that session has no entry #77 with text" in loaded.problem
     assert "there is no such session: session:ffffffff" in loaded.problem
     text = f"read @session:{short_id(other.id)}#1"
     brought = Naming(text, project=tmp_path / "project")

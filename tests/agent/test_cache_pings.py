@@ -157,8 +157,12 @@ async def test_whoever_is_always_away_for_hours_is_not_waited_for(tmp_path: Path
 @pytest.mark.parametrize(
     ("ping", "said", "paid"),
     [
-        (Reply(error=ModelError(ErrorKind.OVERLOADED, "Overloaded.")), "not kept warm", []),
-        (Reply(".", usage=Usage(cache_write=80_000), cost=0.3), "had forgotten", [0.3]),
+        (
+            Reply(error=ModelError(ErrorKind.OVERLOADED, "Overloaded.")),
+            "Can't keep the prompt cache warm",
+            [],
+        ),
+        (Reply(".", usage=Usage(cache_write=80_000), cost=0.3), "was gone before the ping", [0.3]),
     ],
 )
 async def test_a_ping_in_vain_is_said_and_the_last_of_its_pause(

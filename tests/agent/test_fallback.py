@@ -62,7 +62,7 @@ async def test_another_model_answers_and_it_is_said_once_and_stands_on_the_path(
         f"{SECOND}, standing in for {FIRST}"
     ]
     assert (harness.agent.model, harness.agent.stands_in_for) == (SECOND, FIRST)
-    assert sum("stands in for" in notice for notice in harness.notices()) == 1
+    assert sum("answers instead of" in notice for notice in harness.notices()) == 1
     assert harness.client.requests[-1].model == SECOND
 
 
@@ -78,7 +78,7 @@ async def test_the_chosen_model_comes_back_when_it_may_work(tmp_path: Path) -> N
 
     assert [request.model for request in harness.client.requests][-3:] == [SECOND, SECOND, FIRST]
     assert (harness.agent.model, harness.agent.stands_in_for) == (FIRST, None)
-    assert f"{FIRST} is tried again." in harness.notices()
+    assert f"Trying {FIRST} again." in harness.notices()
 
 
 async def test_a_quota_that_comes_back_in_days_is_not_asked_before(tmp_path: Path) -> None:

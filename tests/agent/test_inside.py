@@ -170,7 +170,7 @@ async def test_a_command_of_a_project_attaches_what_is_outside_only_if_the_user_
         problem = (
             await load_message(text, project, harness.session, put_blob, naming=naming)
         ).problem or ""
-        assert problem.endswith(f"outside of it: b, ../home/.ssh/id_rsa, {left}~/.netrc, b:1-2.")
+        assert problem.endswith(f"outside it: b, ../home/.ssh/id_rsa, {left}~/.netrc, b:1-2.")
 
 
 async def test_the_user_is_told_what_a_command_of_a_project_may_not_attach(
@@ -181,7 +181,7 @@ async def test_the_user_is_told_what_a_command_of_a_project_may_not_attach(
     prepared = await prepare_command("show", "", harness.session, harness.agent.ports)
     assert prepared is not None
     assert "canary" not in str(prepared.parts)
-    assert "the command came with the project and names what is outside of it" in (
+    assert "the command came with the project and names files outside it" in (
         prepared.problem or ""
     )
 

@@ -195,7 +195,7 @@ async def test_an_answer_that_breaks_off_is_tried_again_a_few_times_only(tmp_pat
     client = Cut([Reply("Some text that is cut")])
     ended = await make_agent(tmp_path, client, sleep=AsyncMock()).say("go")
     assert ended.reason == "error"
-    assert "broke off" in (ended.error or "")
+    assert "in the middle of the answer" in (ended.error or "")
     assert 1 < len(client.requests) < 10
 
 
@@ -383,7 +383,7 @@ async def test_an_overflow_teaches_a_smaller_window_and_what_the_server_counted(
     harness = make_agent(tmp_path, [Reply(error=refused), Reply("Fine.")], sleep=AsyncMock())
     assert (await harness.say("word " * 9_000)).reason == "done"
     assert 8_000 < harness.directory.windows[MODEL] < 12_000
-    assert any("named no window" in event.message for event in harness.of(Notice)) is (not numbers)
+    assert any("named no limit" in event.message for event in harness.of(Notice)) is (not numbers)
     if numbers:
         model, counted, reported = harness.directory.learnt[0]
         assert (model, reported) == (MODEL, 12_000)

@@ -140,7 +140,7 @@ async def test_where_the_provider_has_none_a_summary_is_written_and_it_is_said_o
     assert [entry.style for entry in harness.entries(CompactionEntry)] == ["summary", style]
     assert len(client.compacted) == asked
     assert [text for text in harness.notices() if "Test has no compaction of its own." in text] == [
-        "A summary is written instead of the provider's own compaction: Test has no compaction of its own."
+        "Writing a summary instead of using the provider's own compaction: Test has no compaction of its own."
     ]
 
 

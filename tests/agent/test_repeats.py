@@ -58,7 +58,7 @@ def test_it_sends_only_while_idle_and_ends_after_many_rounds(busy: frozenset[int
     assert session.sent == ["look"] * MAX_ROUNDS
     assert set(session.pauses) == {600}
     assert session.looks == MAX_ROUNDS + len(busy)
-    assert session.said == [f"The loop ended after {MAX_ROUNDS} rounds. /loop begins it again."]
+    assert session.said == [f"The loop ended after {MAX_ROUNDS} rounds. /loop starts it again."]
     assert session.repeats.words == ""
 
 

@@ -204,7 +204,7 @@ async def test_a_summariser_that_only_fails_does_not_stop_the_work(tmp_path: Pat
     by_rule = harness.entries(CompactionEntry)
     assert by_rule
     assert all(entry.model is None for entry in by_rule)
-    assert any("by rule" in event.message for event in harness.of(Notice))
+    assert any("Compacted without a model" in event.message for event in harness.of(Notice))
     failed = [event for event in harness.of(CompactionEnded) if event.error]
     assert {event.trigger for event in failed} == {"threshold"}
 
@@ -242,7 +242,7 @@ async def test_whatever_the_engine_raises_there_is_a_summary_by_rule(
     (summary,) = harness.entries(CompactionEntry)
     assert summary.tokens_after < summary.tokens_before
     assert "Question 0" in "".join(summary.details.user_messages)
-    assert any("by rule" in notice for notice in harness.notices())
+    assert any("Compacted without a model" in notice for notice in harness.notices())
     assert any(record.exc_info for record in caplog.records)
     assert (await harness.say("go on")).reason == "done"
     validate(client.requests[-1])
@@ -267,7 +267,7 @@ async def test_a_summary_that_is_none_is_asked_for_again_and_then_written_by_rul
     assert "Sure" not in summary.summary
     assert "can't help" not in summary.summary
     assert "Answer." in summary.summary
-    assert any("by rule" in notice for notice in harness.notices())
+    assert any("Compacted without a model" in notice for notice in harness.notices())
 
 
 async def test_an_engine_that_always_fails_ends_no_work(
@@ -304,7 +304,7 @@ async def test_any_text_can_be_compacted(
     remember(harness)
     outcome = await harness.agent.compact()
     assert outcome.problem is None
-    assert not any("by rule" in notice for notice in harness.notices())
+    assert not any("Compacted without a model" in notice for notice in harness.notices())
     assert (await harness.say("go on")).reason == "done"
     validate(client.requests[-1])
     harness.store.close()
@@ -475,7 +475,7 @@ async def test_no_summary_is_paid_for_where_not_even_the_shortest_would_help(
     harness = at_work(tmp_path, Worker(20), window=100_000, max_steps=99, settings=early)
     assert (await harness.say("Read everything.")).reason == "done"
     first = harness.of(Notice)[0].message
-    assert "compaction.threshold acts at 2,000 tokens" in first, (
+    assert "Compaction starts at 2,000 tokens (compaction.threshold)" in first, (
         "what makes it so small is named at the start"
     )
     paid, failed = False, 0
@@ -585,7 +585,7 @@ async def test_a_message_with_more_than_are_allowed_says_so(tmp_path: Path) -> N
     await harness.ended()
     assert images(harness.client.requests[0]) == 0
     (notice,) = harness.of(Notice)
-    assert "5 new images are not sent: a request holds at most 3 images" in notice.message
+    assert "5 new images are not sent: requests are limited to 3 images" in notice.message
 
 
 async def test_a_pruned_image_is_recalled_as_an_image(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ async def test_a_run_stops_before_the_request_that_money_is_gone_for(tmp_path: P
     harness = make_agent(tmp_path, [STEP], budget=RunBudget(cost=0.10))
     ended = await harness.say("go")
     assert (ended.reason, ended.budget, ended.steps) == ("budget", "cost", 4)
-    assert ended.error == "Stopped: $0.1200 of $0.1000 are spent."
+    assert ended.error == "Stopped: $0.1200 of the budget of $0.1000 is spent."
     assert harness.kinds()[-1] == "tool_result", "what was asked for last was still done"
     assert sum(isinstance(entry, AssistantEntry) for entry in harness.path()) == 3
 
@@ -42,7 +42,7 @@ async def test_with_what_was_used_before_one_budget_is_for_all_runs(tmp_path: Pa
     sent = len(harness.client.requests)
     ended = await harness.say("go on")
     assert (ended.budget, len(harness.client.requests)) == ("cost", sent)
-    assert "$0.0900 of $0.0800 are spent" in str(ended.error)
+    assert "$0.0900 of the budget of $0.0800 is spent" in str(ended.error)
 
 
 async def test_a_request_that_tokens_do_not_suffice_for_is_not_sent(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ async def test_commands_in_a_skill_run_when_the_user_starts_it_and_a_projects_wa
     made = make_agent(tmp_path, [Reply("k")], knowledge=knowledge(tmp_path)).agent
     used = await prepare_command("skill:mine", "main", made.session, made.ports)
     assert used.parts[1].text.startswith("Branch: main")
-    with pytest.raises(CommandError, match="trust the project first"):
+    with pytest.raises(CommandError, match="Trust the project first"):
         await prepare_command("skill:theirs", "", made.session, made.ports)
     assert not (tmp_path / "project/made").exists()
 

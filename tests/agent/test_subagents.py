@@ -333,8 +333,8 @@ async def test_a_kind_that_changes_nothing_changes_nothing_from_the_conversation
 
     report = harness.results()[0].output
     assert not (tmp_path / "project" / "made").exists()
-    assert "bash is not for explore" in report
-    assert "write is not for explore" in report
+    assert "explore can't use bash" in report
+    assert "explore can't use write" in report
     assert "ls is not for" not in report
 
 

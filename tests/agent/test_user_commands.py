@@ -114,7 +114,7 @@ async def test_a_projects_command_runs_something_only_where_it_is_trusted(tmp_pa
     write(tmp_path / "project/.tui-agent/commands/run.md", "Ran !`touch ran; echo it`")
     write(tmp_path / "project/.tui-agent/commands/say.md", "Just text")
     untrusted = agent(tmp_path)
-    with pytest.raises(CommandError, match="trust the project first"):
+    with pytest.raises(CommandError, match="Trust the project first"):
         await message_of(untrusted, "run")
     assert not (tmp_path / "project/ran").exists()
     assert text(await message_of(untrusted, "say")) == "Just text"

@@ -107,7 +107,7 @@ def test_the_doctor_names_what_there_is_and_what_is_wrong_with_it(
         f"✓ agents         reviewer (all) from {tmp_path}/config/agents",
         "✓ agents         rev (subagent) from ~/.claude/agents, of Claude Code",
         "✗ files          Agent",
-        "mode “secondary” is none of primary, subagent, all",
+        "mode “secondary” is not one of primary, subagent, all",
         "✗ MCP server     tracker: tracker-that-is-nowhere (user)",
         "no such program",
         "✓ MCP server     resting: nowhere-either (user, disabled)",

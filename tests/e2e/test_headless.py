@@ -187,7 +187,7 @@ def test_time_ends_an_answer_that_never_comes(place: Place, warm_server: ModelSe
     warm_server.play(Turn(text="One two three.", fault=Fault("stall", after=2)), Turn(text="Four."))
     stopped = place.run("-p", "count", "--timeout", "1.5")
     assert stopped.returncode == 5
-    assert "Stopped: the 1.5 s for this run are over." in stopped.stderr
+    assert "Stopped: the time limit of 1.5 s for this run is reached." in stopped.stderr
     assert place.run("-c", "-p", "continue").stdout == "Four.\n"
 
 

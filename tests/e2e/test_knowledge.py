@@ -105,7 +105,7 @@ def test_a_project_nobody_trusts_runs_nothing(place: Place, warm_server: ModelSe
     write(place.project / ".tui-agent/commands/run.md", "Ran !`touch ran`")
     done = place.run("-p", "/run")
     assert done.returncode == 1
-    assert "trust the project first" in done.stderr
+    assert "Trust the project first" in done.stderr
     assert not (place.project / "ran").exists()
 
 

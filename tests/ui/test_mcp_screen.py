@@ -90,7 +90,7 @@ async def test_mcp_reload_reads_the_settings_and_tells_the_model(
         await stage.main.controller.run("mcp", "reload")
         await until(lambda: place.hub.status() and place.hub.is_settled, pilot)
         await until(
-            lambda: "told of the servers' tools anew" in str(stage.main.notice.render()), pilot
+            lambda: "sends the servers' tools again" in str(stage.main.notice.render()), pilot
         )
         await stage.say("again", pilot)
         told = [

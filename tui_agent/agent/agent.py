@@ -1,4 +1,7 @@
-"""The agent of one session, driven and listened to by every way in (screen, headless, editor protocol)."""
+"""Owns the parts of the agent of one session, and is their only door for the frontends.
+
+A frontend calls an agent's methods and listens to its channel. The decisions of a run are in `Loop`.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -44,6 +47,7 @@ from tui_agent.context.budget import ContextSize
 from tui_agent.context.pruning import Moment
 from tui_agent.context.view import resolve
 from tui_agent.lazy import cached_property
+from tui_agent.sandbox.view import View
 from tui_agent.session.effort import Effort, EffortInForce
 from tui_agent.session.entries import (
     OF_A_TURN,
@@ -67,11 +71,11 @@ if TYPE_CHECKING:
 
 
 MAX_ENTRIES_AT_ONCE = 2_000
-"""Entries whose costs are added up in a moment too short to notice."""
+"""Entries of a session whose costs are added up at once; those of longer sessions in `Agent.warm`."""
 
 
 class SessionMcp:
-    """The servers of the Model Context Protocol in one session, which may ask its person."""
+    """The Model Context Protocol servers as one session uses them."""
 
     def __init__(self, agent: "Agent") -> None:
         self._agent = agent
@@ -80,6 +84,7 @@ class SessionMcp:
 
     @property
     def asker(self) -> Asker | None:
+        """Asks the user questions of the servers; None if there is nobody to ask."""
         return self._agent.person.asker
 
     @property
@@ -95,11 +100,12 @@ class SessionMcp:
         )
 
     async def reload(self) -> None:
-        """Reread the configuration and tell the model which tools there are: the next request misses the cache."""
+        """Reread the configuration and send the servers' tools again, so that the next request misses the cache."""
         await self._hub.reload()
         self._agent.context.head.tools_wanted = True
-        text = "The model is told of the servers' tools anew with the next request"
-        self._agent.channel.say(f"{text}; what the provider had cached is lost.")
+        self._agent.channel.say(
+            "The next request sends the servers' tools again, so it misses the prompt cache."
+        )
 
     def close(self) -> None:
         for leave in self._leave:
@@ -107,9 +113,9 @@ class SessionMcp:
 
 
 class Agent:
-    """Works in one session. Everything is called on the event loop's thread.
+    """The agent of one session. All of it is called on the event loop's thread.
 
-    ``model``, ``mode`` and ``effort`` are those of a session that names none yet.
+    ``model``, ``mode`` and ``effort`` apply to a session whose path names none.
     """
 
     def __init__(
@@ -121,78 +127,97 @@ class Agent:
         mode: str = Mode.BUILD,
         effort: Effort | None = None,
     ) -> None:
-        self.channel = channel = EventChannel()
-        held = Containment(ports.sandbox, lambda: self.tools.gate.view())  # noqa: PLW0108 - the gate is made later
-        ports = replace(
-            ports, hooks=ports.hooks.bound(self._about, channel.emit, held, self._ask_for_hook)
-        )
-        channel.subscribe(ports.meter.hear)
         self.session = session
-        self.ports = ports
-        self._journal = Journal(session, channel)
-        self.questions = Questions(channel)
+        self.channel = EventChannel()
+        self.ports = self._with_hooks(ports)
+        self._journal = Journal(session, self.channel)
+        self.questions = Questions(self.channel)
         self.person = Person()
-        """Whom the model and servers ask."""
+        """Answers questions of the model and of servers."""
         self._are_costs_read = session.info.entry_count <= MAX_ENTRIES_AT_ONCE
-        self.context = ContextKeeper(self._journal, ports, model=model, mode=mode, effort=effort)
-        self._titles = Titles(self._journal, ports, lambda: self.model)
-        self.memory = MemoryKeeper(self._journal, ports)
-        self._answerer = Answerer(self._journal, ports)
-        self.files = FileRewind(self, lambda: self.tools.aclose())  # noqa: PLW0108 - made later
-        """The files of the project: the session's changes to them, and how they go along when one
-        moves."""
+        self.context = ContextKeeper(
+            self._journal, self.ports, model=model, mode=mode, effort=effort
+        )
+        self._titles = Titles(self._journal, self.ports, lambda: self.model)
+        self.memory = MemoryKeeper(self._journal, self.ports)
+        self._answerer = Answerer(self._journal, self.ports)
+        self.files = FileRewind(self, self._end_calls)
+        """The project's files: the session's changes to them, and their state after a move."""
+        self.subagents: dict[str, Agent] = {}
+        """The working subagents, by the id of the call they work on."""
         self._subagents: Subagents[Agent] | None = None
-        if not ports.is_subagent:
+        if not self.ports.is_subagent:
             self._subagents = Subagents(self)
-        self.tools: ToolRunner = ToolRunner(
-            self._journal,
-            ports,
-            self.questions,
-            keeper=self.context,
-            files=self.files,
-            person=self.person,
-            subagents=self._subagents,
-            propose=self.memory.propose if ports.memory is not None else None,
-        )
+            self.subagents = self._subagents.working
+        self.tools: ToolRunner = self._make_tools()
         self.jobs = self.tools.jobs
-        """The commands that go on in the background; they end with the agent."""
+        """The background commands; they end with the agent."""
         self.mcp = SessionMcp(self)
-        self.subagents: dict[str, Agent] = (
-            {} if self._subagents is None else self._subagents.working
-        )
-        """The subagents that work now, by the call they work on."""
-        intake = Intake(self._journal, ports)
-        self.queue = intake.queue
-        """The messages that wait."""
-        self.allowance = Allowance(session, ports, self.questions)
-        """The budgets of the session and the day."""
-        self.goals = Goals(self._journal, ports, lambda: self.model)
-        """What the session works towards, if its user set it a goal."""
+        self.allowance = Allowance(session, self.ports, self.questions)
+        """The budgets of the session and of the day."""
+        self.goals = Goals(self._journal, self.ports, lambda: self.model)
+        """The goal that the session works towards, if the user set one."""
         self.repeats = Repeats(
             submit=self.submit,
             is_running=lambda: self.running,
-            say=channel.say,
+            say=self.channel.say,
         )
-        """The message that is sent again and again, if its user asked for that."""
-        recorder = self.files.recorder
-        self._loop = Loop(
-            self._journal,
-            ports,
-            intake,
-            context=self.context,
-            answerer=self._answerer,
-            tools=self.tools,
-            closing_check=ClosingCheck(self._journal, ports, self.tools.gate, recorder),
-            goals=self.goals,
-            allowance=self.allowance,
-            recorder=recorder,
-        )
+        """The message that is sent at intervals, if the user asked for that."""
+        intake = Intake(self._journal, self.ports)
+        self.queue = intake.queue
+        """The user's messages that are not sent yet."""
+        self._loop = self._make_loop(intake)
         self._run: asyncio.Task[RunEnded] | None = None
         self._compacting: asyncio.Future[CompactionOutcome] | None = None
         self.beside: set[asyncio.Future[Any]] = set()
         """The user's own commands that run now."""
         self._is_project_ready = True
-        channel.subscribe(self._prepare_project)
+        self.channel.subscribe(ports.meter.hear)
+        self.channel.subscribe(self._prepare_project)
+
+    def _with_hooks(self, ports: AgentPorts) -> AgentPorts:
+        """Return the ports with hooks that are bound to this session."""
+        containment = Containment(ports.sandbox, self._view)
+        hooks = ports.hooks.bound(self._about, self.channel.emit, containment, self._ask_for_hook)
+        return replace(ports, hooks=hooks)
+
+    def _make_tools(self) -> ToolRunner:
+        propose = None
+        if self.ports.memory is not None:
+            propose = self.memory.propose
+        return ToolRunner(
+            self._journal,
+            self.ports,
+            self.questions,
+            keeper=self.context,
+            files=self.files,
+            person=self.person,
+            subagents=self._subagents,
+            propose=propose,
+        )
+
+    def _make_loop(self, intake: Intake) -> Loop:
+        recorder = self.files.recorder
+        return Loop(
+            self._journal,
+            self.ports,
+            intake,
+            context=self.context,
+            answerer=self._answerer,
+            tools=self.tools,
+            closing_check=ClosingCheck(self._journal, self.ports, self.tools.gate, recorder),
+            goals=self.goals,
+            allowance=self.allowance,
+            recorder=recorder,
+        )
+
+    def _view(self) -> View:
+        """Return what the session's commands can see, change and reach in the current mode."""
+        return self.tools.gate.view()
+
+    async def _end_calls(self) -> None:
+        """Wait until interrupted calls have ended."""
+        await self.tools.aclose()
 
     async def _ask_for_hook(self, text: str, seconds: float) -> str:
         answer = await ask_small_model(
@@ -200,8 +225,7 @@ class Agent:
         )
         return answer.text
 
-    # Made on first use, because only a person asks for these: a run of one message needs none of
-    # them.
+    # Made on first use: a run without a screen needs none of these.
 
     @property
     def counter(self) -> "TokenCounter":
@@ -240,10 +264,10 @@ class Agent:
         return worker
 
     def keep(self, *entries: Entry, then: Callable[[], None] = lambda: None) -> None:
-        """Append entries now, or before the next step of a run, so that none of them parts a call from its result.
+        """Append entries now; during a run before its next step, so that none separates a call from its result.
 
-        ``then`` updates their dependents, before their events are sent. Raises StoreError: nothing
-        was changed.
+        ``then`` updates what depends on them, before their events are sent. Raises StoreError if
+        they can't be stored; nothing is changed then.
         """
         if not self.running:
             self._journal.append_many(entries, then)
@@ -267,7 +291,7 @@ class Agent:
 
     @property
     def stands_in_for(self) -> str | None:
-        """The model that the user chose, where another stands in for it."""
+        """The model that the user chose while a fallback model answers; None otherwise."""
         return self.context.stands_in_for
 
     @property
@@ -284,7 +308,7 @@ class Agent:
     def session_cost(self) -> float | None:
         """Return the US dollars spent on all branches.
 
-        None without prices, and for a long session until it is warm.
+        None without prices, and for a long session before `warm` has ended.
         """
         if not self._are_costs_read:
             return None
@@ -295,9 +319,9 @@ class Agent:
         return None
 
     def session_tokens(self) -> int | None:
-        """Return the tokens sent and answered on all branches.
+        """Return the input and output tokens of all branches.
 
-        None for a long session until it is warm.
+        None for a long session before `warm` has ended.
         """
         if not self._are_costs_read:
             return None
@@ -306,7 +330,7 @@ class Agent:
     # -- the user's actions -----------------------------------------------------------------------------------
 
     def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
-        """Send a message: it starts a run, or waits for the next step, with ``follow_up`` for the end of the run."""
+        """Send a message: it starts a run, or waits for the run's next step (``follow_up``: for its end)."""
         parts = (TextPart(text=message),) if isinstance(message, str) else tuple(message)
         self._titles.begin(parts)
         self.queue.append(QueuedMessage(parts, follow_up and self.running))
@@ -316,7 +340,7 @@ class Agent:
             self.retry()
 
     def commands(self) -> tuple[CommandRow, ...]:
-        """Return the user's own commands and skills and the servers' prompts, as they can be typed."""
+        """Return a row for each command, skill and server's prompt that the user can type."""
         rows = list(self.ports.knowledge.rows)
         for offer in self.ports.mcp.offers():
             for row in offer.prompts:
@@ -324,15 +348,16 @@ class Agent:
         return tuple(rows)
 
     def switch_for(self, prepared: Prepared) -> None:
+        """Change to the model and mode that a prepared message asks for, if any."""
         if prepared.model is not None:
             self.change_model(prepared.model)
         if prepared.mode is not None:
             self.change_mode(prepared.mode)
 
     def choose_agent(self, name: str) -> bool:
-        """Let another kind of agent go on from the next request on.
+        """Continue as the agent with this name, with its model and effort, from the next request on.
 
-        False when there is none of that name.
+        Returns False if no agent has this name.
         """
         spec = self.ports.knowledge.primary(name)
         if spec is None and name != Mode.BUILD:
@@ -345,11 +370,13 @@ class Agent:
         return True
 
     def take_back(self) -> str | None:
+        """Remove the newest waiting message and return its text as typed; None if none waits."""
         message = self.queue.pop() if self.queue else None
         self.channel.emit(self.queue.snapshot())
         return message.typed if message else None
 
     def interrupt(self) -> None:
+        """Cancel the run, compactions, the user's commands and the repeated message."""
         self.repeats.drop()
         writing = None
         if self.context.prepared is not None:
@@ -359,24 +386,22 @@ class Agent:
                 task.cancel()
 
     def answer_permission(self, call_id: str, answer: PermissionAnswer) -> None:
-        """Settle the open question; an answer to a question that is no longer open does nothing."""
+        """Answer the open question; does nothing if the call's question is not open."""
         self.questions.answer(call_id, answer)
 
     def retry(self) -> None:
+        """Start a run on the path as it is; does nothing during a run."""
         if self.running:
             return
         self._is_project_ready = False
         self._run = asyncio.get_running_loop().create_task(self._loop.run())
-        self._run.add_done_callback(self._tell_of_end)
+        self._run.add_done_callback(self._emit_end)
 
-    def _tell_of_end(self, run: "asyncio.Task[RunEnded]") -> None:
+    def _emit_end(self, run: "asyncio.Task[RunEnded]") -> None:
         self.channel.emit(RunEnded("interrupted") if run.cancelled() else run.result())
 
     def _prepare_project(self, event: AgentEvent) -> None:
-        """Look through the project while the model writes its first call.
-
-        An answer without one has no use for it.
-        """
+        """Scan the project while the model writes its first call; answers without calls don't need it."""
         if isinstance(event, ToolCallProgress) and not self._is_project_ready:
             self._is_project_ready = True
             self.files.get_ready()
@@ -384,27 +409,38 @@ class Agent:
                 self.ports.sandbox.get_ready(self.ports.project, self.ports.environment)
 
     def change_model(self, model: str) -> None:
-        if model != self.model:
-            self.keep(
-                ModelChangeEntry(model=model), then=lambda: setattr(self.context, "model", model)
-            )
-            self.context.announce_effort()
+        """Use another model from the next request on."""
+        if model == self.model:
+            return
+
+        def switch() -> None:
+            self.context.model = model
+
+        self.keep(ModelChangeEntry(model=model), then=switch)
+        self.context.announce_effort()
 
     def change_effort(self, effort: Effort | None) -> None:
-        """Have models think so much from the next request on; None: as the settings say."""
-        if effort != self.context.chosen_effort:
-            self.keep(
-                EffortChangeEntry(effort=effort),
-                then=lambda: setattr(self.context, "chosen_effort", effort),
-            )
-            self.context.announce_effort()
+        """Use an effort from the next request on; None for that of the settings."""
+        if effort == self.context.chosen_effort:
+            return
+
+        def switch() -> None:
+            self.context.chosen_effort = effort
+
+        self.keep(EffortChangeEntry(effort=effort), then=switch)
+        self.context.announce_effort()
 
     def change_mode(self, mode: str) -> None:
-        if mode != self.mode:
-            self.keep(ModeChangeEntry(mode=mode), then=lambda: setattr(self.context, "mode", mode))
+        if mode == self.mode:
+            return
+
+        def switch() -> None:
+            self.context.mode = mode
+
+        self.keep(ModeChangeEntry(mode=mode), then=switch)
 
     def adopt(self, adjusted: Adjustable) -> None:
-        """Follow changed settings from the next request on; work in progress keeps the old ones."""
+        """Apply changed settings from the next request on; work in progress keeps the old ones."""
         self.ports.adopt(adjusted)
         self.tools.gate.remove_again()
         if self._subagents is not None:
@@ -417,13 +453,12 @@ class Agent:
         for_model: str | None = None,
         boundary: int | None = None,
     ) -> CompactionOutcome:
-        """Summarise the history now; during a run before its next step or at its end.
+        """Summarise the history now; during a run, before its next step or at its end.
 
-        See ``ContextKeeper.compact``.
-
-        With ``boundary`` it summarises the entries before that one; ignored during a run. The
-        outcome's ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``,
-        changes nothing.
+        ``focus`` says what the summary should pay attention to. ``boundary`` is the first entry
+        that is not summarised, and ``for_model`` the model whose window the result has to fit;
+        both are ignored during a run. The outcome's ``problem`` says why nothing was compacted.
+        Cancelling this, or ``interrupt``, leaves the history as it is.
         """
         if self.running:
             self.context.pending = focus or ""
@@ -440,23 +475,19 @@ class Agent:
             self._compacting = None
 
     async def prune(self) -> int:
-        """Turn old tool outputs into placeholders now.
-
-        Returns the tokens freed, 0 when there was nothing to gain.
-        """
+        """Clear old tool outputs now; return the tokens freed, 0 if there was nothing to gain."""
         if self.running:
             self.channel.say("The agent is working; interrupt it first.", "warning")
             return 0
         return await self.context.prune(Moment(asked=True))
 
     async def run_shell(self, command: str, *, excluded: bool = False) -> ShellEntry:
-        """Run a command for the user.
+        """Run a command for the user and append its entry.
 
-        Unless ``excluded`` the model sees it with the next request.
+        The next request shows it to the model unless it is ``excluded``.
         """
         if not self.running and resolve(self.session.active_path()).mode is None:
-            # A head names the mode; before the first message nothing does, and settings may be
-            # others later.
+            # Only a head names the mode, and the settings may have changed before there is one.
             self._journal.append(ModeChangeEntry(mode=self.mode))
         work = run_shell(command, self.ports, self.channel, self.files.recorder, excluded=excluded)
         task = asyncio.ensure_future(work)
@@ -481,16 +512,16 @@ class Agent:
         *others: int,
         text: str = "",
     ) -> None:
-        """Change the model's view of entries from the next request on.
+        """Change what the model sees of entries from the next request on.
 
-        Edits made together are undone together.
-
-        ``text`` is what the model is sent of an entry that is edited.
+        Entries that are changed in one call are restored together by an undo. ``text`` is the
+        new content for the action "edit".
         """
         targets = (target, *others)
         self.keep(*(ContextEditEntry(target=one, action=action, text=text) for one in targets))
 
     async def warm(self) -> None:
+        """Load in advance what the first request needs: knowledge, tools, servers, costs, modules."""
         await self.context.warm()
         await asyncio.to_thread(self.allowance.look)
         if self.context.preview() is not None:
@@ -517,7 +548,7 @@ class Agent:
             await asyncio.wait([self._run])
 
     async def aclose(self) -> None:
-        """Interrupt the run and end all it started. The session stays open; it is the caller's."""
+        """Interrupt the run and end everything it started; the session stays open."""
         self.interrupt()
         await self.wait_idle()
         if (

@@ -1,7 +1,6 @@
-"""Kinds of agents: the built-in ones, and the user's in Markdown files with front matter.
+"""The kinds of agents: built-in ones, and those that the user or a project defines in files.
 
-A primary one takes the place of the main agent (``/agent NAME``); a subagent is given a task and
-answers once.
+A primary agent replaces the main agent (``/agent NAME``); a subagent is given one task.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -26,6 +25,7 @@ from tui_agent.tools.registry import tool_traits
 from tui_agent.tools.skill import Skill
 
 FILE_BYTES = 64 * 1024
+"""Largest agent file that is read, in bytes."""
 
 AgentMode = Literal["primary", "subagent", "all"]
 
@@ -50,7 +50,7 @@ _FIELDS = frozenset(
         "permissionMode",
     ]
 )
-"""Fields of an agent's file that act, or that nobody misses."""
+"""Fields of an agent's file that have an effect, or may be ignored without a report."""
 _STYLE_FIELDS = frozenset({"name", "description", "keep-coding-instructions"})
 
 
@@ -58,10 +58,10 @@ _STYLE_FIELDS = frozenset({"name", "description", "keep-coding-instructions"})
 class AgentSpec:
     """One kind of agent.
 
-    ``prompt`` replaces the agent prompt, None keeps it. ``model`` and ``effort`` None are the
-    conversation's. ``tools`` are names or globs, None is every tool; those in ``without`` are never
-    had. ``rules`` come after the user's own; a project's agent can only deny. ``max_steps`` None is
-    the setting's.
+    ``prompt`` replaces the program's system prompt; None keeps it. ``model`` and ``effort`` None
+    stand for the conversation's. ``tools`` are names or globs of the tools it may use, None for
+    all; ``without`` are those it may not use. ``rules`` come after the user's rules; those of a
+    project's agent only deny. ``max_steps`` None stands for the setting.
     """
 
     name: str
@@ -75,22 +75,24 @@ class AgentSpec:
     rules: tuple[Rule, ...] = ()
     max_steps: int | None = None
     origin: str = ""
-    """Where its file is, "" for a built-in one."""
+    """Folder of its file, as shown to the user; "" for a built-in kind."""
     file: str = ""
-    """Its file, as it is named."""
+    """Path of its file, as shown to the user; "" for a built-in kind."""
     plans_only: bool = False
-    """Whether it works in plan mode, in which nothing is changed, whatever the session's mode."""
+    """Whether it always works in plan mode, in which nothing is changed."""
     unused: tuple[str, ...] = ()
     """Fields of its file that have no effect here."""
     is_style: bool = False
-    """Whether it is an output style: the main agent, told to answer in another way."""
+    """Whether it is an output style: the main agent with other instructions for its answers."""
 
     @property
     def primary(self) -> bool:
+        """Whether it can replace the main agent."""
         return self.mode in {"primary", "all"}
 
     @property
     def subagent(self) -> bool:
+        """Whether it can be given a task as a subagent."""
         return self.mode in {"subagent", "all"}
 
     def allows(self, tool: str) -> bool:
@@ -103,7 +105,7 @@ class AgentSpec:
 
 
 def builtin_specs(prompt: Callable[[str], str]) -> tuple[AgentSpec, ...]:
-    """Return ``general`` and ``explore``; ``prompt`` gives the texts of ``prompts/``."""
+    """Return the kinds ``general`` and ``explore``; ``prompt`` returns the texts of ``prompts/``."""
     return (
         AgentSpec(
             "general",
@@ -128,11 +130,12 @@ def load_specs(
     trusted: Callable[[], bool] = lambda: True,
     skills: Mapping[str, Skill] = MappingProxyType({}),
 ) -> tuple[AgentSpec, ...]:
-    """Return the built-in agents and those of the user's and the project's ``agents`` folders, by name.
+    """Return the built-in kinds of agents and those of the user's and the project's ``agents`` folders.
 
-    A file of the same name replaces a built-in one; of two the user's own wins. The project's are
-    left out while it is not ``trusted``, which is asked where there are any. ``skills`` are those
-    that an agent may have in its prompt. Unusable files are left out and reported in ``problems``.
+    A file replaces the built-in kind of its name, and the user's file one of the project.
+    ``trusted`` is called if the project has such files, which are left out if it returns False.
+    ``skills`` are those that an agent's file may add to its prompt. Unusable files are left out;
+    sentences about them are added to ``problems``.
     """
     files = files or FileCache(folders.project)
     problems = [] if problems is None else problems
@@ -162,7 +165,7 @@ def load_specs(
         spec = replace(spec, file=folder.shown_file(path))
         return _with_skills(spec, document, skills, problems)
 
-    # Of two with one name the last counts: the user's own.
+    # Of two agents with the same name the last is used, so the user's come last.
     own = load_all("Agent", make, sorted(rows, key=_is_users), problems)
     return tuple({spec.name: spec for spec in (*builtin_specs(prompt), *own)}.values())
 
@@ -172,7 +175,7 @@ def _is_users(row: tuple[Path, Folder]) -> bool:
 
 
 def _found(folders: Folders, kind: Kind, problems: list[str]) -> dict[Path, Folder]:
-    """Return the files of a kind, weak to strong."""
+    """Return the files of a kind with their folders, in rising precedence."""
     places = (*folders.of_user(kind), *folders.of_project(kind, problems))
     found: dict[Path, Folder] = {}
     for place in reversed(places):
@@ -192,10 +195,7 @@ def _document(path: Path, files: FileCache) -> Document | None:
 def _style(
     stem: str, document: Document, folder: Folder, prompt: Callable[[str], str]
 ) -> AgentSpec:
-    """Return an output style.
-
-    Its text takes the place of the program's own unless it keeps that.
-    """
+    """Return an output style; its text replaces the program's system prompt or is added to it."""
     text = document.body
     if document.is_true("keep-coding-instructions"):
         text = f"{prompt('system')}\n\n{text}".strip()
@@ -211,10 +211,7 @@ def _style(
 
 
 def _checked(name: str) -> str:
-    """Return an agent's name, hyphens for its blanks.
-
-    Raises DocumentError where it can't be one.
-    """
+    """Return an agent's name with hyphens for spaces; raises DocumentError if it is not allowed."""
     name = "-".join(name.split())
     if not name.replace("-", "").replace("_", "").isalnum() or name in set(Mode):
         raise DocumentError(f"“{name}” cannot be an agent's name")
@@ -225,10 +222,10 @@ def _spec(stem: str, document: Document, folder: Folder, problems: list[str]) ->
     name = _checked(document.text("name") or stem.lower())
     description = document.text("description")
     if not description:
-        raise DocumentError("the front matter has no description; it says what the agent is for")
+        raise DocumentError("the front matter needs a description of what the agent is for")
     mode = _mode(document, folder)
     wanted, without = _tools(document, folder)
-    # Without a list of those it may use, it may use every tool.
+    # Without a list of allowed tools, it may use all.
     lists = [without] if wanted is None else [wanted, without]
     rules = _rules(document, folder)
     for tools in lists:
@@ -256,7 +253,7 @@ def _mode(document: Document, folder: Folder) -> AgentMode:
     mode = document.text("mode") or usual
     known = get_args(AgentMode)
     if mode not in known:
-        raise DocumentError(f"mode “{mode}” is none of {', '.join(known)}")
+        raise DocumentError(f"mode “{mode}” is not one of {', '.join(known)}")
     return cast("AgentMode", mode)
 
 
@@ -267,7 +264,7 @@ def _effort(document: Document) -> Effort | None:
     try:
         return Effort(text)
     except ValueError:
-        raise DocumentError(f"effort “{text}” is none of {', '.join(Effort)}") from None
+        raise DocumentError(f"effort “{text}” is not one of {', '.join(Effort)}") from None
 
 
 def _max_steps(document: Document) -> int | None:
@@ -282,7 +279,7 @@ def _max_steps(document: Document) -> int | None:
 def _with_skills(
     spec: AgentSpec, document: Document, skills: Mapping[str, Skill], problems: list[str]
 ) -> AgentSpec:
-    """Return an agent with the skills that its file names at the end of its prompt."""
+    """Return an agent whose prompt ends with the skills that its file names."""
     texts: list[str] = []
     for name in split_list(document.fields.get("skills") or ()):
         if name in skills:
@@ -297,7 +294,7 @@ def _with_skills(
 
 
 def _unused(document: Document, folder: Folder) -> tuple[str, ...]:
-    """Return the fields that have no effect: unknown ones, and values that mean nothing here."""
+    """Return the fields without effect: unknown ones, and those whose value means nothing here."""
     fields = list(document.unused(_FIELDS))
     model = document.text("model")
     if model not in {"", "inherit"} and document.model(folder.whose) is None:
@@ -308,9 +305,9 @@ def _unused(document: Document, folder: Folder) -> tuple[str, ...]:
 
 
 def _tools(document: Document, folder: Folder) -> tuple[ToolList | None, ToolList]:
-    """Return the tools an agent may use, None for every tool, and those it may not use.
+    """Return the tools that an agent may use (None for all) and those that it may not use.
 
-    Another program may have both in one table, as true and false.
+    A file of another program may have both in one table, as true and false.
     """
     source = _source(folder)
     value = document.fields.get("tools")
@@ -321,7 +318,7 @@ def _tools(document: Document, folder: Folder) -> tuple[ToolList | None, ToolLis
     without = denied_tools(denied, source)
     if value is None:
         return None, without
-    # An empty list, and one in which nothing is known, allow no tool.
+    # A list that is empty or has only unknown names allows no tool.
     return allowed_tools(value, source, own=not folder.whose), without
 
 
@@ -357,8 +354,8 @@ def _rules(document: Document, folder: Folder) -> tuple[Rule, ...]:
     except RuleError as error:
         raise DocumentError(str(error).rstrip(".")) from None
     if folder.whose:
-        # Another program's file may only restrict here: its denials hold, its permissions do not.
+        # Only the denials of another program's file apply here, not what it allows.
         return tuple(rule for rule in rules if rule.action is Action.DENY)
     if folder.of_project and any(rule.action is not Action.DENY for rule in rules):
-        raise DocumentError("an agent that a project brings along can only deny")
+        raise DocumentError("the rules of a project's agent may only deny")
     return rules

@@ -1,4 +1,4 @@
-"""The budgets of a session and of a day: when one is used up, the user is asked whether to spend as much again."""
+"""Keeps the budgets of a session and of a day: when one is used up, asks the user whether to spend as much again."""
 
 import asyncio
 from collections.abc import Iterator
@@ -19,17 +19,17 @@ _NAMES = {"session": "this session", "day": "today"}
 
 @frozen
 class Allowance:
-    """The spending of one session's agent, its subagents included. Everything is in US dollars."""
+    """The budgets of one session, its subagents included; all amounts are in US dollars."""
 
     session: Session
     ports: AgentPorts
     questions: Questions
 
     async def check(self) -> None:
-        """Ask where a budget is used up; nothing is asked twice for the same amount.
+        """Ask the user about each budget that is used up; a yes allows its amount once more.
 
         Raises:
-            BudgetUsedUpError: the user wants to spend no more, or there is nobody to ask.
+            BudgetUsedUpError: the user said no, or there is nobody to ask.
         """
         if not any(self.limit(period) for period in PERIODS):
             return
@@ -46,7 +46,7 @@ class Allowance:
             self.ports.meter.elsewhere = spent - self.spent("session")
         if spent < limit + self.ports.meter.extensions.get(period, 0.0):
             return
-        fact = f"${spent:.2f} are spent for {_NAMES[period]}; budget.{period} is ${limit:.2f}."
+        fact = f"${spent:.2f} is spent for {_NAMES[period]}; budget.{period} is ${limit:.2f}."
         answer = await self.questions.ask(
             PermissionRequest(
                 call_id=f"budget-{period}",
@@ -63,7 +63,7 @@ class Allowance:
         self.ports.meter.extensions[period] = spent
 
     async def covers(self, dollars: float) -> bool:
-        """Whether so much more can be spent without a question."""
+        """Return True if this amount can be spent without asking the user."""
         for period in PERIODS:
             limit = self.limit(period)
             if limit is None:
@@ -74,35 +74,32 @@ class Allowance:
         return True
 
     def limit(self, period: Period) -> float | None:
-        """Return the budget of a period by the settings."""
+        """Return the budget that the settings give a period; None for no limit."""
         budget = self.ports.budget
         return budget.session if period == "session" else budget.day
 
     def spent(self, period: Period) -> float:
-        """Return what was spent; reads the store."""
+        """Return what was spent in the session, or today in all sessions; reads the store."""
         if period == "session":
             return (self.session.reader.own_cost() or 0.0) + self.session.info.side_cost
         return sum(self.session.store.spent_by_day(datetime.now().astimezone(), 1).values())
 
     def look(self) -> None:
-        """Read what was spent today by others, so that ``today`` knows it.
-
-        Any thread may call it.
-        """
+        """Read from the store what other sessions spent today, for `today`; any thread may call this."""
         if self.limit("day") is not None:
             self.ports.meter.elsewhere = self.spent("day") - self.spent("session")
 
     def today(self) -> float | None:
-        """Return what was spent today as last read, with the session's costs since then.
+        """Return what was spent today: other sessions as last read, this one as it is now.
 
-        None without a budget.
+        None without a budget for the day, and before `look`.
         """
         if self.limit("day") is None or self.ports.meter.elsewhere is None:
             return None
         return self.ports.meter.elsewhere + self.spent("session")
 
     def lines(self) -> Iterator[str]:
-        """Yield what is spent of each budget that is set; reads the store."""
+        """Yield a line for each budget that is set, with what is spent of it; reads the store."""
         for period in PERIODS:
             limit = self.limit(period)
             if limit is not None:

@@ -1,8 +1,7 @@
-"""Streams one answer of the model into one assistant entry: drafts while it comes, retries when it fails.
+"""Streams one answer of the model into an assistant entry, with drafts on the way and retries on errors.
 
-Text visible for a quarter of a second is in the store's draft; an ended answer, good or bad, is an
-entry. An attempt that failed with content and is tried again stays in the tree beside the path, so
-nothing is lost and nothing doubled.
+The streamed text is saved as a draft within a quarter of a second. An ended answer, good or bad,
+is an entry. A failed attempt that is retried stays in the tree beside the path if it has content.
 """
 
 import asyncio
@@ -60,16 +59,17 @@ from tui_agent.session.entries import (
     ToolCallPart,
     Usage,
 )
+from tui_agent.session.errors import StoreError
 from tui_agent.session.records import DraftText, Purpose
 
 DRAFT_SECONDS = 0.2
-"""How long streamed text may wait before it is in the store; 250 ms is promised."""
+"""Seconds that streamed text may wait before it is saved as a draft; 0.25 are promised."""
 
 
 class RepeatingAnswer(Exception):  # noqa: N818 - not an error: the answer so far is kept and the user asked
-    """The model kept repeating itself and was stopped.
+    """Raised when an answer was stopped because it repeats itself.
 
-    Its answer is appended, each round but two cut.
+    ``answer`` is its entry as appended: the repetition is cut after two rounds.
     """
 
     def __init__(self, answer: AssistantEntry, repetition: Repetition) -> None:
@@ -80,11 +80,13 @@ class RepeatingAnswer(Exception):  # noqa: N818 - not an error: the answer so fa
 
 @dataclass
 class _Attempt:
-    """One try at an answer, as far as it has come."""
+    """One attempt at an answer, with what was streamed so far."""
 
     model: str
     estimate: int
+    """The program's own count of the request, in tokens."""
     started_at: int
+    """Milliseconds since the epoch, as is ``first_token_at``."""
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     writing: dict[int, ToolCallProgress] = field(default_factory=dict)
@@ -94,12 +96,14 @@ class _Attempt:
     finished: Finished | None = None
     first_token_at: int | None = None
     tools: frozenset[str] = frozenset()
-    """Names of the request's tools: rows of text that name one are calls."""
+    """Names of the request's tools: rows of text that name a tool are calls."""
+    stops_repetition: bool = False
     unchecked: int = 0
+    """Characters streamed since the last check for repetition."""
     repetition: Repetition | None = None
 
     def write(self, piece: ToolCallDelta) -> ToolCallProgress:
-        """Take a piece of a call that is being written; return the call so far."""
+        """Add a piece to the call it belongs to; return the call so far."""
         before = self.writing.get(piece.index) or ToolCallProgress("", "", "")
         call_id = piece.call_id or before.call_id
         tool = plain_name(piece.tool) or before.tool
@@ -108,28 +112,29 @@ class _Attempt:
         return progress
 
     def take_as_reasoning(self) -> str:
-        """Make the text so far reasoning, and return it."""
+        """Turn the text so far into reasoning; return that text."""
         text = "".join(self.text)
         self.reasoning.append(text)
         self.text.clear()
         return text
 
-    def add(self, said: list[str], text: str, *, is_watched: bool) -> None:
-        """Add text to what is said or thought, and look for repetition at its end if it is watched."""
-        said.append(text)
+    def add(self, streamed: list[str], text: str) -> None:
+        """Add a piece to the text or reasoning; from time to time check for repetition and cut it."""
+        streamed.append(text)
         self.unchecked += len(text)
-        if not is_watched or self.unchecked < CHECKED_CHARS:
+        if not self.stops_repetition or self.unchecked < CHECKED_CHARS:
             return
         self.unchecked = 0
-        said[:] = ["".join(said)]
-        self.repetition = find_repetition(said[0]) or find_repeated_calls(said[0], self.tools)
+        whole = "".join(streamed)
+        self.repetition = find_repetition(whole) or find_repeated_calls(whole, self.tools)
         if self.repetition is not None:
-            said[:] = [said[0][: -self.repetition.extra]]
+            whole = whole[: -self.repetition.extra]
+        streamed[:] = [whole]
 
     def take_text_calls(self, request: ModelRequest, check: Check, *, in_steps: bool) -> str:
-        """Move calls that were written as text out of it.
+        """Move calls that the model wrote as text from the text to the calls.
 
-        Return why they can't be read, "" if they can.
+        Return why such calls can't be read; "" if they were read or there are none.
         """
         asked = (request.tools or in_steps) and request.tool_choice == "auto"
         if (
@@ -186,9 +191,9 @@ class _Attempt:
         )
 
     def _refusal(self) -> str | None:
-        """Return why the provider refused to answer.
+        """Return a sentence that says why the provider refused to answer.
 
-        None where it didn't, or where the answer's text says it.
+        None if it didn't refuse, or gave a text but no reason.
         """
         if self.finished is None or self.finished.reason != "content_filter":
             return None
@@ -199,8 +204,18 @@ class _Attempt:
         return "The provider refused to answer and gave no reason."
 
 
+@dataclass
+class _Retries:
+    """The failed attempts at one answer."""
+
+    number: int = 1
+    """Number of the current attempt; attempts that found the model loading don't count."""
+    loading: float = 0.0
+    """Seconds waited so far for a server that is loading the model."""
+
+
 class Answerer:
-    """Gets one answer at a time."""
+    """Gets the answers of one session, one at a time."""
 
     def __init__(self, journal: Journal, ports: AgentPorts) -> None:
         self._journal = journal
@@ -210,11 +225,9 @@ class Answerer:
         self._attempt: _Attempt | None = None
         self._draft_timer: asyncio.TimerHandle | None = None
         self._unstored: tuple[int | None, AssistantEntry] | None = None
-        """An answer that the store did not take, with the leaf it belongs below."""
-        self.watches_repetition = True
-        """Whether an answer that repeats itself is stopped."""
+        """An answer that could not be stored, with the leaf that it belongs below."""
         self.text_call_problem = ""
-        """Why calls that the last answer wrote as text can't be read; "" if all can, or there are none."""
+        """Why calls that the last answer wrote as text can't be read; "" if they can or there are none."""
 
     @property
     def live(self) -> LiveAnswer | None:
@@ -226,20 +239,34 @@ class Answerer:
         )
 
     async def answer(
-        self, request: ModelRequest, *, step: int, estimate: int, check: Check
+        self,
+        request: ModelRequest,
+        *,
+        step: int,
+        estimate: int,
+        check: Check,
+        stops_repetition: bool,
     ) -> AssistantEntry:
-        """Send a request until it is answered and append the answer at the leaf.
+        """Send a request until it is answered; append the answer at the leaf and return it.
 
-        ``estimate`` is the program's own count of the request in tokens; ``check`` judges calls
-        that the model wrote as text. A partial answer is appended too when cancelled or raising
-        ModelError (out of retries), RepeatingAnswer.
+        ``estimate`` is the program's own count of the request in tokens. ``check`` judges calls
+        that the model wrote as text. The answer so far is appended before anything is raised.
+
+        Raises:
+            ModelError: the request failed and is not retried any more.
+            RepeatingAnswer: the answer repeats itself, and ``stops_repetition`` is set.
         """
-        number = 1
-        loading = 0.0
+        retries = _Retries()
         self.text_call_problem = ""
+        names = frozenset(tool.name for tool in request.tools)
         while True:
-            names = frozenset(tool.name for tool in request.tools)
-            attempt = _Attempt(request.model, estimate, self._ports.clock(), tools=names)
+            attempt = _Attempt(
+                request.model,
+                estimate,
+                self._ports.clock(),
+                tools=names,
+                stops_repetition=stops_repetition,
+            )
             self._attempt = attempt
             self._channel.emit(RequestStarted(step=step, model=attempt.model))
             try:
@@ -248,46 +275,50 @@ class Answerer:
                 self._finish(attempt.entry(interrupted=True))
                 raise
             except ModelError as error:
-                is_loading = error.kind is ErrorKind.LOADING
-                delay = self._delay(error, number, loading)
-                if delay is None:
-                    self._finish(attempt.entry(error=error.message))
-                    raise
-                waits = RetryScheduled(
-                    number,
-                    self._ports.retry.attempts,
-                    delay,
-                    reason=error.message,
-                    kept=self._keep_failed(attempt, error),
-                    loading=loading if is_loading else None,
-                )
-                self._channel.emit(waits)
-                try:
-                    await self._ports.sleep(delay)
-                except asyncio.CancelledError:
-                    nothing = _Attempt(request.model, estimate, attempt.started_at)
-                    self._finish(nothing.entry(error=error.message, interrupted=True))
-                    raise
-                if is_loading:
-                    loading += delay
-                else:
-                    number += 1
+                await self._wait_for_retry(attempt, error, retries)
             else:
                 return self._take_answer(attempt, request, check)
 
-    def _delay(self, error: ModelError, number: int, loading: float) -> float | None:
-        """Return the seconds until the next attempt, None where there is none.
+    async def _wait_for_retry(
+        self, attempt: _Attempt, error: ModelError, retries: _Retries
+    ) -> None:
+        """Announce the next attempt and wait until it is due; raises the error if there is none."""
+        is_loading = error.kind is ErrorKind.LOADING
+        delay = self._delay(error, retries)
+        if delay is None:
+            self._finish(attempt.entry(error=error.message))
+            raise error
+        self._channel.emit(
+            RetryScheduled(
+                retries.number,
+                self._ports.retry.attempts,
+                delay,
+                reason=error.message,
+                kept=self._keep_failed(attempt, error),
+                loading=retries.loading if is_loading else None,
+            )
+        )
+        try:
+            await self._ports.sleep(delay)
+        except asyncio.CancelledError:
+            nothing = _Attempt(attempt.model, attempt.estimate, attempt.started_at)
+            self._finish(nothing.entry(error=error.message, interrupted=True))
+            raise
+        if is_loading:
+            retries.loading += delay
+        else:
+            retries.number += 1
 
-        ``number`` attempts failed; a server loaded its model for ``loading`` seconds.
-        """
+    def _delay(self, error: ModelError, retries: _Retries) -> float | None:
+        """Return the seconds until the next attempt; None if the request is not retried."""
         if error.kind is not ErrorKind.LOADING:
-            return retry_delay(self._ports.retry, number, error, self._ports.random)
-        return LOADING_DELAY if loading < LOADING_PATIENCE else None
+            return retry_delay(self._ports.retry, retries.number, error, self._ports.random)
+        return LOADING_DELAY if retries.loading < LOADING_PATIENCE else None
 
     def _take_answer(
         self, attempt: _Attempt, request: ModelRequest, check: Check
     ) -> AssistantEntry:
-        """Append the answer of an attempt that ended; raises RepeatingAnswer."""
+        """Append the answer of an attempt that succeeded; raises RepeatingAnswer if it was stopped."""
         if attempt.repetition is not None:
             entry = self._finish(attempt.entry(interrupted=True))
             raise RepeatingAnswer(entry, attempt.repetition)
@@ -301,29 +332,29 @@ class Answerer:
                 if isinstance(event, PartLeftOut):
                     self._leave_out(event)
                     continue
-                for piece in _pieces(event) if self.watches_repetition else (event,):
+                for piece in _pieces(event) if attempt.stops_repetition else (event,):
                     self._take(attempt, piece)
                     if attempt.repetition is not None:
                         return
         if attempt.finished is None:
-            raise ModelError(ErrorKind.NETWORK, "The answer broke off before its end.")
+            raise ModelError(ErrorKind.NETWORK, "The connection ended in the middle of the answer.")
 
     def _take(self, attempt: _Attempt, event: ModelEvent) -> None:
         if isinstance(event, protocol.PromptProgress):
             self._channel.emit(PromptProgress(event.processed, event.total))
             return
         if isinstance(event, protocol.PlanSeen):
-            self._tell_of_plan(attempt.model, event)
+            self._warn_about_quota(attempt.model, event)
             return
         if attempt.first_token_at is None and not isinstance(event, UsageReport):
             attempt.first_token_at = self._ports.clock()
         match event:
             case TextDelta(text=text):
                 self._channel.emit(AnswerDelta(text))
-                attempt.add(attempt.text, text, is_watched=self.watches_repetition)
+                attempt.add(attempt.text, text)
             case ReasoningDelta(text=text):
                 self._channel.emit(ReasoningProgress(text))
-                attempt.add(attempt.reasoning, text, is_watched=self.watches_repetition)
+                attempt.add(attempt.reasoning, text)
             case TextWasReasoning():
                 self._channel.emit(AnswerWasReasoning(attempt.take_as_reasoning()))
             case ToolCallDelta():
@@ -346,14 +377,14 @@ class Answerer:
                 DRAFT_SECONDS, self._save_draft
             )
 
-    def _tell_of_plan(self, model: str, seen: protocol.PlanSeen) -> None:
-        """Warn when more of the user's plan at the provider is used up, by steps."""
-        plan = self._ports.directory.plan
-        for sentence in plan.take(model, seen.windows, now=self._ports.clock() / 1000):
+    def _warn_about_quota(self, model: str, seen: protocol.PlanSeen) -> None:
+        """Warn each time the used share of the user's quota at the provider passes a step."""
+        quota = self._ports.directory.plan
+        for sentence in quota.take(model, seen.windows, now=self._ports.clock() / 1000):
             self._channel.say(sentence, "warning")
 
     def _leave_out(self, refused: PartLeftOut) -> None:
-        """Tell that a request went out without parts, and leave those of this session out of later ones."""
+        """Report the parts that a request was sent without, and leave the session's out of later requests."""
         for message in refused.messages:
             self._channel.say(message)
         for edit in edits_without(self._session.active_path(), refused):
@@ -373,7 +404,7 @@ class Answerer:
             self._session.save_draft(draft)
 
     def store_again(self) -> None:
-        """Append an answer that could not be stored when it came, unless the user went elsewhere meanwhile."""
+        """Append an answer that could not be stored when it ended, unless the leaf has moved since."""
         if self._unstored is not None:
             leaf, entry = self._unstored
             self._unstored = None
@@ -381,14 +412,19 @@ class Answerer:
                 self._finish(entry)
 
     def _finish(self, entry: AssistantEntry) -> AssistantEntry:
+        """Append an answer; one that can't be stored is kept for `store_again`."""
         self._end_attempt()
-        self._unstored = self._session.leaf, entry
-        return self._journal.append(entry, then=lambda: setattr(self, "_unstored", None))
+        leaf = self._session.leaf
+        try:
+            return self._journal.append(entry)
+        except StoreError:
+            self._unstored = leaf, entry
+            raise
 
     def _keep_failed(self, attempt: _Attempt, error: ModelError) -> int | None:
-        """Charge a failed attempt and keep its answer beside the path, because the next one repeats it.
+        """Charge the session for a failed attempt and store its answer beside the path.
 
-        Returns the id of its entry, None where it has no text and no calls.
+        Returns the id of its entry; None if it has no text and no calls.
         """
         self._end_attempt()
         tokens = attempt.usage.total if attempt.usage is not None else 0
@@ -410,7 +446,7 @@ class Answerer:
 
 
 def _pieces(event: ModelEvent) -> Iterator[ModelEvent]:
-    """Cut text that came in one burst, so that it is looked at for repetition as often as text that comes slowly."""
+    """Split a long piece of text, so that it is checked for repetition as often as short pieces."""
     if not isinstance(event, TextDelta | ReasoningDelta) or len(event.text) <= CHECKED_CHARS:
         yield event
         return

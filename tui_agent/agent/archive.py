@@ -1,4 +1,4 @@
-"""The session's past as the ``recall`` tool reads it: every entry of every branch, full outputs included."""
+"""Reads a session's past for the ``recall`` tool: entries of every branch, with full outputs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -25,24 +25,24 @@ from tui_agent.tools.base import FoundEntry
 from tui_agent.tools.registry import tool_traits
 
 _NEAR = 64
-"""Entries before a result in which its call is looked for, and after a call for its results."""
+"""Number of entries before a result that are searched for its call, and after a call for its results."""
 PASSAGE_LINES = 8
-"""Lines shown of an entry that was found."""
+"""Lines shown of each entry found."""
 _CALL_CHARS = 120
-"""Characters shown of the arguments of a call beside its result."""
+"""Maximum characters shown of a call's arguments beside its result."""
 _CUT_SEARCHED = 100
-"""Newest cut outputs of a branch that are searched through."""
+"""Maximum shortened outputs of a branch that are searched in full, the newest ones."""
 _READ_AT_ONCE = 256
-"""Results that are read together in search of those."""
+"""Number of results read together to find those outputs."""
 _SEARCHED = 4
-"""Hits asked for per hit shown: recall's own results and bookkeeping entries are left out."""
+"""Hits asked of the store for each hit shown, as some are left out."""
 
 
 class SessionArchive:
-    """An ``Archive`` over one session.
+    """The ``Archive`` of one session.
 
-    ``blob`` reads full outputs; ``sources`` returns, by topic, the entries that the memory's lines
-    come from, as ``SESSION#ENTRY``.
+    ``blob`` reads full outputs. ``sources`` returns, by topic, the entry that each line of the
+    memory comes from, as ``SESSION#ENTRY``.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class SessionArchive:
         self._sources = sources
 
     def text(self, entry_id: int) -> str | None:
-        """Return all of an entry as text; None when there is no such entry, or it holds none."""
+        """Return an entry's whole text; None if there is no such entry or it has no text."""
         try:
             entry = self._session.entry(entry_id)
         except (EntryNotFound, EntryDamaged):
@@ -67,7 +67,7 @@ class SessionArchive:
         return entry_text(entry)
 
     def _as_edited(self, entry: Entry) -> Entry:
-        """Return an entry with the content that the user gave it on this branch, before compactions too."""
+        """Return an entry with the content that the user gave it on this branch, compacted or not."""
         edits = self._session.reader.load(self._session.path_outline().of_kind("context_edit"))
         targets = {edit.target for edit in edits if isinstance(edit, ContextEditEntry)}
         if entry.id not in targets:
@@ -77,12 +77,15 @@ class SessionArchive:
         return next((one for one in view.entries if one.id == entry.id), entry)
 
     def remembered(self, topic: str) -> str | None:
-        """Return the entry that the memory's line on a topic comes from, perhaps of another session."""
+        """Return the text of the entry, maybe of another session, that a topic's memory line comes from.
+
+        None if it is not known.
+        """
         source = self._sources().get(topic.lower(), "")
         return entry_named(source, self._session, self._blob)
 
     def images(self, entry_id: int) -> Sequence[ImagePart]:
-        """Return an entry's images; a PDF that was read is its text."""
+        """Return an entry's images, without PDFs that a tool read (those are sent as text)."""
         try:
             entry = self._session.entry(entry_id)
         except (EntryNotFound, EntryDamaged):
@@ -91,13 +94,13 @@ class SessionArchive:
         return [image for image in entry.images if not (is_read and image.is_document)]
 
     def names_in_use(self) -> Mapping[str, float]:
+        """Return the names that the work on the path is about, with their weights."""
         return names_in_use(resolve(self._session.active_path()), tool_traits())
 
     def search(self, query: str, limit: int) -> list[FoundEntry]:
-        """Return the entries that fit best, best first, those that the model sees whole last.
+        """Return the entries that match a query best: best first, those that the model sees whole last.
 
-        Text cut from an output of this branch is searched too. Duplicates and searches are left
-        out.
+        Full outputs of this branch are searched too. Duplicates and earlier searches are left out.
         """
         view = resolve(self._session.active_path())
         seen = {entry.id for entry in view.entries if view.is_open(entry.id) and not _is_cut(entry)}
@@ -131,7 +134,7 @@ class SessionArchive:
         return found
 
     def _cut_with(self, query: str) -> list[int]:
-        """Return the outputs of this branch whose part that was cut holds words of a query, most words first."""
+        """Return the ids of shortened outputs of this branch that contain words of a query, most words first."""
         words = {word.lower() for word in query.split() if any(map(str.isalnum, word))}
         held: dict[int, int] = {}
         for entry in islice(filter(_is_cut, self._results()), _CUT_SEARCHED):
@@ -149,7 +152,7 @@ class SessionArchive:
             yield from reversed(self._session.reader.load(batch))
 
     def _beside(self, entry: Entry) -> str:
-        """Return the entry's counterpart, as a line: the call that a result answers, the results of an answer."""
+        """Return a line with a result's call, or with the results of an answer's calls; "" if none."""
         if isinstance(entry, ToolResultEntry):
             before = self._session.entries(range(max(1, entry.id - _NEAR), entry.id))
             for answer in reversed(before):
@@ -169,7 +172,7 @@ def _is_cut(entry: Entry) -> bool:
 
 
 def _call_of(answer: Entry, result: Entry) -> ToolCallPart | None:
-    """Return the call of an answer that a result is of, None where the two don't belong together."""
+    """Return the call of an answer that a result belongs to; None if it belongs to another answer."""
     if isinstance(answer, AssistantEntry) and isinstance(result, ToolResultEntry):
         for call in answer.tool_calls:
             if call.call_id == result.call_id:
@@ -184,7 +187,7 @@ def _is_recalling(entry: Entry) -> bool:
 
 
 def entry_text(entry: Entry) -> str | None:
-    """Return what the model is sent of an entry, as text. None for what it is not sent."""
+    """Return an entry's content as text; None for entries that are never sent to a model."""
     if not entry.is_sent:
         return None
     match entry:
@@ -200,10 +203,7 @@ def entry_text(entry: Entry) -> str | None:
 
 
 def entry_named(source: str, session: Session, blob: Callable[[str], bytes | None]) -> str | None:
-    """Return an entry of this session or another, ``SESSION#ENTRY``, as text.
-
-    None where there is none.
-    """
+    """Return the text of an entry named as ``SESSION#ENTRY``; None if there is none."""
     name, _sign, entry = source.partition("#")
     if not entry.isdecimal():
         return None

@@ -1,4 +1,4 @@
-"""Puts together the parts of every agent, for the program and for users of the library."""
+"""Builds the models and ports of an agent, for the program and for the library."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -38,9 +38,10 @@ from tui_agent.web.settings import FetchSettings, SearchSettings
 
 @frozen
 class ModelSources:
-    """Where models, their addresses and keys come from.
+    """The sources of models, their addresses and keys.
 
-    ``learnt`` is the file of facts learnt about them.
+    ``environ`` is the environment with keys; ``learnt`` is the file with facts learnt about
+    models, None to learn nothing.
     """
 
     catalog: DemoCatalog
@@ -52,7 +53,7 @@ class ModelSources:
 
 
 class Models:
-    """Known facts about models, and the clients of them."""
+    """The models: facts about them, their routes and their client."""
 
     def __init__(
         self,
@@ -103,9 +104,9 @@ def make_ports(  # noqa: PLR0913 - what an agent is made of
     code: CodeSettings | None = None,
     **more: Any,
 ) -> AgentPorts:
-    """Return the ports of an agent that works in a directory.
+    """Return the ports of an agent that works in ``cwd``.
 
-    ``web`` are its tools for the web, ``more`` further fields of the ports.
+    ``web`` are its web tools; ``more`` are further fields of `AgentPorts`.
     """
     knowledge = knowledge or Knowledge()
     project = find_project(cwd)
@@ -138,10 +139,7 @@ def make_ports(  # noqa: PLR0913 - what an agent is made of
 def web_tools(
     fetch: FetchSettings, search: SearchSettings, environ: Mapping[str, str]
 ) -> tuple[Tool[Any], ...]:
-    """Return the tools that reach the web under these settings.
-
-    ``environ`` may hold a service's key.
-    """
+    """Return the web tools under these settings; ``environ`` may have a search service's key."""
     return (
         WebFetchTool(WebClient(fetch)),
         WebSearchTool(
@@ -153,7 +151,7 @@ def web_tools(
 
 
 def find_tool_files(folders: Folders, *, trusted: bool) -> tuple[list[FoundFile], list[str]]:
-    """Return the user's tool files and, in a trusted project, its own, with the problems of others."""
+    """Return the user's tool files, with the project's if it is trusted, and problems as sentences."""
     problems: list[str] = []
     places = folders.of_user("tools")
     if trusted:
@@ -167,9 +165,9 @@ def find_tool_files(folders: Folders, *, trusted: bool) -> tuple[list[FoundFile]
 
 
 def hold(session: Session, *, take_over: bool = False) -> Session:
-    """Take hold of a session and repair it after a crash.
+    """Lock a session for this program and repair it after a crash; return it.
 
-    Raises SessionHeld for another program's.
+    Raises SessionHeld if another program has it open and ``take_over`` is not set.
     """
     session.hold(take_over=take_over)
     session.recover()

@@ -1,4 +1,4 @@
-"""Turns names in a message into parts that travel with it, and finds the files that come back after a compaction."""
+"""Attaches files to messages: those that a message names, and those to send again after a compaction."""
 
 import asyncio
 import os
@@ -55,36 +55,36 @@ from tui_agent.tools.outputs import image_part
 from tui_agent.tools.registry import tool_traits
 
 LoadNamed = Callable[[str], Awaitable[tuple[UserPart, ...]]]
-"""Returns the parts for a name that is no file: a server's resource, an agent; none when there is
-no such thing."""
+"""Returns the parts for a name that may be no file (a server's resource, an agent); empty if unknown."""
 FILE_BYTES = 50 * 1024
-"""Bytes of text that are attached of one file."""
+"""Maximum bytes of text attached of one file."""
 MAX_NAMES = 300
-"""Names shown of a directory."""
+"""Maximum names attached of one directory."""
 
 _MOST_FILES = 5
+"""Maximum files sent again after a compaction."""
 PDF_SECONDS = 10
-"""Time to look through a PDF that comes with a message; one that takes longer is to be read."""
+"""Seconds for extracting the text of an attached PDF; after that the model has to read it itself."""
 _PDF_LINES = 20_000
+"""Maximum lines extracted of an attached PDF."""
 
 _LARGEST = 1_000_000
-"""Bytes of a file beyond which it stays away."""
+"""Largest file, in bytes, that is sent again after a compaction."""
 
 LOOKED_AT = 400
-"""Newest entries among which the files are looked for."""
+"""Number of newest entries searched for the files to send again after a compaction."""
 
-_LEADS_OUT = "the command came with the project and names what is outside of it"
+_LEADS_OUT = "the command came with the project and names files outside it"
 _LEAST_ROOM = 500
-"""Tokens below which no file is worth a place."""
+"""Fewest free tokens for which another file is sent again after a compaction."""
 
 
 @frozen
 class Prepared:
     """A message ready to be submitted.
 
-    ``model`` and ``mode`` are to be changed to before, None stays.
-
-    ``problem`` is something the user should know though it is sent all the same.
+    ``model`` and ``mode`` are to be changed to before it is sent; None for no change. ``problem``
+    is a text for the user about names that could not be attached; the message is sent anyway.
     """
 
     parts: tuple[UserPart, ...]
@@ -97,8 +97,8 @@ class Prepared:
 class Naming:
     """The part of a message in which files may be named.
 
-    Text that came with a project may name only files of that ``project``, and those the user
-    ``typed``.
+    A text that came with a ``project`` may name only files of that project and those that the user
+    named in ``typed``. ``project`` None: the user wrote the text, which may name any file.
     """
 
     text: str
@@ -108,7 +108,7 @@ class Naming:
 
 @frozen
 class _Image:
-    """An image that was read but is not in the store yet."""
+    """An image that was read and is not in the store yet."""
 
     path: str
     picture: Picture
@@ -116,7 +116,7 @@ class _Image:
 
 @frozen
 class _Document:
-    """A PDF whose pages nobody has counted yet."""
+    """A PDF that was read, before it is decided how it is sent."""
 
     path: str
     data: bytes
@@ -131,11 +131,11 @@ async def load_message(
     naming: Naming | None = None,
     named: LoadNamed | None = None,
 ) -> Prepared:
-    """Return a message's parts: its text, then the named files.
+    """Return a message's parts: its text, then the files, entries and sessions that it names.
 
-    A name that is no file stays text. Files are read in a thread. ``naming`` is where names are
-    looked for, when part of the text was not written by the user; ``named`` finds non-files, and
-    goes first for a plain word.
+    ``naming`` is the text to search for names, by default the message. ``named`` is asked for the
+    parts of other things; for names without a slash it comes before files. Names that can't be
+    attached are reported in ``problem``. Files are read in a thread.
     """
     naming = naming or Naming(text)
     source = naming.text
@@ -177,7 +177,7 @@ async def load_message(
 
 
 def _entries(text: str, session: Session) -> Iterator[FilePart]:
-    """Yield notes on the entries that a text names by their numbers."""
+    """Yield a note for the model on each entry that a text names by its number."""
     for number in entry_mentions(text):
         note = _entry(number, session)
         if note is not None:
@@ -185,18 +185,18 @@ def _entries(text: str, session: Session) -> Iterator[FilePart]:
 
 
 def _is_of(project: Path, mention: FileMention, cwd: Path) -> bool:
-    """Whether a mention names a file of the project, read with or without its line numbers."""
+    """Return True if a mention, with or without its line numbers, names a file of the project."""
     whole = _path(mention.written, cwd)
     return is_inside(project, whole) and is_inside(project, _path(mention.path, cwd))
 
 
 def _entry(number: int, session: Session) -> FilePart | None:
-    """Return a note on an entry for the model: its number, which ``recall`` takes, and a line of it."""
+    """Return a note for the model on an entry: its number and first line; None if it has no text."""
     try:
         entry = session.entry(number)
     except (EntryNotFound, EntryDamaged):
         return None
-    # Bookkeeping has no text; a number that means one was meant for something else.
+    # An entry without text can't be meant, so the number stands for something else.
     if entry_text(entry) is None:
         return None
     line = entry.preview or entry.kind
@@ -222,7 +222,7 @@ def _read(mention: FileMention, cwd: Path) -> FilePart | _Image | _Document | No
 
 
 def _path(name: str, cwd: Path) -> Path:
-    """Return the path that a mention names; of several names alike none is taken."""
+    """Return the path that a mention names; one that could be several files on disk is not resolved."""
     try:
         return as_on_disk(cwd / at_home(name))
     except AlikeError:
@@ -311,9 +311,9 @@ async def _stored(
 
 
 async def read_pdf(data: bytes, path: Path) -> Picture | None:
-    """Return a PDF to be sent as it is.
+    """Return a PDF as a picture to send unchanged.
 
-    None for one that is too large, can't be read, or holds secrets.
+    None if it has too many pages, can't be read in time, or its text holds secrets.
     """
     try:
         async with asyncio.timeout(PDF_SECONDS):
@@ -330,10 +330,7 @@ def _to_be_read(name: str, size: int) -> FilePart:
 
 
 def room_for_files(size: ContextSize, settings: ContextSettings) -> int:
-    """Return the tokens that files may take after a compaction, within its target.
-
-    0 in small windows.
-    """
+    """Return the tokens that files sent again after a compaction may take; 0 in small windows."""
     compaction = settings.compaction
     if size.budget < compaction.files_budget:
         return 0
@@ -344,11 +341,11 @@ def room_for_files(size: ContextSize, settings: ContextSettings) -> int:
 def files_back(
     recent: Sequence[Entry], view: ContextView, project: Path, room: int, counter: TokenCounter
 ) -> tuple[FilePart, ...]:
-    """Return the files read or edited last, newest first, within ``room`` tokens.
+    """Return the files to send again after a compaction: those read or edited last, newest first.
 
-    ``recent`` are the last ``LOOKED_AT`` entries of the whole path, before the compaction too. A
-    file comes whole or with the lines in use; one that the model still sees as it was read is left
-    out. Reads the disk.
+    ``recent`` are the path's last ``LOOKED_AT`` entries, those before the compaction included. The
+    files take at most ``room`` tokens together; a large file is reduced to the lines in use. Files
+    that the model still sees are left out. Reads the disk.
     """
     names = names_in_use(view, tool_traits())
     parts: list[FilePart] = []
@@ -363,7 +360,7 @@ def files_back(
 
 
 def _touched(recent: Sequence[Entry], view: ContextView) -> Iterator[str]:
-    """Yield the files read or edited last, newest first, without those that are in view as they are."""
+    """Yield the names of files read or edited, newest first, without those the model still sees whole."""
     in_view = {entry.id for entry in view.entries if view.is_open(entry.id)}
     seen: set[str] = set()
     for entry in reversed(recent):
@@ -379,7 +376,7 @@ def _touched(recent: Sequence[Entry], view: ContextView) -> Iterator[str]:
 
 
 def _part(name: str, project: Path, names: dict[str, float], room: int) -> FilePart | None:
-    """Return a file of the project with its lines numbered, None where it is gone or no text."""
+    """Return a project file with numbered lines, reduced to fit ``room`` tokens; None if it has no text."""
     path = project / name
     try:
         if not is_inside(project, path) or not is_file(path) or path.stat().st_size > _LARGEST:

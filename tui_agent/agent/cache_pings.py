@@ -1,7 +1,7 @@
-"""Pings that keep the provider's cache of a conversation warm while its user is away.
+"""Keeps the provider's cache of a conversation warm by pings while its user is away.
 
-A ping sends the last request again, for the shortest answer the provider allows. It is no entry, so
-no later request changes.
+A ping sends the last request again and asks for the shortest possible answer. It is not an entry,
+so it changes no later request.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ if TYPE_CHECKING:
     from tui_agent.context.request import ModelRequest
 
 MOST_PINGS = 2
-"""Pings in one pause. In 382 recorded pauses two saved most: whoever is away longer stays away."""
+"""Maximum pings in one pause; in 382 recorded pauses, two saved the most."""
 
 USUAL_CHANCE = 0.3
-"""Chance that a user comes back in the time that a ping adds, as in the recorded pauses."""
+"""Chance that a user returns in the time that a ping adds, from recorded pauses."""
 
 USUAL_WEIGHT = 4
-"""Pauses of this session that count as much as the usual chance."""
+"""Weight of the usual chance, in pauses of this session."""
 
 LEAST_GAIN = 0.01
-"""US dollars that a ping has to be expected to save, beside its price."""
+"""Least expected saving of a ping after its price, in US dollars."""
 
 SECONDS = 30.0
-"""Seconds after which a ping is given up."""
+"""Timeout of a ping, in seconds."""
 
 MOST_CHARACTERS = 200
-"""Characters of an answer to a ping after which it is cut off: some providers take no limit."""
+"""Characters after which a ping's answer is cut off; some providers ignore the token limit."""
 
 
 @frozen
 class Forecast:
-    """What a ping is expected to bring. Amounts are US dollars.
+    """The expected benefit of a ping; amounts are in US dollars.
 
-    ``chance``: the user comes back in the time that it adds, 0 to 1. ``saving``: what the next
-    request costs less then.
+    ``chance`` is the probability that the user returns in the time that it adds; ``saving`` is
+    what the next request costs less in that case.
     """
 
     chance: float
@@ -61,11 +61,12 @@ class Forecast:
 
     @property
     def pays(self) -> bool:
+        """Whether the ping is expected to save more than it costs."""
         return self.chance * self.saving - self.price >= LEAST_GAIN
 
 
 class CachePings:
-    """The pings of one session. ``prices`` are of those since the last answer, in US dollars."""
+    """The pings of one session; ``prices`` are those of the pings since the last answer, in US dollars."""
 
     def __init__(
         self,
@@ -87,17 +88,14 @@ class CachePings:
         self.prices: list[float] = []
 
     def spent(self) -> float | None:
-        """Return the US dollars of the pings since the last answer; None where there was none."""
+        """Return the US dollars spent on pings since the last answer; None if there were none."""
         answer = self._context.last_answer()
         if answer is None or answer.id != self._answer or not self.prices:
             return None
         return sum(self.prices)
 
     def forecast(self) -> Forecast | None:
-        """Return what a ping now would bring.
-
-        None where it would keep nothing, or nobody knows its price.
-        """
+        """Return the expected benefit of a ping now; None if there is no cache to keep, or no known price."""
         context = self._context
         answer = context.last_answer()
         if answer is None or answer.usage is None or self._inspector.known_cache() is None:
@@ -118,7 +116,7 @@ class CachePings:
         return Forecast(chance, price, saving)
 
     async def ping(self) -> bool:
-        """Ping if the settings say so and it pays; returns whether the cache was kept."""
+        """Send a ping if the settings allow it and it pays; return True if one was answered."""
         answer = self._context.last_answer()
         if answer is None or not self._context.settings().cache.keep_warm:
             return False
@@ -139,13 +137,13 @@ class CachePings:
         except (ModelError, TimeoutError) as error:
             self._has_failed = True
             why = str(error) or f"no answer in {SECONDS:.0f} s"
-            self._channel.say(f"The cache is not kept warm: {why}", "warning")
+            self._channel.say(f"Can't keep the prompt cache warm: {why}", "warning")
             return False
         self._book(answer, report, forecast)
         return True
 
     def _request(self) -> ModelRequest | None:
-        """Return the last request, if the next one extends it."""
+        """Return the last request as a ping; None if the next request will not extend it."""
         context = self._context
         sent = context.sent
         if sent is None or sent.request.effort != context.effort.level:
@@ -155,7 +153,7 @@ class CachePings:
         return replace(sent.request, ping=True)
 
     async def _send(self, request: ModelRequest) -> UsageReport | None:
-        """Send a ping and return the report on it; None where it was cut off before."""
+        """Send a ping and return its usage; None if the answer ended or was cut off without one."""
         written = 0
         client = self._ports.client
         async with asyncio.timeout(SECONDS), aclosing(client.stream(request)) as events:
@@ -177,13 +175,13 @@ class CachePings:
         self._context.pinged(answer)
         if report is not None and not report.usage.cache_read:
             self._has_failed = True
-            text = "The provider had forgotten this conversation before the ping; it is not pinged again in this pause"
-            self._channel.say(f"{text}.", "warning")
+            text = "The provider's cache of this conversation was gone before the ping"
+            self._channel.say(f"{text}; no more pings in this pause.", "warning")
         self._channel.emit(CostKnown())
 
 
 def pauses(path: Sequence[Entry]) -> list[float]:
-    """Return the seconds from each last answer of a run to the user's next message."""
+    """Return the lengths of the user's pauses: seconds from a run's last answer to the next message."""
     found = []
     ended: int | None = None
     for entry in path:
@@ -196,10 +194,10 @@ def pauses(path: Sequence[Entry]) -> list[float]:
 
 
 def chance_of_return(earlier: Sequence[float], away: float, cold: float, until: float) -> float:
-    """Return the chance that a user who is away so long comes back between ``cold`` and ``until``.
+    """Return the chance that a user who has been away for ``away`` returns between ``cold`` and ``until``.
 
-    All are seconds since the last answer. Of ``earlier`` pauses those count that were as long; the
-    usual chance counts as much as ``USUAL_WEIGHT`` of them.
+    All are seconds since the last answer. It is the share of the ``earlier`` pauses longer than
+    ``away``, mixed with the usual chance (as ``USUAL_WEIGHT`` more pauses).
     """
     as_long = [pause for pause in earlier if pause > away]
     back = sum(cold < pause <= until for pause in as_long)

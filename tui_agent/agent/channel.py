@@ -1,4 +1,4 @@
-"""Stores entries, carries the agent's events to subscribers, and the user's answers back."""
+"""Connects an agent with its frontends: events and entries go out, answers to questions come in."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -26,6 +26,7 @@ EntryT = TypeVar("EntryT", bound=EntryBase)
 
 
 def joined(members: list[T], member: T) -> Callable[[], None]:
+    """Add a member to a list and return the function that removes it again."""
     members.append(member)
 
     def leave() -> None:
@@ -36,13 +37,13 @@ def joined(members: list[T], member: T) -> Callable[[], None]:
 
 
 class EventChannel:
-    """Synchronous fan-out on the event loop's thread, in the order the events happen."""
+    """Calls subscribers with every event, in order, on the event loop's thread."""
 
     def __init__(self) -> None:
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Call ``subscriber`` with every event from now on; the returned function ends that."""
+        """Call ``subscriber`` with every event from now on; return the function that unsubscribes it."""
         return joined(self._subscribers, subscriber)
 
     def emit(self, event: AgentEvent) -> None:
@@ -56,7 +57,7 @@ class EventChannel:
         action: str | None = None,
         label: str = "",
     ) -> None:
-        """Emit a notice to the user; see `Notice` for its fields."""
+        """Show the user a notice; see `Notice` for the parameters."""
         self.emit(Notice(message, severity, action, label=label))
 
 
@@ -68,10 +69,10 @@ class Questions:
         self._lock = asyncio.Lock()
         self._answer: asyncio.Future[PermissionAnswer] | None = None
         self.open: PermissionRequest | None = None
-        """The question that waits for an answer now."""
+        """The question that the user is asked now; None if there is none."""
 
     async def ask(self, request: PermissionRequest) -> PermissionAnswer:
-        """Wait for the answer. Cancelling the wait withdraws the question."""
+        """Ask a question and return the answer; cancelling this withdraws the question."""
         async with self._lock:
             self._answer = asyncio.get_running_loop().create_future()
             self.open = request
@@ -87,7 +88,7 @@ class Questions:
                 self._channel.emit(PermissionSettled(request.call_id, decision))
 
     def answer(self, call_id: str, answer: PermissionAnswer) -> None:
-        """Answer the open question; nothing happens where it is another one."""
+        """Answer the question about a call; does nothing if that question is not open."""
         is_open = self.open is not None and self.open.call_id == call_id
         if is_open and self._answer is not None and not self._answer.done():
             self._answer.set_result(answer)
@@ -95,10 +96,7 @@ class Questions:
     def relay(
         self, ask: Callable[[PermissionRequest], Awaitable[PermissionAnswer]]
     ) -> Callable[[], None]:
-        """Have ``ask`` answer every question, each in a task of its own.
-
-        The returned function ends that.
-        """
+        """Have ``ask`` answer every question from now on; return the function that ends this."""
         tasks: set[asyncio.Task[None]] = set()
 
         async def answer(request: PermissionRequest) -> None:
@@ -122,24 +120,21 @@ class Questions:
 
 @frozen
 class Journal:
-    """Appends to a session and tells whoever listens to the channel."""
+    """Appends entries to a session and emits an event for each."""
 
     session: Session
     channel: EventChannel
 
     def append(self, entry: EntryT, then: Callable[[], None] = lambda: None) -> EntryT:
-        """Append an entry below the leaf, tell of it, and return it as stored.
-
-        See `append_many`.
-        """
+        """Append an entry below the leaf, emit its event and return it as stored; see `append_many`."""
         return cast("EntryT", self.append_many([cast("Entry", entry)], then)[0])
 
     def append_many(
         self, entries: Iterable[Entry], then: Callable[[], None] = lambda: None
     ) -> list[Entry]:
-        """Append entries in one transaction, each below the one before it, and send their events in that order.
+        """Append entries in one transaction, each below the previous one, then emit their events in order.
 
-        ``then`` updates their dependents, before the events. Raises StoreError: nothing was stored.
+        ``then`` is called between the two. Raises StoreError if they can't be stored; none is then.
         """
         saved = self.session.append_many(entries)
         then()

@@ -1,4 +1,4 @@
-"""Sends each request to its model's client (the demo's script or the providers'), and single questions to a model."""
+"""Sends each request to its model's client (demo or provider), and single requests outside the conversation."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -28,11 +28,11 @@ from tui_agent.session.entries import Usage
 from tui_agent.session.records import Purpose
 
 NO_MODEL = ""
-"""The model of a program that has none yet."""
+"""The model's name while the user has chosen none."""
 
 
 class RoutedClient:
-    """A ``ModelClient`` over both."""
+    """A ``ModelClient`` that sends demo requests to the demo's script and all others to providers."""
 
     def __init__(self, providers: ProviderClient, demo: DemoClient) -> None:
         self._providers = providers
@@ -60,7 +60,7 @@ class RoutedClient:
 
 @dataclass
 class CallCost:
-    """The total cost of some calls; ``cost`` is US dollars, None when no price is known."""
+    """The total usage and cost of some model calls; ``cost`` is in US dollars, None without prices."""
 
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
@@ -68,19 +68,18 @@ class CallCost:
 
 @dataclass
 class Completion:
-    """A whole answer: its text, why it ended ("error" where it broke off), the calls it asked for.
-
-    ``item`` is JSON text that the provider wants back with it.
-    """
+    """A whole answer. ``finish`` is why it ended, "error" if the stream broke off."""
 
     text: str = ""
     finish: str = "error"
     tool_calls: int = 0
+    """Number of tool calls in the answer."""
     is_thinking: bool = False
-    """It holds reasoning."""
+    """Whether the answer has reasoning."""
     item: str | None = None
+    """The reasoning as JSON text, for sending it back to the provider; None if there is none."""
     pages: list[PageFound] = field(default_factory=list)
-    """What the provider's own search found, and what the answer cites."""
+    """Pages that the provider's own search found or the answer cites."""
 
 
 async def complete(
@@ -89,11 +88,10 @@ async def complete(
     spent: CallCost,
     progress: Callable[[str], None] = lambda _text: None,
 ) -> Completion:
-    """Send a request beside the conversation and return the whole answer.
+    """Send a request outside the conversation and return the whole answer.
 
-    Raises as the client does.
-
-    Its cost is added to ``spent`` even if it fails; ``progress`` is given every piece of text.
+    The cost is added to ``spent``, also if the request fails. ``progress`` is called with every
+    piece of the text. Raises ModelError.
     """
     answer = Completion()
     async with aclosing(client.stream(request)) as events:
@@ -132,10 +130,10 @@ async def complete_in_time(
     seconds: float | None,
     purpose: Purpose = Purpose.OTHER,
 ) -> Completion:
-    """Return the whole answer to a request beside the conversation.
+    """Return the whole answer to a request outside the conversation.
 
-    The session pays for it, failed or not. Raises TimeoutError after ``seconds`` (None: never), and
-    as the client does.
+    The session is charged for it, also if it fails. Raises TimeoutError after ``seconds`` (None:
+    no limit), and ModelError.
     """
     spent = CallCost()
     try:

@@ -13,11 +13,11 @@ from tui_agent.context.templates import fill
 from tui_agent.safe_text import one_line
 
 CHECK_FAILED = "check_failed"
-"""Why a message follows an answer after which the project's check failed."""
+"""The prompt for a failed check, and ``UserEntry.synthetic`` of the message made of it."""
 
 
 class ClosingCheck:
-    """The check of one session's runs."""
+    """Runs the project's check at the end of one session's runs."""
 
     def __init__(
         self, journal: Journal, ports: AgentPorts, gate: Gate, recorder: Recorder | None
@@ -28,18 +28,21 @@ class ClosingCheck:
         self._recorder = recorder
         self._failed = 0
         self.has_called = False
-        """Whether a tool was called in this run: else there is nothing to check."""
+        """Whether a tool was called in this run; without calls there is nothing to check."""
         self.ended: Literal["passed", "failed"] | None = None
-        """How the check ended last in this run."""
+        """Result of this run's last check; None if none ran."""
 
     def begin(self) -> None:
-        """Begin a run."""
+        """Forget the run before; called when a run begins."""
         self._failed = 0
         self.has_called = False
         self.ended = None
 
     async def demands_more(self, settle_files: Callable[[], Awaitable[None]]) -> bool:
-        """Run the check if a tool was called, and return True if the model has to fix its findings."""
+        """Run the check if a tool was called; return True if it failed and the model was sent back to work.
+
+        ``settle_files`` records the check's changes to files.
+        """
         wanted = self._ports.check
         if wanted is None or not self.has_called:
             return False

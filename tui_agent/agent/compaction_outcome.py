@@ -5,46 +5,46 @@ from tui_agent.lazy import frozen
 
 @frozen
 class _Done:
-    """An outcome that leaves nothing to complain about. ``steps`` names what was done."""
+    """A compaction without a problem; ``steps`` describes what was done, for the user."""
 
     steps: tuple[str, ...] = ()
 
     @property
     def problem(self) -> None:
-        """Why nothing was compacted: it was."""
+        """Always None, as nothing went wrong."""
         return None
 
 
 class Compacted(_Done):
-    """A summary stands for the history; ``steps`` names what was needed beside it."""
+    """A summary replaces the history; ``steps`` describes further measures."""
 
 
 class Cleared(_Done):
-    """Room was made without a summary: outputs were cleared or cut."""
+    """Room was made without a summary: outputs were cleared or shortened."""
 
 
 class Postponed(_Done):
-    """A run is under way; it is compacted before the next step."""
+    """A run goes on; the history is compacted before its next step."""
 
 
 @frozen
 class _Undone:
-    """Nothing was changed; ``problem`` says why, in one sentence."""
+    """A compaction that changed nothing; ``problem`` is a sentence that says why."""
 
     problem: str
     steps: tuple[str, ...] = ()
 
 
 class NothingToDo(_Undone):
-    """There is nothing to compact. No failure."""
+    """There was nothing to compact; not a failure."""
 
 
 class Cancelled(_Undone):
-    """A hook of the user's did not want it."""
+    """A hook of the user cancelled the compaction."""
 
 
 class Failed(_Undone):
-    """It was tried and came to nothing."""
+    """The compaction was tried and failed."""
 
 
 CompactionOutcome = Compacted | Cleared | Postponed | NothingToDo | Cancelled | Failed

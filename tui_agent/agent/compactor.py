@@ -1,10 +1,8 @@
-"""Carries out compactions: asks the pure engine for a plan, a model for the summary, and commits it if it helps.
+"""Carries out compactions: has the pure engine make a plan and a model write the summary, then commits it.
 
-A compaction that fails, is refused or is interrupted leaves the path as it was. A compaction is
-measured before it is committed: the history after it is smaller, and small enough to work in.
-
-Planning and weighing read everything that is summarised. They are pure and their entries never
-change, so threads do them, and whoever types meanwhile notices nothing.
+A compaction is measured before it is committed and has to make the history small enough. One that
+fails, is refused or is interrupted leaves the path as it was. Planning and measuring read a lot and
+are pure, so they are done in threads.
 """
 
 import asyncio
@@ -103,22 +101,26 @@ from tui_agent.tools.registry import tool_traits
 
 log = logging.getLogger(__name__)
 
-_PLAIN = "Compacted by rule, without a model: the ordinary way failed. The log has the details."
+_PLAIN = "Compacted without a model, because summarising failed. The log has the details."
 
 _SHORTEST = "…"
-"""The shortest summary there is."""
+"""A summary for measuring whether a compaction can help at all."""
 HEAD_START = 0.25
-"""Seconds by which the step's own request goes before a summary, unless its answer begins sooner."""
+"""Seconds that a prepared summary waits for the answer to the run's own request to begin."""
 _STILL_COVERED = {PRUNED, CUT_OUTPUTS}
-"""Steps after which a prepared summary still covers all that leaves the context."""
+"""Steps of a commit that remove nothing from the context but what the summary covers."""
 
 _ANSWERING = AnswerDelta | ReasoningProgress | ToolCallProgress | PromptProgress
-"""Events of an answer that has begun."""
+"""Events that show that an answer has begun."""
 
 
 @dataclass
 class SummaryCalls:
-    """Sends calls to one model. ``progress`` is given every piece of text that comes back."""
+    """Sends the requests of one summary to a model.
+
+    ``live`` is the conversation's next request, for summaries made in the conversation itself.
+    ``progress`` gets every piece of text. ``spent`` adds up the cost.
+    """
 
     client: ModelClient
     model: str
@@ -127,7 +129,7 @@ class SummaryCalls:
     spent: CallCost = field(default_factory=CallCost)
 
     async def run(self, conversation: Summarising) -> str | SummaryFailure:
-        """Answer the conversation's calls until it returns a summary or gives up."""
+        """Send the requests that the engine asks for until it returns a summary or a failure."""
         try:
             calls = next(conversation)
             while True:
@@ -143,9 +145,9 @@ class SummaryCalls:
             answer = await complete(self.client, request, self.spent, self.progress)
         except ModelError as error:
             if error.kind is ErrorKind.CONTEXT_OVERFLOW:
-                # Its message advises to compact, which is being done here.
+                # The error's own message advises to compact, which is being done here.
                 return SummaryAnswer(
-                    error=f"the conversation is longer than {self.model} takes", too_long=True
+                    error=f"the conversation is too long for {self.model}", too_long=True
                 )
             refused = error.kind in (ErrorKind.CONTENT_FILTER, ErrorKind.INVALID_REQUEST)
             return SummaryAnswer(error=error.message, refused=refused)
@@ -158,13 +160,12 @@ class SummaryCalls:
 class CompactionOrder:
     """A compaction to carry out.
 
-    ``model`` is the conversation's, ``focus`` the user's wish for the summary.
-
-    ``live`` is the conversation's own next request, for a summariser that reads it from the
-    provider's cache. ``summariser`` writes the summary where the settings name no model for that;
-    empty: ``model``. ``boundary`` is the entry that the summarised part ends before, where a person
-    chose one. ``keep_recent`` is how many tokens stay as they are in a compaction that is prepared
-    beside the work; None: as the settings say.
+    ``model`` is the conversation's; ``focus`` says what the summary should pay attention to.
+    ``live`` is the conversation's next request, which a summariser can read from the provider's
+    cache. ``summariser`` writes the summary if the settings name no model for that; "" for
+    ``model``. ``boundary`` is the first entry that is not summarised, if the user chose it.
+    ``keep_recent`` is the number of tokens to keep, for a summary prepared during the run; None for
+    the setting.
     """
 
     trigger: Trigger
@@ -179,32 +180,28 @@ class CompactionOrder:
 
 @frozen
 class Draft:
-    """A compaction that is planned and summarised but not committed.
-
-    The summary may still be edited.
-    """
+    """A compaction that is planned and summarised but not committed; its summary can still be edited."""
 
     order: CompactionOrder
     plan: CompactionPlan
     summary: str
     size: ContextSize
     model: str | None = None
-    """The model that wrote the summary, None when none did."""
+    """The model that wrote the summary; None if no model did."""
     spent: CallCost = field(default_factory=CallCost)
     style: Literal["summary", "native", "hook"] = "summary"
     item: str | None = None
-    """The provider's own compaction of the same messages, JSON text."""
+    """The provider's own compaction of the same messages, as JSON text; None if there is none."""
     hook_details: str = ""
-    """Details a hook wants kept with the entry, as JSON."""
+    """Details that a hook stores with the entry, as JSON text."""
     as_planned: bool = False
-    """Only to be committed if the plan's cut stays: a later cut would need a summary of more.
-    Kept outputs may still be cleared or shortened."""
+    """Whether it may only be committed with the plan's cut, as the summary covers nothing later."""
     prepared: bool = False
-    """Whether it was written beside the work."""
+    """Whether the summary was written during the run, before it was needed."""
 
 
 class Compactor:
-    """Compacts one session. ``failures`` is the record that pauses automatic compaction."""
+    """Compacts one session. ``failures`` are counted to pause automatic compaction."""
 
     def __init__(self, journal: Journal, ports: AgentPorts) -> None:
         self._journal = journal
@@ -215,15 +212,12 @@ class Compactor:
         self._templates = Templates.load(ports.prompt)
         self.failures: FailureRecord = NO_FAILURES
         self.prepared = PreparedSummary(self, journal, ports)
-        """The summary that is written before it is needed."""
+        """The next compaction's summary, written before it is needed."""
         self._not_native: set[str] = set()
-        """Models whose provider did not compact; each was said once."""
+        """Models whose provider can't compact by itself; the user was told once of each."""
 
     async def plan(self, order: CompactionOrder) -> CompactionPlan | Refusal:
-        """Plan a compaction, or return why there is none.
-
-        Nothing is changed and no model is called.
-        """
+        """Return the plan of a compaction, or why there is none; changes nothing and calls no model."""
         path = self._session.active_path()
         options = PlanOptions(
             tool_traits(),
@@ -239,15 +233,16 @@ class Compactor:
         return await in_thread(plan_compaction, path, settings, size, options)
 
     async def boundaries(self, model: str) -> list[Boundary]:
+        """Return the entries before which the user can have a compaction cut."""
         count = self._ports.directory.counter(model).entry
         return await in_thread(boundaries, self._session.active_path(), count)
 
     async def compact(
         self, order: CompactionOrder, *, without_model: bool = False
     ) -> CompactionOutcome:
-        """Plan, summarise and commit; ``without_model`` writes the summary by rule.
+        """Plan, summarise and commit a compaction; changes nothing if cancelled.
 
-        Cancelled, it changes nothing.
+        ``without_model``: the summary is put together by rules.
         """
         path = self._session.active_path()
         self._channel.emit(CompactionStarted(order.trigger, self.size(order.model, path).history))
@@ -257,10 +252,8 @@ class Compactor:
                 outcome = await self._compact(order, without_model=without_model)
             except UserFacingError:
                 raise
-            except (
-                Exception
-            ):  # a defect of the engine must not leave a session that can never be compacted again
-                log.exception("the compaction failed; one by rule stands in")
+            except Exception:  # A defect must not leave a session that can never be compacted.
+                log.exception("the compaction failed; compacting without a model")
                 outcome = self._compact_plainly(order)
         finally:
             self._channel.emit(CompactionEnded(outcome.problem, outcome.steps, order.trigger))
@@ -270,11 +263,12 @@ class Compactor:
             case Compacted() | Cleared():
                 self.failures = NO_FAILURES
             case Postponed() | NothingToDo() | Cancelled():
-                # Neither speaks for the next one nor against it.
+                # These say nothing about the next compaction.
                 return outcome
         return outcome
 
     async def draft(self, order: CompactionOrder) -> Draft | Refusal | SummaryFailure:
+        """Plan and summarise a compaction without committing it; hooks may take part."""
         plan = await self.plan(order)
         if isinstance(plan, Refusal):
             return plan
@@ -313,10 +307,11 @@ class Compactor:
     async def forecast(
         self, plan: CompactionPlan, order: CompactionOrder, summary: str = ""
     ) -> Commit | Refusal:
+        """Return what a plan would commit with a given summary, or why it would not be committed."""
         return await self.weigh(Draft(order, plan, summary, self.size(order.model)))
 
     async def weigh(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
-        """Return the commit a draft would make, with ``summary`` in place of the draft's where it was edited."""
+        """Return what a draft would commit, or why it can't be; ``summary`` is the edited text, if any."""
         path = self._session.active_path()
         text = draft.summary if summary is None else summary
         measures = self._measures(draft.order.model)
@@ -331,20 +326,21 @@ class Compactor:
             overhead=overhead,
         )
         if draft.as_planned and isinstance(weighed, Commit) and set(weighed.steps) - _STILL_COVERED:
-            return Refusal(RefusalReason.NO_PROGRESS, "More has to go than was summarised.")
+            return Refusal(
+                RefusalReason.NO_PROGRESS, "More has to be removed than the summary covers."
+            )
         return weighed
 
     async def commit(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
-        """Append a drafted compaction, with ``summary`` in place of the draft's where it was edited."""
+        """Append a drafted compaction; ``summary`` is the edited text, if any."""
         commit: Commit | Refusal | None = None
         leaf = self._session.leaf
         while commit is None or leaf != self._session.leaf:
-            # Entries appended meanwhile are weighed with it.
+            # Entries may be appended while it is measured.
             leaf = self._session.leaf
             commit = await self.weigh(draft, summary)
             if draft.item and (isinstance(commit, Refusal) or summary not in {None, draft.summary}):
-                # The provider's item covers the original plan and summary: the text stands alone
-                # then.
+                # The provider's item is valid only with the original plan and summary.
                 draft = replace(draft, style="summary", item=None, as_planned=False)
                 commit = None
         if isinstance(commit, Commit):
@@ -373,9 +369,9 @@ class Compactor:
     async def _worthwhile(
         self, plan: CompactionPlan, order: CompactionOrder
     ) -> Draft | Refusal | SummaryFailure:
-        """Draft a compaction unless it can't help.
+        """Return a draft, unless not even the shortest summary would help.
 
-        One by rule stands in for a summary that is unfit.
+        If the model's summary is unfit, the draft's is put together by rules.
         """
         if order.trigger != "manual":
             why = await self.why_hopeless(plan, order)
@@ -384,7 +380,7 @@ class Compactor:
         draft = await self._draft(plan, order)
         if not isinstance(draft, SummaryFailure) or not draft.is_unfit:
             return draft
-        text = f"{draft.reason} Compacted by rule, without a model."
+        text = f"{draft.reason} Compacted without a model instead."
         self._channel.say(text, "warning", "undo")
         return await self._draft_by_rule(plan, order)
 
@@ -392,7 +388,7 @@ class Compactor:
         return Draft(order, plan, await self._by_rule(plan, order), self.size(order.model))
 
     def _compact_plainly(self, order: CompactionOrder) -> CompactionOutcome:
-        """Commit a compaction without a model and with as little of the engine as possible."""
+        """Commit a compaction without a model and with as little code as possible, after a defect."""
         path = self._session.active_path()
         size = self.size(order.model, path)
         rules = self._ports.settings.for_model(order.model).compaction
@@ -414,16 +410,16 @@ class Compactor:
             self._channel.say(_PLAIN, "warning")
             return Compacted(("by rule",))
         return Failed(
-            "The compaction failed (the log has the details), and there is little to leave out."
+            "The compaction failed (the log has the details), and there is too little to leave out."
         )
 
     async def why_hopeless(self, plan: CompactionPlan, order: CompactionOrder) -> str:
-        """Return why not even the shortest summary would help, "" when one may: nobody pays for it then."""
+        """Return why not even the shortest summary would help; "" if a summary is worth its cost."""
         weighed = await self.forecast(plan, order, _SHORTEST)
         return weighed.message if isinstance(weighed, Refusal) else ""
 
     async def _refused(self, refusal: Refusal, order: CompactionOrder) -> CompactionOutcome:
-        """Make room without a summary where there is nothing to summarise: clear old outputs, cut long texts."""
+        """Make room without a summary: clear old outputs and cut long texts, if the refusal allows it."""
         cancelled = refusal.reason is RefusalReason.CANCELLED
         if not cancelled and (refusal.prunes or order.trigger != "manual"):
             path = self._session.active_path()
@@ -449,10 +445,7 @@ class Compactor:
     async def summarise(
         self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost
     ) -> Draft | SummaryFailure:
-        """Have a model write the summary of a plan.
-
-        The cost is added to ``spent`` even if it fails.
-        """
+        """Have a model write the summary of a plan; the cost is added to ``spent``, also on failure."""
         settings = plan.settings.compaction
         model = settings.model or order.summariser or order.model
         if settings.style == "native" and model == order.model and not plan.instructions:
@@ -467,8 +460,7 @@ class Compactor:
         read = plan.tokens_before
         is_ahead = order.keep_recent is not None
         if live is not None and (is_ahead or plan.boundary is not None):
-            # The live request ends where the conversation does, or the part of it that is
-            # summarised.
+            # The live request has to end with the entries that are summarised.
             live = request_before(live, first_sent(plan.kept) or 0)
             read = plan.tokens_summarised
 
@@ -495,7 +487,7 @@ class Compactor:
     async def _native_draft(
         self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost
     ) -> Draft | None:
-        """Return a draft of the provider's own compaction, None where it made none."""
+        """Return a draft with the provider's own compaction; None if the provider made none."""
         made = await self._provider_item(plan, order, spent)
         if made is None:
             return None
@@ -513,6 +505,7 @@ class Compactor:
         )
 
     async def _by_rule(self, plan: CompactionPlan, order: CompactionOrder) -> str:
+        """Return a summary put together by rules, without a model."""
         count = self._ports.directory.counter(order.model).text
         earlier = ""
         if plan.previous_summary:
@@ -524,9 +517,9 @@ class Compactor:
     async def _provider_item(
         self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost
     ) -> tuple[str, str] | None:
-        """Return the provider's own compaction of the plan's entries.
+        """Return the provider's own compaction of the plan's entries as JSON text, and its summary.
 
-        None, with a notice, where it made none.
+        None if it made none; the user is told why.
         """
         end = first_sent(plan.kept)
         if end is None or order.live is None:
@@ -535,7 +528,7 @@ class Compactor:
             live = request_before(order.live, end)
         if live is None or order.model in self._not_native:
             return None
-        # The opening is sent with every request, so it is not in the item.
+        # The opening is sent with every request, so it must not be compacted.
         head = {message.origin for message in live.messages if message.role == "system"}
         asked = replace(
             live,
@@ -554,7 +547,7 @@ class Compactor:
         if not is_able:
             self._not_native.add(order.model)
         self._channel.say(
-            f"A summary is written instead of the provider's own compaction: {problem}"
+            f"Writing a summary instead of using the provider's own compaction: {problem}"
         )
         return None
 
@@ -562,7 +555,7 @@ class Compactor:
         hooks = self._ports.hooks
         for entry in self._journal.append_many(entries):
             if isinstance(entry, CompactionEntry):
-                self._tell_of_lost_rules(entry)
+                self._warn_about_lost_rules(entry)
                 hooks.tell(
                     AfterCompact(
                         about=hooks.about,
@@ -576,11 +569,11 @@ class Compactor:
                     )
                 )
 
-    def _tell_of_lost_rules(self, entry: CompactionEntry) -> None:
+    def _warn_about_lost_rules(self, entry: CompactionEntry) -> None:
         lost = entry.details.rules_lost
         if not lost:
             return
-        words = "One of your rules no longer fits" if lost == 1 else f"{lost} rules no longer fit"
+        words = "1 of your rules no longer fits" if lost == 1 else f"{lost} rules no longer fit"
         self._channel.say(f"{words} beside the summary: /rules shows which.", "warning")
 
     def _overhead(self, model: str, path: Sequence[Entry]) -> tuple[tuple[str, int], ...]:
@@ -590,6 +583,7 @@ class Compactor:
         return overhead_parts(head_parts(head, self._ports.directory.counter(model)))
 
     def size(self, model: str, path: Sequence[Entry] | None = None) -> ContextSize:
+        """Return the size of a path's next request to a model; by default of the current path."""
         path = self._session.active_path() if path is None else path
         return self._ports.context_meter(model).measure(path)
 
@@ -599,7 +593,7 @@ class Compactor:
         fixed = self.size(model).fixed
 
         def size_of(path: Sequence[Entry]) -> int:
-            # Estimates on both sides: a report holds for the request sent, not for the next one.
+            # Estimates before and after: the provider's count is only of a request that was sent.
             return max(0, estimate_tokens(path, meter.limits, counter) - fixed)
 
         return Measures(size_of, counter.text, counter.entry, self._templates)
@@ -624,23 +618,21 @@ def _with_origin(entry: Entry, draft: Draft) -> Entry:
 
 @frozen
 class _Place:
-    """The basis of a summary: everything before ``cut``, for a model, with the changes made to it until then."""
+    """What a prepared summary covers: the entries before ``cut``, for the conversation's ``model``."""
 
     cut: int
     model: str
     changes: tuple[int, ...] | None
+    """The changes made to those entries before the summary was begun."""
     begun: int
-    """The newest entry at that time."""
+    """The newest entry when the summary was begun."""
 
 
 class PreparedSummary:
-    """The summary of the next compaction, written while the work goes on so that nobody waits.
+    """The summary of the next compaction, written during the run so that nobody has to wait for it.
 
-    One at most.
-
-    It covers the entries before its cut, and holds while the cut is on the path and nothing before
-    it was changed. Its cost is the session's once it is spent, and the compaction's once that is
-    committed.
+    There is at most one. It can be used while its cut is on the path and nothing before that has
+    changed. Its cost is counted as the session's at first, and as the compaction's when committed.
     """
 
     def __init__(self, compactor: "Compactor", journal: Journal, ports: AgentPorts) -> None:
@@ -649,31 +641,34 @@ class PreparedSummary:
         self._channel = journal.channel
         self._ports = ports
         self.task: asyncio.Task[None] | None = None
-        """Writes the summary; None while none is being written."""
+        """The task that writes the summary; None if none is being written."""
         self._place: _Place | None = None
         self.ready: Draft | None = None
-        """The summary once it is written; ``holds`` says whether it may still be used."""
+        """The finished summary; ``holds`` returns whether it can still be used."""
         self._model = ""
         self._tried: tuple[int, ...] | None = None
+        """The occasion of the last attempt that failed; see `_occasion`."""
         self.is_too_early = False
-        """The last try found too little to summarise: the next step may bring enough."""
+        """Whether the last attempt found too little to summarise, so that the next step may try again."""
         self.seconds = SUMMARY_SECONDS
-        """How long the last one took to write."""
+        """Seconds that the last summary took to write."""
         self._put_off_at: int | None = None
-        """The user's newest message when they put the compaction off."""
+        """Id of the newest user message when the user put the compaction off."""
 
     def holds(self, model: str) -> bool:
+        """Return True if the summary, finished or not, is for this model and still fits the path."""
         place = self._place
         if place is None or place.model != model or place.changes is None:
             return False
         return changes_since(self._session.active_path(), place.cut) == place.changes
 
     def review(self, model: str) -> None:
+        """Drop the summary if it can't be used any more."""
         if self._place is not None and not self.holds(model):
-            self.drop("the conversation went another way")
+            self.drop("the history before it has changed")
 
     def is_wanted(self) -> bool:
-        """Whether none is there or on its way, nor came to nothing since the user's last message."""
+        """Return True if there is no summary, none is being written, and no attempt has just failed."""
         is_open = self.task is None and self.ready is None and not self.is_put_off
         return is_open and self._tried != self._occasion()
 
@@ -683,19 +678,17 @@ class PreparedSummary:
         return self._put_off_at == newest_user_id(self._session.active_path())
 
     def put_off(self) -> None:
-        """Drop the summary.
-
-        Until the user's next message nothing is compacted while requests fit.
-        """
+        """Drop the summary and compact nothing before the user's next message while requests fit."""
         self._put_off_at = newest_user_id(self._session.active_path())
         self.drop("you put the compaction off")
 
     def begin(self, order: "CompactionOrder", needless: Callable[[], Awaitable[bool]]) -> None:
+        """Begin to write a summary, unless ``needless`` then returns True."""
         self._model = order.model
         self.task = asyncio.get_running_loop().create_task(self._prepare(order, needless))
 
     async def draft(self, order: "CompactionOrder") -> "Draft | None":
-        """Return the ready summary as a draft for the current path, None when it does not match the order."""
+        """Return the finished summary as a draft for the current path; None if it does not match the order."""
         ready = self.ready
         place = self._place
         if (
@@ -717,10 +710,7 @@ class PreparedSummary:
         return replace(ready, order=order, plan=plan, size=size)
 
     async def commit(self, order: "CompactionOrder") -> Commit | None:
-        """Commit the summary that is ready or about to be.
-
-        None when it does not fit: then the ordinary way is left.
-        """
+        """Commit the summary, waiting for it if it is being written; None if it can't be used."""
         is_ordered = order.model == self._model and not order.focus and order.boundary is None
         if self.task is not None and is_ordered:
             await asyncio.wait([self.task])
@@ -730,16 +720,17 @@ class PreparedSummary:
         commit = await self._compactor.commit(replace(draft, as_planned=True, prepared=True))
         if isinstance(commit, Commit):
             return commit
-        self.drop("it does not make enough room any more")
+        self.drop("it no longer makes enough room")
         return None
 
     def committed(self, draft: "Draft") -> None:
-        """Forget it if it is the one that was committed: its cost is the compaction's from now on."""
+        """Forget the summary if it was the one committed; its cost is the compaction's now."""
         if self.ready is not None and self.ready.spent is draft.spent:
             self._forget()
             self._count(draft.spent, -1)
 
     def drop(self, why: str) -> None:
+        """Forget the summary, end its writing, and tell the user if it was finished."""
         draft = self.ready
         self._forget()
         if draft is not None:
@@ -758,7 +749,7 @@ class PreparedSummary:
         try:
             await self._own_request()
             drafted = await self._written(order, needless, spent)
-        except Exception:  # nothing that goes wrong beside the work may end it: it is summarised in the ordinary way
+        except Exception:  # A failure here must not end the run, which compacts without it then.
             log.exception("no summary prepared")
         finally:
             is_wanted = self.task is asyncio.current_task()
@@ -774,7 +765,7 @@ class PreparedSummary:
             self._ask(order.model)
 
     async def _own_request(self) -> None:
-        """Wait until the step's own request is on its way: planning beside it would hold it up."""
+        """Wait until the answer to the run's own request begins, or a moment, so as not to delay it."""
         answering = asyncio.Event()
 
         def watch(event: AgentEvent) -> None:
@@ -790,35 +781,26 @@ class PreparedSummary:
             leave()
 
     def _ask(self, model: str) -> None:
-        """Say that the summary can be looked at, where the settings want that.
-
-        No answer is a yes.
-        """
+        """Tell the user that the summary can be read before it is used, if the settings want that."""
         size = self._compactor.size(model)
         settings = self._ports.settings.for_model(model).compaction
         if settings.auto == "ask" and size.threshold is not None:
             at = f"{size.threshold / size.window:.0%}"
             text = f"The summary is ready; the history is compacted with it at {at}."
-            self._channel.say(text, action="compact", label="to look")
+            self._channel.say(text, action="compact", label="to read it")
 
     def edit(self, draft: "Draft", text: str) -> bool:
-        """Put another text into the ready summary.
-
-        Returns whether it still is the one of ``draft``.
-        """
+        """Replace the summary's text; return False if the finished summary is no longer that of ``draft``."""
         if self.ready is None or self.ready.spent is not draft.spent:
             return False
-        # A provider's own compaction is what it was made of, which the text no longer is.
+        # A provider's own compaction can't be edited, so only the text is used.
         self.ready = replace(self.ready, summary=text, style="summary", item=None)
         return True
 
     async def _written(
         self, order: "CompactionOrder", needless: Callable[[], Awaitable[bool]], spent: CallCost
     ) -> "Draft | None":
-        """Return the draft.
-
-        None when nothing came of it, or it isn't worth a request or over the run's budget.
-        """
+        """Return the draft with the summary; None if it failed, is not worth it or exceeds the budget."""
         self.is_too_early = False
         if await self._ports.hooks.wanted("before_compact") or await needless():
             return None
@@ -836,7 +818,7 @@ class PreparedSummary:
         except BudgetUsedUpError:
             return None
         self._place = _Place(cut, order.model, changes_since(path, cut), path[-1].id)
-        if not self.holds(order.model):  # its basis changed meanwhile
+        if not self.holds(order.model):  # The path has changed meanwhile.
             return None
         begun = time.monotonic()
         drafted = await self._compactor.summarise(plan, order, spent)
@@ -847,7 +829,7 @@ class PreparedSummary:
         return drafted
 
     def _occasion(self) -> tuple[int, ...]:
-        """Return the reasons for another try: the user's newest message, the newest compaction and prune."""
+        """Return what allows another attempt if it changes: newest user message, compaction and prune."""
         path = self._session.active_path()
         made = (newest(path, kind) for kind in (CompactionEntry, PruneEntry))
         return newest_user_id(path), *(0 if entry is None else entry.id for entry in made)
@@ -861,7 +843,7 @@ class PreparedSummary:
             task.cancel()
 
     def _count(self, spent: CallCost, sign: int) -> None:
-        """Add the cost to the session's, or with -1 subtract it."""
+        """Add the cost to the session's; subtract it if ``sign`` is -1."""
         self._ports.meter.spend(sign * (spent.cost or 0.0), sign * spent.usage.total)
         if spent.cost:
             try:

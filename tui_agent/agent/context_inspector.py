@@ -1,4 +1,4 @@
-"""Answers a person's questions about the next request: its blocks, its text, the cached part, why the prefix broke.
+"""Answers the screens' questions about requests: blocks, text, timeline, cached part, cache breaks.
 
 Nothing here changes a session.
 """
@@ -45,7 +45,7 @@ ROOM_KINDS = kinds(lambda kind: kind.frees_room)
 
 @frozen
 class RoomMade:
-    """How often a path was compacted and pruned, the newest compaction, and the tokens that prunes freed."""
+    """How room was made on a path: numbers of compactions and prunes, and the tokens that prunes freed."""
 
     compactions: int = 0
     prunes: int = 0
@@ -54,6 +54,7 @@ class RoomMade:
 
     @property
     def sentence(self) -> str:
+        """A sentence for the user; "" if no room was made."""
         parts = []
         if self.newest is not None:
             times = _times(self.compactions)
@@ -70,7 +71,7 @@ class RoomMade:
 
 
 def room_made(path: Iterable[Entry]) -> RoomMade:
-    """Return how room was made on a path; other kinds of entries may be left out."""
+    """Return how room was made on a path; only compactions and prunes among the entries count."""
     made = RoomMade()
     for entry in path:
         if isinstance(entry, CompactionEntry):
@@ -86,7 +87,7 @@ def _times(count: int) -> str:
 
 
 class ContextInspector:
-    """Looks at the context of one session."""
+    """Answers questions about the context of one session; remembers answers while they are valid."""
 
     def __init__(self, session: Session, ports: AgentPorts, context: ContextKeeper) -> None:
         self._session = session
@@ -99,6 +100,7 @@ class ContextInspector:
         self._made: tuple[tuple[object, ...], ModelRequest] | None = None
 
     def map(self) -> ContextMap:
+        """Return the map of the next request."""
         meter = self._ports.context_meter(self._context.model)
         state = self._context.cache_state()
         cached: frozenset[int] = frozenset()
@@ -107,7 +109,7 @@ class ContextInspector:
         return context_map(self._context.path(), meter, cached=cached, size=self._context.size())
 
     async def timeline(self) -> list[Step]:
-        """Return every request of the path, oldest first, and last the one that would be sent next."""
+        """Return the requests of the path, oldest first; the last one is the next request."""
         session = self._session
         outline = self._session.path_outline()
         returns = session.returns()
@@ -135,7 +137,7 @@ class ContextInspector:
         return await asyncio.to_thread(look)
 
     async def left_steps(self) -> list[Step]:
-        """Return the requests of the branches that were left, those of subagents and runners too."""
+        """Return the requests of all other branches, those of subagents and runners included."""
         return await asyncio.to_thread(self._left_steps, set(self._session.path_outline().ids))
 
     def _left_steps(self, seen: set[int]) -> list[Step]:
@@ -144,7 +146,7 @@ class ContextInspector:
         requests = {request.id: request for request in reader.requests()}
         found: list[Step] = []
         for leaf in sorted(requests, reverse=True):
-            # From the request before the branch, which its first one is compared with.
+            # Begin with the request before the branch, which its first one is compared with.
             ids: list[int] = []
             at: int | None = leaf
             while at is not None and not (at in seen and at in requests):
@@ -173,6 +175,7 @@ class ContextInspector:
         return steps_of(shape, scale_of, cold_seconds)
 
     async def map_of(self, step: Step) -> ContextMap:
+        """Return the map of a request of the timeline."""
         if step.answer is None:
             return self.map()
         meter = self._ports.context_meter(step.model)
@@ -191,9 +194,7 @@ class ContextInspector:
         return await asyncio.to_thread(look)
 
     def map_at(self, leaf: int) -> tuple[str, ContextMap]:
-        """Return the model at any entry, and the map of the request that would follow it.
-
-        From any thread.
+        """Return the model at an entry and the map of the request that would follow; any thread may call it.
 
         Raises:
             EntryNotFound: there is no such entry.
@@ -203,6 +204,7 @@ class ContextInspector:
         return model, context_map(path, self._ports.context_meter(model))
 
     def request_of(self, step: Step) -> ModelRequest:
+        """Return a request of the timeline, rebuilt from the path."""
         return project(
             self._session.reader.load_active(step.leaf),
             self._ports.directory.traits(step.model),
@@ -210,6 +212,7 @@ class ContextInspector:
         )
 
     def block_of(self, entry_id: int) -> ContextBlock | None:
+        """Return an entry's block in the next request; None if it has none."""
         asked = self._session.leaf, self._context.model
         if self._blocks is None or self._blocks[0] != asked:
             blocks: dict[int, ContextBlock] = {}
@@ -220,11 +223,12 @@ class ContextInspector:
         return self._blocks[1].get(entry_id)
 
     def standings(self) -> Standings:
+        """Return the context status of the path's entries."""
         self._standings = self._standings.grown(self._session.active_path())
         return self._standings
 
     def shares(self) -> Mapping[Standing, int]:
-        """Return the tokens of the history by how the model has them, without those simply sent."""
+        """Return the tokens of the history by context status, without those sent unchanged."""
         found = self.standings()
         model = self._context.model
         counter = self._ports.directory.counter(model)
@@ -241,10 +245,12 @@ class ContextInspector:
         return self._shares[1]
 
     def room_made(self) -> RoomMade:
+        """Return how room was made on the path."""
         outline = self._session.path_outline()
         return room_made(self._session.entries(_of_kinds(outline, ROOM_KINDS)))
 
     def next_request(self) -> ModelRequest:
+        """Return the next request; the same object while nothing changes."""
         asked = (
             self._session.leaf,
             self._context.model,
@@ -256,18 +262,17 @@ class ContextInspector:
         return self._made[1]
 
     def known_cache(self) -> CacheState | None:
-        """Return the state of the provider's cache, None as long as it never reported one: many have none."""
+        """Return the state of the provider's cache; None if the provider has never reported one."""
         reported = ever_cached(self._session.active_path(), self._context.model)
         if reported:
             return self._context.cache_state()
         return None
 
     async def forgotten_tokens(self) -> int:
-        """Return the tokens the next request has to reread because the provider has forgotten the last one.
+        """Return the tokens that the provider has to read again because its cache is cold.
 
-        0 while it is warm, for a provider that never reported a cache, and below
-        ``cache.warn_tokens``. Outputs pruned before a request that finds the cache cold are not
-        counted.
+        0 while it is warm, for a provider that never reported a cache, and below the setting
+        ``cache.warn_tokens``. Outputs that will be pruned before the request don't count.
         """
         total = self.cached_tokens(warm=False)
         least = self._context.settings().cache.warn_tokens
@@ -278,7 +283,10 @@ class ContextInspector:
         return left if left >= least else 0
 
     def cached_tokens(self, *, warm: bool = True) -> int:
-        """Return the size of the next request if the cache is in this state and the size is worth a word, else 0."""
+        """Return the tokens of the next request if the cache is warm (or cold, by ``warm``).
+
+        0 if it isn't, for a provider that never reported a cache, and below ``cache.warn_tokens``.
+        """
         state = self.known_cache()
         least = self._context.settings().cache.warn_tokens
         if not least or state is None or state.warm is not warm:
@@ -287,14 +295,17 @@ class ContextInspector:
         return total if total >= least else 0
 
     def prefix_break(self) -> PrefixBreak | None:
-        """Return where the next request stops extending the last one sent, None when it extends it or is the first."""
+        """Return where the next request differs from the last one; None if it extends that one or is the first."""
         sent = self._context.sent
         if sent is None:
             return None
         return self._context.watch.prefix_break(sent, self.next_request())
 
     def _remembered(self) -> ModelRequest | None:
-        """Return the last request, or its reconstruction when another program's run sent it."""
+        """Return the last request; rebuilt from the path if an earlier run of the program sent it.
+
+        None if it is not known.
+        """
         if self._context.sent is not None:
             return self._context.sent.request
         path = self._session.active_path()

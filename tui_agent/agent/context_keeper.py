@@ -1,8 +1,8 @@
-"""Keeps the context within the window: renders the head, builds and measures requests, makes room.
+"""Owns a session's requests and keeps them within the context window: builds, measures and makes room.
 
-The rules are in ``tui_agent.context`` and pure; this is the thin shell that reads the path, asks
-them, and appends their decisions. Room is made the cheapest way first: prune old outputs, then
-summarise, then stop and offer choices.
+The decisions are those of the pure rules in ``tui_agent.context``; this module applies them to the
+path and appends the resulting entries. The cheapest way to make room comes first: prune old
+outputs, then summarise, then end the run and offer choices.
 """
 
 import asyncio
@@ -96,15 +96,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _ESTIMATE_ERROR = 0.02
-"""Share by which an estimate may be off, once a model's tokens are known."""
+"""Largest relative error of a calibrated estimate."""
 _LEAST_WINDOW = 4_000
-"""Tokens of the smallest window that is learnt from a refusal without numbers."""
+"""Smallest window, in tokens, that is assumed after an overflow error without numbers."""
 _FIRST = 50
-"""Entries among which the head of a session is. Where it is not, they came from another program."""
+"""Entries at a session's beginning that are searched for its head; imported sessions have none."""
 
 _WAYS_OUT = {
     "/compact": "summarise the history now, with a focus if you like",
-    "/context": "see what takes the room, and drop or mask some of it",
+    "/context": "see what fills the context, and clear or hide some of it",
     "/model": "switch to a model with a larger window",
     "/tree": "go back to an earlier point of the session",
 }
@@ -113,7 +113,7 @@ _WAYS_OUT = {
 class ContextKeeper:
     """The context of one session.
 
-    It begins with ``model``, ``mode`` and ``effort`` where the path names none.
+    ``model``, ``mode`` and ``effort`` apply until the path names others.
     """
 
     def __init__(
@@ -143,13 +143,14 @@ class ContextKeeper:
         self.mode = mode
         """The mode of the next request."""
         self.chosen_effort: Effort | None = None
-        """How much the models of this path are to think; None: as the settings say."""
+        """The effort that the user chose on this path; None for that of the settings."""
         self.follow_path()
         self.pending: str | None = None
-        """A compaction the user asked for during a run: its focus, "" for none."""
+        """Focus of the compaction that the user asked for during a run ("": no focus); None if not asked."""
         self.sent: SentRequest | None = None
-        """The last request that went out."""
+        """The last request sent; None before the first."""
         self._pinged = 0, 0
+        """Id of the answer whose request was last sent to keep the cache warm, and when (milliseconds)."""
         self.watch = CacheWatch(journal.session, journal.channel)
         """Reports misses of the provider's cache."""
 
@@ -160,13 +161,14 @@ class ContextKeeper:
         return Compactor(self._journal, self._ports)
 
     def follow_path(self) -> None:
+        """Take model, mode and effort from the path; called after a move."""
         view = self._view()
         self.model = view.model or self.model
         self.chosen_effort = self._first_effort
         if view.effort is not None:
             self.chosen_effort = view.effort.effort
         if view.mode != self.mode:
-            # It goes on as it was, but never in yolo.
+            # A session continues in its mode, but never in yolo.
             is_yolo = view.mode == Mode.YOLO
             self.mode = Mode.BUILD if is_yolo else view.mode or self._first_mode
 
@@ -182,6 +184,7 @@ class ContextKeeper:
         )
 
     def announce_effort(self) -> None:
+        """Warn, once, if the model can't think as much as it is asked to."""
         problem = self.effort.shortfall
         if problem is not None and self._said.is_new(problem):
             self._channel.say(problem, "warning")
@@ -189,7 +192,7 @@ class ContextKeeper:
     # -- requests -------------------------------------------------------------------------------------------
 
     async def warm(self) -> None:
-        """Load the knowledge and tools in files; ask a local server about its model."""
+        """Load knowledge and tool files, and ask a local server about its model."""
         await self._ports.directory.refresh(self.model)
         await asyncio.to_thread(self._ports.knowledge.load)
         await self._ports.read_tool_files()
@@ -202,7 +205,7 @@ class ContextKeeper:
         self._is_warm = True
 
     def ensure_head(self) -> None:
-        """See to it that the path has the head of this model and mode, and its effort.
+        """Append the head and effort for the current model and mode if the path lacks them.
 
         See ``Head.ensure``.
         """
@@ -211,9 +214,9 @@ class ContextKeeper:
             self._journal.append(EffortChangeEntry(effort=self.chosen_effort))
 
     def preview(self) -> SystemEntry | None:
-        """Return the head of a session's first request.
+        """Return the head that a session's first request will have.
 
-        None where there is one, and before ``warm``: it takes time.
+        None if the session has a head already, and before ``warm`` has ended.
         """
         begin = self._session.active_path()[: _FIRST + 1]
         if not self._is_warm or len(begin) > _FIRST:
@@ -223,7 +226,7 @@ class ContextKeeper:
         return self.head.preview(self.model, self.mode)
 
     def path(self) -> list[Entry]:
-        """Return the entries of the next request: the path, under the head it is going to have where it has none."""
+        """Return the entries of the next request: the path, below a preview of its head if it has none."""
         path = self._session.active_path()
         head = self.preview()
         if head is None:
@@ -231,10 +234,11 @@ class ContextKeeper:
         return [head, *path]
 
     def size(self, at: int | None = None) -> ContextSize:
+        """Return the size of the next request, or of one at the entry ``at``."""
         return self._meter().measure(self.path() if at is None else self._session.path(at))
 
     def request(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
-        """Return the next request to send and its size in tokens as the program counts them, whatever was reported."""
+        """Return the next request and the program's own count of its tokens; remember it as sent."""
         self.announce_effort()
         request = self.next_request(tools_allowed=tools_allowed)
         counter = self._ports.directory.counter(self.model)
@@ -245,10 +249,10 @@ class ContextKeeper:
         return request, counter.calibrated(counted)
 
     def answered(self, answer: AssistantEntry) -> None:
-        """Take in the answer to the last request: its reported usage, whether its beginning was in the cache."""
-        said = complaint(answer, self.size().window)
-        if said is not None and self._said.is_new(("usage", answer.model)):
-            self._channel.say(said, "warning")
+        """Learn from the usage reported with the answer to the last request, and report a missed cache."""
+        implausible = complaint(answer, self.size().window)
+        if implausible is not None and self._said.is_new(("usage", answer.model)):
+            self._channel.say(implausible, "warning")
         if self.sent is not None:
             known = newest_report(self._session.active_path())
             if self.sent.counted and known is answer and answer.usage is not None:
@@ -256,6 +260,7 @@ class ContextKeeper:
             self.watch.answered(self.sent, answer, least=self.settings().cache.warn_tokens)
 
     def next_request(self, *, tools_allowed: bool = True) -> ModelRequest:
+        """Return the request for the path as it is; nothing is appended or remembered."""
         traits = self._ports.directory.traits(self.model)
         request = project(self.path(), traits, self._templates)
         blobs: dict[str, bytes] = {}
@@ -276,14 +281,14 @@ class ContextKeeper:
         )
 
     def _room_for_answer(self) -> int:
-        """Return the most tokens the answer may take: the model's own limit or, if unknown, the reserve.
+        """Return the maximum tokens of the answer: the model's own limit or, if unknown, the reserve.
 
-        A model that thinks gets half of the free room instead: thinking counts as answer and is
-        gone afterwards.
+        A model that thinks gets at least half of the free room, because reasoning counts as answer
+        but does not stay in the context.
         """
         size = self.size()
         most = self._ports.directory.limits(self.model).max_output
-        # An estimate may be a little more in the provider's tokens.
+        # The provider may count a little more than the estimate.
         slack = 0
         if size.estimated:
             slack = round(size.total * _ESTIMATE_ERROR)
@@ -298,50 +303,49 @@ class ContextKeeper:
     # -- making room ----------------------------------------------------------------------------------------
 
     def room_left(self) -> int:
+        """Return the tokens free until the context has to be compacted; negative if it is beyond that."""
         size = self.size()
         return size.limit - size.total
 
     async def make_room(self) -> None:
-        """See to it that the next request fits: prune, then compact.
+        """Make the next request fit: prune, then compact.
 
-        Raises ContextFullError where it can't.
+        Raises ContextFullError if it does not fit even then.
         """
         self._overflows = 0
         self._prune_images()
         await self.compact_as_asked()
-        # A prepared compaction prunes too: one break of the cache is enough.
+        # A prepared compaction prunes too; pruning before it would break the cache twice.
         if self.prepared is None or not self.prepared.holds(self.model):
             await self.prune(
                 Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold())
             )
         size = self.size()
         trigger = self._trigger(size)
-        if trigger is not None and not await self._goes_on_meanwhile(trigger, size):
+        if trigger is not None and not await self._can_wait_for_summary(trigger, size):
             await self._compact_when_due(trigger)
         elif size.threshold is None and size.total > size.limit:
             raise ContextFullError(HoldReason.OFF.value, size)
         self.ensure_head()
-        # Soon full: the summary is written before it is needed.
+        # The summary is begun before the context is full.
         if self.prepared is not None:
             self.prepared.review(self.model)
         size = self.size()
         if not is_due(size):
             self._begin_summary(size, self._will_prune)
 
-    async def _goes_on_meanwhile(self, trigger: "Trigger", size: ContextSize) -> bool:
-        """Whether the request fits while the summary that is due is still written.
+    async def _can_wait_for_summary(self, trigger: "Trigger", size: ContextSize) -> bool:
+        """Return True if the run can go on while the summary that is due is being written.
 
-        Begins one where none is.
-
-        Nobody waits then: it is committed before the first request after it is there. Old outputs
-        are cleared for it where room is missing. A compaction that the user put off is not waited
-        for either.
+        Begins the summary if necessary; it is committed before the first request after it is
+        finished. If the next request would not fit meanwhile, old outputs are cleared. Also True if
+        the user put the compaction off.
         """
         if trigger != "threshold":
             return False
         if self._is_put_off(size):
             return True
-        # There was too little to summarise: the ordinary way says what can be done.
+        # With too little to summarise, an ordinary compaction says what can be done.
         if self.has_summary or (self.prepared is not None and self.prepared.is_too_early):
             return False
         missing = missing_meanwhile(size)
@@ -358,9 +362,9 @@ class ContextKeeper:
         return not missing_meanwhile(self.size())
 
     async def _plan_bridge(self, missing: int, size: ContextSize) -> PrunePlan | None:
-        """Return the prune with which work goes on until the summary is there, None where none is enough.
+        """Return a prune that frees ``missing`` tokens and those of one step; None if none does.
 
-        The summary covers what it clears, or the prune of the compaction would clear it.
+        It lets the run go on until the summary is written, which covers what the prune clears.
         """
         leaf = self._session.leaf
         wanted = missing + round(step_sizes(self._session.active_path()).mean)
@@ -370,7 +374,10 @@ class ContextKeeper:
         return plan
 
     def _begin_summary(self, size: ContextSize, needless: Callable[[], Awaitable[bool]]) -> None:
-        """Begin to write a summary beside the work, unless it is too early for one or one is there."""
+        """Begin to write a summary during the run, unless it is too early or one exists.
+
+        ``needless`` is asked, before the model is, whether the summary is not needed after all.
+        """
         seconds = SUMMARY_SECONDS if self.prepared is None else self.prepared.seconds
         keep = kept_ahead(
             size,
@@ -384,6 +391,7 @@ class ContextKeeper:
         self.compactor.prepared.begin(order, needless)
 
     async def _will_prune(self) -> bool:
+        """Return True if pruning, not a summary, will make room when the context is full."""
         size = self.size()
         left = self.room_left()
         full = replace(size, history=size.history + left, total=size.total + left)
@@ -391,25 +399,28 @@ class ContextKeeper:
 
     @property
     def prepared(self) -> "PreparedSummary | None":
+        """The preparation of the next compaction's summary; None before the first use of the compactor."""
         if "compactor" in self.__dict__:
             return self.compactor.prepared
         return None
 
     @property
     def has_summary(self) -> bool:
+        """Whether a prepared summary is finished and can be used."""
         prepared = self.prepared
         return prepared is not None and prepared.ready is not None and prepared.holds(self.model)
 
     async def compact_as_asked(self) -> None:
+        """Carry out the compaction that the user asked for during the run, if any."""
         while self.pending is not None:
             focus = self.pending
             self.pending = None
             await self.compact("manual", focus or None)
 
     async def after_overflow(self, error: ModelError) -> None:
-        """Learn from a provider's overflow error and make room for one more try.
+        """Learn from a provider's overflow error and make room for another attempt.
 
-        Raises ContextFullError.
+        Raises ContextFullError if no room can be made, or after too many attempts.
         """
         self._learn_from_overflow(error)
         self._overflows += 1
@@ -417,7 +428,7 @@ class ContextKeeper:
             raise ContextFullError(error.message)
         held = self._hold("overflow")
         outcome = Failed(held.value) if held else await self.compact("overflow")
-        # A refusal because there is nothing to gain holds without a model too.
+        # Automatic compaction being off applies to one without a model too.
         if isinstance(outcome, Failed) and held is not HoldReason.OFF:
             outcome = await self.compact("overflow", by_rule=outcome.problem)
         if outcome.problem:
@@ -428,7 +439,7 @@ class ContextKeeper:
         self.ensure_head()
 
     def _learn_from_overflow(self, error: ModelError) -> None:
-        """Learn the window, and how many tokens the refused request has where the server counted them."""
+        """Learn the model's window and, if the server counted them, the request's tokens."""
         directory = self._ports.directory
         sent = self.sent
         if error.sent and sent is not None and sent.counted:
@@ -437,20 +448,20 @@ class ContextKeeper:
             directory.learn_window(self.model, error.window)
             return
         if sent is None or not sent.counted or sent.request.blobs:
-            return  # Images' bytes may be too large.
+            return  # The bytes of the images may be what was too large.
         size = error.sent or directory.counter(self.model).calibrated(sent.counted)
         window = round(size * (1 - _ESTIMATE_ERROR))
         if _LEAST_WINDOW <= window < directory.limits(self.model).window:
             directory.learn_window(self.model, window, named=False)
-            text = f"{self.model} refused about {size:,} tokens and named no window: until the program ends, {window:,}"
-            self._channel.say(f"{text} are taken for it.", "warning")
+            refused = f"{self.model} refused about {size:,} tokens and named no limit"
+            self._channel.say(
+                f"{refused}; assuming a {window:,}-token window until you restart.", "warning"
+            )
 
     async def fall_back(self, error: ModelError) -> bool:
-        """Have the next of the fallback models stand in for one that failed.
+        """Switch to the next fallback model after an error; return False if there is none.
 
-        Returns whether there is one.
-
-        Not where part of an answer was shown: another model would begin it again.
+        Also False if part of the answer was shown already: another model would start it again.
         """
         path = self._session.active_path()
         shown = newest_message(path)
@@ -460,7 +471,7 @@ class ContextKeeper:
         failed = self.model
         chosen = self.stands_in_for or self.model
         if failed == chosen and error.kind is ErrorKind.AUTH:
-            return False  # The user wants to know, and can enter another key.
+            return False  # The user has to know, and can enter another key.
         reason = self._availability.note(failed, error, now)
         model = None
         if reason:
@@ -468,21 +479,21 @@ class ContextKeeper:
         if model is None:
             return False
         self._use(model, chosen)
-        self._channel.say(f"{failed} {reason}: {model} stands in for {chosen}.", "warning")
+        self._channel.say(f"{failed} {reason}: {model} answers instead of {chosen}.", "warning")
         await self.warm()
         await self.make_room()
         return True
 
     def return_to_chosen(self) -> None:
-        """Use the model that the user chose again, once it may work."""
+        """Go back from a fallback model to the chosen one if that may be usable again."""
         chosen = self.stands_in_for
         if chosen is not None and self._availability.is_back(chosen, self._ports.clock()):
             self._use(chosen, chosen)
-            self._channel.say(f"{chosen} is tried again.")
+            self._channel.say(f"Trying {chosen} again.")
 
     @property
     def stands_in_for(self) -> str | None:
-        """The model that the user chose, where another stands in for it."""
+        """The model that the user chose while a fallback model answers; None otherwise."""
         return stands_in_for(self._session.active_path())
 
     def _use(self, model: str, chosen: str) -> None:
@@ -502,12 +513,11 @@ class ContextKeeper:
     ) -> CompactionOutcome:
         """Summarise the history.
 
-        An automatic compaction in the middle of a turn tells the model to go on.
-
-        With ``for_model`` the result fits that model's window; the summary is written by the one
-        used up to now. With ``boundary`` only entries before that one are summarised. ``by_rule``
-        is the problem that the model's summary had: then there is one without a model, because
-        otherwise the work would stop.
+        ``focus`` says what the summary should pay attention to. ``for_model`` is the model whose
+        window the result has to fit (the current model writes the summary). ``boundary`` is the
+        first entry that is not summarised. ``by_rule`` is the problem that a model's summary had:
+        it makes a summary without a model. An automatic compaction in the middle of a turn tells
+        the model to continue, or raises CompactedError by the setting ``compaction.resume``.
         """
         message = newest_message(self._session.active_path())
         in_turn = trigger != "manual" and isinstance(message, ToolResultEntry)
@@ -519,7 +529,7 @@ class ContextKeeper:
         outcome = await self.compactor.compact(order, without_model=by_rule is not None)
         if by_rule is not None and outcome.problem is None:
             self._channel.say(
-                f"{by_rule} Compacted by rule, without a model, to go on.", "warning", "undo"
+                f"{by_rule} Compacted without a model instead, to continue.", "warning", "undo"
             )
         if isinstance(outcome, Compacted) and in_turn:
             if not self.settings().compaction.resume:
@@ -528,7 +538,7 @@ class ContextKeeper:
         return outcome
 
     async def prune(self, moment: Moment) -> int:
-        """Turn old outputs into placeholders if the moment is right; returns the tokens freed."""
+        """Clear old outputs if the settings want it at this moment; return the tokens freed."""
         leaf = self._session.leaf
         plan = await self.plan_prune(moment)
         if plan is None or leaf != self._session.leaf:
@@ -559,17 +569,18 @@ class ContextKeeper:
             unseen = sum(len(one.images) for one in cleared)
             if unseen:
                 left = "1 new image is" if unseen == 1 else f"{unseen} new images are"
-                most = f"{settings.max_count} images, and of the history's room {settings.max_tokens_share:.0%}"
-                text = f"{left} not sent: a request holds at most {most} (settings: images)."
-                self._channel.say(text, "warning")
+                share = f"{settings.max_tokens_share:.0%} of the history budget"
+                limits = f"requests are limited to {settings.max_count} images and {share}"
+                self._channel.say(f"{left} not sent: {limits} (settings: images).", "warning")
 
     async def ahead(self, model: str) -> SwitchAhead:
+        """Return the size of the next request now, and with another model before and after pruning."""
         now = self.size()
         meter = self._ports.context_meter(model)
         path = self._session.active_path()
         compaction = self._view().compaction
         if compaction is not None and not compaction.is_read_by(model):
-            # It gets the entries themselves.
+            # This model can't read the summary, so it gets the entries themselves.
             path = [*self._session.path(), ModelChangeEntry(id=path[-1].id + 1, model=model)]
         size = await asyncio.to_thread(meter.measure, path)
         plan = await self.plan_prune(Moment(model_switched=True), model, size)
@@ -583,11 +594,10 @@ class ContextKeeper:
         size: ContextSize | None = None,
         wanted: int | None = None,
     ) -> PrunePlan | None:
-        """Return the plan of ``prune``, None when the moment is not right or there is nothing to gain.
+        """Return the plan of a prune; None if it is not the moment or there is nothing to gain.
 
-        ``model`` and ``size`` are those of the next request where none are given, ``wanted`` are
-        the tokens to free where it is only to bridge a few steps. It reads all there is to prune,
-        so a thread does it.
+        ``model`` and ``size`` describe the request, by default the next one. ``wanted`` is the
+        number of tokens to free, by default as the settings say. The reading is done in a thread.
         """
         model = self.model if model is None else model
         size = size or self.size()
@@ -615,13 +625,12 @@ class ContextKeeper:
         )
         try:
             return await in_thread(plan_prune, view, rules, reason)
-        except (
-            Exception
-        ):  # a defect of the engine must not end the work: a compaction makes room too
+        except Exception:  # A defect here must not end the run: a compaction makes room too.
             log.exception("nothing was pruned")
             return None
 
     async def after_run(self) -> None:
+        """Prune as the settings say for the end of a run."""
         self._prune_images()
         if self.settings().prune.when == "run_end":
             await self.prune(Moment(run_ended=True))
@@ -659,7 +668,7 @@ class ContextKeeper:
         return prepared is not None and prepared.is_put_off and _fits(size)
 
     async def _go_on(self) -> None:
-        """Tell the model to go on after a compaction, with the content of the files it worked on."""
+        """Tell the model to continue after a compaction; attach the files that it worked on."""
         files: tuple[FilePart, ...] = ()
         if room := room_for_files(self.size(), self.settings()):
             newest_ids = self._session.path_outline().ids[-LOOKED_AT:]
@@ -695,10 +704,11 @@ class ContextKeeper:
     # -- from the path ----------------------------------------------------------------------------------------
 
     def settings(self) -> ContextSettings:
+        """Return the context settings for the current model."""
         return self._ports.settings.for_model(self.model)
 
     def _meter(self) -> Meter:
-        """Return a meter that remembers the path it measured last, as long as it holds."""
+        """Return the meter used last if limits and settings are the same: it has counted the path before."""
         new = self._ports.context_meter(self.model)
         known = self._known_meter
         if (
@@ -714,7 +724,7 @@ class ContextKeeper:
         return resolve(self._session.active_path())
 
     def last_answer(self) -> AssistantEntry | None:
-        """Return the newest answer of the path that did not fail."""
+        """Return the newest answer on the path that did not fail; None if there is none."""
         return newest(
             self._session.active_path(), AssistantEntry, where=lambda entry: not entry.error
         )
@@ -724,6 +734,7 @@ class ContextKeeper:
         return last is not None and last.model != self.model
 
     def cache_state(self) -> CacheState:
+        """Return whether the provider's cache of the path is still warm, and until when."""
         last = self.last_answer()
         used = None
         if last is not None and last.model == self.model:
@@ -733,13 +744,13 @@ class ContextKeeper:
         return cache_state(used, self._ports.clock(), self.settings().cache, ttl=self.cache_ttl())
 
     def pinged(self, answer: AssistantEntry) -> None:
-        """Take in that the provider was just had to read the request of an answer again."""
+        """Note that the request of ``answer`` was just sent again, which keeps the provider's cache warm."""
         self._pinged = answer.id, self._ports.clock()
 
     def cache_ttl(self, now: int | None = None) -> CacheTtl:
-        """Return how long the request made now asks the provider to keep it.
+        """Return how long a request at ``now`` (milliseconds) asks the provider to cache it.
 
-        Without ``now``, how long the last did.
+        Without ``now``: how long the last request asked for.
         """
         if not self._ports.directory.traits(self.model).hour_cache:
             return "5m"
@@ -750,9 +761,9 @@ class ContextKeeper:
 
 
 class ContextFullError(UserFacingError):
-    """The next request does not fit.
+    """Raised when the next request does not fit the window.
 
-    The message offers choices, to compact only if it was not just ``compacted``.
+    The message offers choices; to compact is one of them only if it was not just ``compacted``.
     """
 
     def __init__(
@@ -765,17 +776,18 @@ class ContextFullError(UserFacingError):
 
 
 class CompactedError(UserFacingError):
-    """The history was compacted in the middle of the work, and the settings say that the run ends there."""
+    """Raised after a compaction in the middle of a turn if the settings end the run there."""
 
     def __init__(self) -> None:
-        super().__init__("Compacted, and compaction.resume is off: send a message to go on.")
+        super().__init__("Compacted, and compaction.resume is off: send a message to continue.")
 
 
 @frozen
 class SentRequest:
-    """A request as it went out, the leaf it was made for, and whether the provider should have known its beginning.
+    """A request that was sent at the entry ``leaf``.
 
-    ``counted`` are its uncorrected tokens, 0 where they were counted by a rule of thumb.
+    ``warm``: whether the provider's cache should have had its beginning. ``counted``: its tokens
+    before calibration, 0 if they were not counted but estimated by a rule of thumb.
     """
 
     request: ModelRequest
@@ -785,9 +797,9 @@ class SentRequest:
 
 
 class CacheWatch:
-    """Compares the reported usage of one session's requests.
+    """Finds and reports misses of the provider's cache by the usage reported for a session's requests.
 
-    ``miss`` is that of the last answer.
+    ``miss`` is the miss of the last request; None if there was none.
     """
 
     def __init__(self, session: Session, channel: EventChannel) -> None:
@@ -797,12 +809,11 @@ class CacheWatch:
         self.miss: CacheMiss | None = None
 
     def answered(self, sent: SentRequest, answer: AssistantEntry, *, least: int) -> None:
-        """Take in an answer to a request.
+        """Compare the usage of an answered request with the one before; report a miss.
 
-        A miss of at least ``least`` tokens is reported, with 0 none.
-
-        Not reported, as the user caused it or was warned before: a compaction, another model or
-        effort, a cache that was cold when the message was sent.
+        Misses below ``least`` tokens are not reported, with ``least`` 0 none are; nor are those
+        that the user caused or was warned about: a compaction, another model or effort, a cache
+        that was cold when the message was sent.
         """
         before = self._answered
         self._answered = (sent, answer.usage)
@@ -834,7 +845,7 @@ class CacheWatch:
         return CacheMiss(*found, None)
 
     def prefix_break(self, sent: SentRequest, new: ModelRequest) -> PrefixBreak | None:
-        """Return where a request stops extending an earlier one of this session, None when it extends it."""
+        """Return where ``new`` first differs from the beginning ``sent``; None if it extends it."""
         path = self._session.active_path()
         on_path = sent.leaf is None or self._session.on_path(sent.leaf)
         since = [entry for entry in path if entry.id > (sent.leaf or 0)]
@@ -846,5 +857,5 @@ async def _never() -> bool:
 
 
 def _fits(size: ContextSize) -> bool:
-    """Whether the next request leaves the answer at least a tenth of the window, or the reserve if that is less."""
+    """Return True if the request leaves the answer a tenth of the window, or the reserve if that is less."""
     return size.total <= size.window - min(size.reserve, size.window // 10)

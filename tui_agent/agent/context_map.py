@@ -1,4 +1,4 @@
-"""The next request block by block: the window's content, how big and old it is, and the cost of changing it."""
+"""Computes the map of a request: its blocks with their sizes, ages, context status and the cost of changing them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -20,17 +20,18 @@ from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
 from tui_agent.session.previews import preview_of
 
 _CACHED_SLACK = 1.02
+"""Factor by which blocks may exceed the tokens read from the cache and still count as cached."""
 
 
 @frozen
 class ContextBlock:
-    """One block of the next request. Tokens are estimates in the model's tokens.
+    """One block of a request: an entry, or a part of the head. Tokens are estimates for the model.
 
-    ``kind`` is the entry's, or ``system`` and ``tool_schema`` for parts of the head.
-    ``age_entries`` and ``age_steps`` are how many entries, and answers of the model, came after it.
-    ``hidden`` is how much more it would take if restored. ``following`` is everything from its
-    start on: the part the provider rereads when the block is changed while its cache is warm.
-    ``standing`` is how the model has it.
+    ``kind`` is the entry's, or ``system`` or ``tool_schema`` for the head. ``origin`` has the
+    entry's id. ``age_entries`` and ``age_steps`` count the entries and answers after it. ``hidden``
+    is how many more tokens it would take if restored. ``following`` are the tokens from its start
+    on, which the provider reads again if the block is changed while its cache is warm. ``standing``
+    is its context status.
     """
 
     label: str
@@ -47,32 +48,34 @@ class ContextBlock:
     following: int = 0
     standing: Standing = Standing.SENT
     edited: bool = False
-    """The user changed its content."""
+    """Whether the user changed its content."""
 
     @property
     def address(self) -> tuple[str, tuple[int, ...], str]:
-        """Identifies it among all blocks, in other requests too."""
+        """A key by which the same block is found in other requests."""
         return self.kind, self.origin if not self.is_head else (), self.label
 
     @property
     def is_head(self) -> bool:
-        """Whether it is part of the head, which no edit can change."""
+        """Whether it is part of the head, which the user can't edit."""
         return self.kind in {"system", "tool_schema"}
 
 
 @frozen
 class ContextMap:
-    """All blocks in the order of the request, dropped ones among them, and the request's measured size."""
+    """All blocks of a request in order, hidden ones included, and its measured size."""
 
     blocks: tuple[ContextBlock, ...]
     size: ContextSize
 
     @property
     def estimate(self) -> int:
+        """The sum of the blocks' tokens."""
         return sum(block.tokens for block in self.blocks)
 
     @property
     def shares(self) -> dict[Standing, int]:
+        """The tokens of the history by context status."""
         found: dict[Standing, int] = {}
         for block in self.blocks:
             if not block.is_head:
@@ -82,10 +85,10 @@ class ContextMap:
 
 @frozen
 class MapChange:
-    """The difference between two requests: blocks of the later one that came, and of the earlier that went.
+    """The difference between two requests.
 
-    ``changed`` are pairs of a block that both have and that is shown in another way: cleared,
-    pinned, restored.
+    ``came`` are the blocks only in the later request, ``went`` those only in the earlier one.
+    ``changed`` are pairs (before, after) of blocks whose state differs: cleared, pinned, restored.
     """
 
     came: tuple[ContextBlock, ...] = ()
@@ -94,6 +97,7 @@ class MapChange:
 
 
 def change_between(before: ContextMap, after: ContextMap) -> MapChange:
+    """Return the difference between the maps of two requests."""
     left = {block.address: block for block in before.blocks}
     came: list[ContextBlock] = []
     changed: list[tuple[ContextBlock, ContextBlock]] = []
@@ -107,9 +111,8 @@ def change_between(before: ContextMap, after: ContextMap) -> MapChange:
 
 
 def with_cached(shown: ContextMap, tokens: int) -> ContextMap:
-    """Return a map that says of which blocks the provider had at hand, by how many tokens it read from its cache."""
-    # Blocks are estimates and need not add up to the reported size; the last one may seem to end a
-    # little further on.
+    """Return a map with the blocks marked as cached that lie within the first ``tokens`` of the request."""
+    # Blocks are estimates, so that the last cached one may seem to end a little later.
     limit = tokens / max(1, shown.size.total) * shown.estimate * _CACHED_SLACK
     passed = 0
     blocks = list[ContextBlock]()
@@ -128,8 +131,8 @@ def context_map(
 ) -> ContextMap:
     """Return the map of a path's next request.
 
-    ``cached`` are the entries the provider can be expected to remember (see
-    ``cache.cached_origins``), ``size`` is the path's measure where it is known.
+    ``cached`` are the entries that are probably in the provider's cache (``cache.cached_origins``).
+    ``size`` is the request's size; measured if None.
     """
     view = resolve(path)
     counter = meter.counter
@@ -138,7 +141,7 @@ def context_map(
     rows = list(_head_rows(view, weights, counter))
     rows += _history_rows(view, path, weights, counter, standings(path, view))
     rows = _within(rows, measured)
-    # They are rounded so that they add up to the rounded whole.
+    # The blocks are rounded so that they add up to the rounded total.
     total = round(sum(tokens for _, tokens in rows))
     blocks: list[ContextBlock] = []
     running = 0.0
@@ -157,7 +160,7 @@ def context_map(
 def _within(
     rows: Sequence[tuple[ContextBlock, float]], size: ContextSize
 ) -> list[tuple[ContextBlock, float]]:
-    """Return the blocks with their estimates lowered where they add up to more than the request was measured."""
+    """Return the blocks with estimates scaled down if they add up to more than the request's known size."""
     estimate = sum(tokens for _, tokens in rows)
     share = 1.0
     if size.is_known and 0 < size.total < estimate:
@@ -168,7 +171,7 @@ def _within(
 def _head_rows(
     view: ContextView, weights: Weights, counter: TokenCounter
 ) -> Iterator[tuple[ContextBlock, float]]:
-    """Yield the parts of the head, each with its share of the head's weight."""
+    """Yield the parts of the head, each with its tokens."""
     total = counter.calibration.apply(weights.head())
     system = view.system
     parts = []
@@ -242,7 +245,7 @@ def _ages(path: Sequence[Entry]) -> dict[int, tuple[int, int]]:
 
 
 def _files_of_calls(view: ContextView) -> dict[int, str | None]:
-    """Return, per result, the file that its call names."""
+    """Return the file that a result's call names (None: none) by the result's id."""
     files: dict[int, str | None] = {}
     for entry in view.entries:
         if isinstance(entry, AssistantEntry):

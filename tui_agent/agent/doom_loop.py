@@ -1,7 +1,8 @@
-"""Notices calls that go round in a circle: pure, from the entries of the path, so it survives a restart.
+"""Detects doom loops: repeated calls that bring nothing new.
 
-Only calls since the user last said something count. The last calls are a circle where they told
-only a few different things, again and again: whatever was asked, in whatever order.
+A pure function of the path, so it works the same after a restart. Only calls since the user's last
+message count. They are a loop if their results have had only a few different contents, again and
+again, whatever was called and in whatever order.
 """
 
 from collections.abc import Hashable, Sequence
@@ -20,24 +21,23 @@ from tui_agent.lazy import dataclass, frozen
 from tui_agent.session.entries import Entry, ToolStatus
 
 CYCLE_LENGTHS = (1, 2, 3)
-"""Calls of the circles with changing results that are looked for."""
+"""Lengths, in calls, of the loops with changing results that are searched for."""
 STALE_ROUNDS = 3
-"""The round of equal calls that asks when they tell nothing new."""
+"""Round of equal calls in which the user is asked if the results bring nothing new."""
 AIM_ROUNDS = 5
-"""The same where something was changed between, and for changes of one file that all fail."""
+"""The same if something was changed meanwhile, and for failing changes of one file."""
 VARIED_ROUNDS = 6
-"""The same of calls that differ."""
+"""The same if the calls differ."""
 CHANGING_CALLS = 20
-"""Every so many rounds of a circle are asked about when results differ: polling ends before, as a
-rule."""
+"""Rounds of equal calls after which the user is asked though the results differ; polling usually ends earlier."""
 
 
 @frozen
 class DoomLoop:
-    """A call that would go round in a circle.
+    """A doom loop that the newest call would continue.
 
-    ``keys`` are the calls of the circle; allowing all of them for the session silences it.
-    ``reason`` is one sentence for a person. ``call_ids`` are the calls so far.
+    ``keys`` name the repeated calls; the loop is not reported if the user allowed all of them.
+    ``reason`` is a clause for the user. ``call_ids`` are the calls of the loop so far.
     """
 
     keys: tuple[str, ...]
@@ -46,14 +46,16 @@ class DoomLoop:
 
     @property
     def pattern(self) -> str:
+        """The repeated calls as one text."""
         return " → ".join(self.keys)
 
 
 @frozen
 class LoopRules:
-    """Exempts calls from detection.
+    """Rules of the detection.
 
-    ``allowed`` holds the keys the user allowed for this session.
+    ``allowed`` are the keys of calls that the user allowed for the session. ``problem_of`` returns
+    why a call's arguments can't be read.
     """
 
     allowed: frozenset[str] = frozenset()
@@ -66,10 +68,7 @@ DEFAULT_LOOP_RULES = LoopRules()
 def detect(
     path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_RULES
 ) -> DoomLoop | None:
-    """Return the loop that the newest call of that id would continue, or None.
-
-    The end of a path is enough.
-    """
+    """Return the doom loop that the call would continue; None if there is none."""
     calls = _calls_until(path, call_id, rules)
     if calls:
         return _detect(calls, rules)
@@ -77,7 +76,7 @@ def detect(
 
 
 def was_refused(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_RULES) -> bool:
-    """Return True if a loop was refused since the user's last word: without a user, the next one ends the run."""
+    """Return True if a doom loop was denied between the user's last message and the call."""
     calls = _calls_until(path, call_id, rules)
     for count, call in enumerate(calls[:-1], 1):
         is_denied = call.answer is not None and call.answer.status is ToolStatus.DENIED
@@ -124,18 +123,19 @@ def _stale(newest: Call, before: Sequence[Told]) -> DoomLoop | None:
 
 @dataclass
 class _Stretch:
-    """The last calls, as far back as they were looked at."""
+    """The calls before the newest one, as far back as they were examined."""
 
     newest: Call
     calls: list[Call] = field(default_factory=list)
-    """Those that count, newest first."""
+    """The calls that count, newest first."""
     marks: set[Hashable] = field(default_factory=set)
+    """The different contents of their results."""
     asked: set[tuple[int, Hashable]] = field(default_factory=set)
-    """Which answer asked for which; what one answer asks for at once counts once."""
+    """Pairs of answer and content; different calls of one answer with the same content count once."""
     equal: int = 0
-    """Those of them that are the newest call once more."""
+    """Number of the calls that are equal to the newest one."""
     is_changed: bool = False
-    """Whether something was changed among them."""
+    """Whether one of the examined calls changed something."""
 
     def add(self, one: Told) -> None:
         if one.mark is None:
@@ -157,7 +157,7 @@ class _Stretch:
 
     @property
     def loop(self) -> DoomLoop | None:
-        """The loop that the newest call would go on with."""
+        """The loop that the newest call would continue; None if the calls are no loop yet."""
         if not self.calls:
             return None
         known = len(self.marks)
@@ -167,14 +167,14 @@ class _Stretch:
         if count >= (AIM_ROUNDS - 1) * known and self._has_aim:
             return self._attempt(count + 1)
         if count >= (VARIED_ROUNDS - 1) * known and self._is_related:
-            told = "the same" if known == 1 else f"only {known} different things"
-            reason = f"the last {count} calls told {told}"
+            told = "the same thing" if known == 1 else f"only {known} different things"
+            reason = f"the last {count} calls returned {told}"
             return self._found((f"{self.newest.part.tool} (nothing new)",), reason)
         return None
 
     @property
     def _has_aim(self) -> bool:
-        """Whether the newest call is made once more, or changes the file that couldn't be changed."""
+        """Whether the newest call is a repetition, or tries again a change that failed."""
         if self.equal > 1:
             return True
         first = self.calls[-1]
@@ -210,7 +210,7 @@ class _Stretch:
 
 
 def _changing(calls: Sequence[Call]) -> DoomLoop | None:
-    """Return the circle of equal calls that goes on although their results differ."""
+    """Return the loop of equal calls with differing results; None if there is none, or it is not due."""
     for length in CYCLE_LENGTHS:
         keys = [call.key for call in calls[-length:]]
         if length > 1 and len(set(keys)) == 1:
@@ -227,7 +227,7 @@ def _changing(calls: Sequence[Call]) -> DoomLoop | None:
 
 
 def _rounds(calls: Sequence[Call], last: Sequence[str]) -> int:
-    """Return how many times the last calls were made in a row, the pending round included."""
+    """Return how many times in a row the calls ``last`` were made, including the current round."""
     rounds = 0
     for end in range(len(calls), len(last) - 1, -len(last)):
         if [call.key for call in calls[end - len(last) : end]] != last:

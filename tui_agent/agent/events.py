@@ -1,7 +1,7 @@
-"""The events of a run: what the full-screen app, the headless mode and any other way in see.
+"""The events by which an agent tells its frontends what happens.
 
-Entries are the truth; events say when to look. Every event is a frozen dataclass; times are
-seconds.
+Every event is a frozen dataclass; durations are in seconds. Entries have the content to keep: an
+event only says that there is something new.
 """
 
 from dataclasses import field
@@ -18,12 +18,12 @@ Severity = Literal["information", "warning", "error"]
 
 @frozen
 class RunStarted:
-    """The agent began to work on queued messages."""
+    """A run began."""
 
 
 @frozen
 class EntryAppended:
-    """An entry was committed at the leaf."""
+    """An entry was stored and is the leaf now."""
 
     entry: Entry
 
@@ -60,7 +60,7 @@ class ReasoningProgress:
 
 @frozen
 class AnswerWasReasoning:
-    """All of the answer so far was the model's reasoning: ``text``."""
+    """The answer's text so far, ``text``, turned out to be reasoning."""
 
     text: str
 
@@ -76,7 +76,7 @@ class ToolCallProgress:
 
 @frozen
 class ToolStarted:
-    """A call is allowed and runs."""
+    """A call was allowed and runs now; ``arguments`` is JSON text."""
 
     call_id: str
     tool: str
@@ -86,7 +86,7 @@ class ToolStarted:
 
 @frozen
 class ToolOutput:
-    """Live output of a running call, raw: it may contain control characters."""
+    """The next piece of a running call's output; it may contain control characters."""
 
     call_id: str
     text: str
@@ -116,18 +116,17 @@ class Decision(StrEnum):
     ONCE = "once"
     SESSION = "session"
     PROJECT = "project"
-    """In this project, in later sessions too. Offered where there are rules to make."""
+    """Allow in this project, in later sessions too. Offered if the request has ``rules``."""
     DENY = "deny"
     STOP = "stop"
-    """Refuse, and end the run. Offered where ``PermissionRequest.loop`` is set."""
+    """Deny and end the run. Offered if the request has a ``loop``."""
 
 
 @frozen
 class PermissionAnswer:
-    """What the user decided; ``note`` tells the model what to do instead (with deny).
+    """The user's decision; ``note`` tells the model what to do instead, after a denial.
 
-    ``patterns`` are those of the offered rules as the user changed them; empty to take them as
-    offered.
+    ``patterns`` are the patterns of the offered rules as the user edited them; empty if not edited.
     """
 
     decision: Decision
@@ -139,8 +138,8 @@ class PermissionAnswer:
 class PermissionRequest:
     """A question to the user before a call runs.
 
-    ``reason`` says why it asks; ``rules`` are the rules that "always in this session" would create,
-    as shown. Without any, what is asked about can only be allowed once.
+    ``reason`` says why the user is asked. ``rules`` are shown: the rules that allowing it for the
+    session or project creates; without rules it can be allowed only once.
     """
 
     call_id: str
@@ -150,27 +149,27 @@ class PermissionRequest:
     reason: str
     rules: tuple[str, ...]
     loop: tuple[str, ...] = ()
-    """For a doom loop: what the repeated calls gave so far, oldest first."""
+    """Outputs of the repeated calls of a doom loop, oldest first; empty if it is no doom loop."""
     question: str = ""
-    """The question in its own words; empty: those of the needs."""
+    """The text of the question; "" to describe ``needs`` instead."""
     once: str = "run it once more"
-    """What a yes to a doom loop does."""
+    """What allowing a doom loop once does."""
     command: str = ""
-    """The whole command line, where only parts of it are asked about."""
+    """The whole command line, if the question is only about parts of it."""
     again: bool = False
-    """The command has run and ended for want of what is asked about."""
+    """Whether the command has already run, and failed because it lacked what is asked for."""
 
 
 @frozen
 class PermissionAsked:
-    """A call needs permission. The run waits for an answer; without a screen it is refused."""
+    """The user is asked for permission, and the run waits; without a frontend to ask it is denied."""
 
     request: PermissionRequest
 
 
 @frozen
 class PermissionSettled:
-    """The permission question was answered."""
+    """The user was asked and answered, or the question was withdrawn (``decision``: deny)."""
 
     call_id: str
     decision: Decision
@@ -178,10 +177,11 @@ class PermissionSettled:
 
 @frozen
 class RetryScheduled:
-    """The request failed and is repeated after ``seconds``.
+    """A request failed and is repeated after ``seconds``.
 
-    ``kept``: id of the entry with the failed attempt's text. ``loading``: seconds waited so far for
-    a server that is loading the model; such waits don't count as attempts.
+    ``attempt`` of ``attempts`` failed. ``kept``: id of the entry with its answer, None if it had
+    none. ``loading``: seconds waited so far for a server that is loading the model (these waits
+    don't count as attempts); None for other failures.
     """
 
     attempt: int
@@ -194,7 +194,7 @@ class RetryScheduled:
 
 @frozen
 class QueueChanged:
-    """Waiting messages: ``steer`` is sent after the current step, ``follow_up`` when the agent is idle."""
+    """The waiting messages changed: ``steer`` is sent with the next step, ``follow_up`` when the agent is idle."""
 
     steer: tuple[str, ...] = ()
     follow_up: tuple[str, ...] = ()
@@ -210,9 +210,9 @@ class MessageRefused:
 
 @frozen
 class Notice:
-    """A message for the user: information, warning or error.
+    """A message to show to the user.
 
-    ``action`` names a command that helps, ``label`` what it does where that isn't its name.
+    ``action`` names a command that helps; ``label`` is the text to offer it with, "" for its name.
     """
 
     message: str
@@ -251,10 +251,10 @@ class CompactionProgress:
 
 @frozen
 class CompactionEnded:
-    """The compaction was appended, or failed with ``error`` and changed nothing.
+    """A compaction was appended, or failed with ``error`` (a sentence) and changed nothing.
 
-    ``steps`` names further measures that made room. ``trigger``: manual, threshold, overflow or
-    model_switch.
+    ``steps`` describes further measures that made room. ``trigger``: manual, threshold, overflow
+    or model_switch.
     """
 
     error: str | None = None
@@ -264,17 +264,14 @@ class CompactionEnded:
 
 @frozen
 class LeafMoved:
-    """The session continues at another entry."""
+    """Another entry is the leaf now; None before the first entry."""
 
     leaf: int | None
 
 
 @frozen
 class JobsChanged:
-    """A background job started, ended or printed something.
-
-    All jobs of the session, oldest first.
-    """
+    """A job started, ended or printed something; ``jobs`` are all of the session, oldest first."""
 
     jobs: tuple[JobState, ...]
 
@@ -293,15 +290,12 @@ class HeadKnown:
 
 @frozen
 class CostKnown:
-    """The cost of a long session was added up."""
+    """The session's cost changed outside a run, or that of a long session was added up."""
 
 
 @frozen
 class RaceStarted:
-    """A race began at entry ``start``.
-
-    ``most`` is its highest cost in US dollars, None if unknown.
-    """
+    """A race began at entry ``start``; ``most`` is its maximum cost in US dollars, None if unknown."""
 
     race: str
     start: int | None
@@ -334,13 +328,11 @@ class RaceEnded:
 
 @frozen
 class RunEnded:
-    """The agent is idle.
+    """A run ended and the agent is idle.
 
-    ``reason``: done, interrupted, error, step_limit, stopped, budget, or length.
-
-    ``length``: the last answer was cut off at a limit. ``error``: one sentence. ``needs_key``: the
-    provider's key is missing or was refused. ``budget``: which one is used up, cost, tokens or
-    time. ``check``: passed or failed.
+    ``reason``: why ("length": the last answer was cut off at its token limit). ``error``: one
+    sentence. ``needs_key``: the provider's key is missing or was refused. ``budget``: the budget
+    that is used up. ``check``: the result of the project's check, None if it did not run.
     """
 
     reason: Literal["done", "length", "interrupted", "error", "step_limit", "stopped", "budget"]
@@ -388,7 +380,7 @@ AgentEvent = (
 
 @dataclass
 class LiveAnswer:
-    """The answer being streamed right now, for a screen that opens in the middle of it."""
+    """The part of the answer streamed so far, for a screen that opens in the middle of it."""
 
     text: str = ""
     reasoning: str = ""

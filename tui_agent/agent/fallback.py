@@ -1,4 +1,4 @@
-"""The models that stand in when the chosen one is overloaded, out of quota or gone, and the way back to it."""
+"""Decides which fallback model answers when the chosen one can't be used, and when to go back to it."""
 
 import math
 from collections.abc import Sequence
@@ -9,31 +9,28 @@ from tui_agent.session.path_queries import newest
 
 _OVERLOADED_SECONDS = 300.0
 _QUOTA_SECONDS = 3_600.0
-"""Seconds after which a model is tried again where the provider named no time."""
+"""Seconds until a failed model is tried again, unless the provider named a longer time."""
 _AWAY = {
     ErrorKind.OVERLOADED: ("is overloaded", _OVERLOADED_SECONDS),
     ErrorKind.RATE_LIMIT: ("limits the rate of requests", _OVERLOADED_SECONDS),
     ErrorKind.QUOTA: ("has no quota left", _QUOTA_SECONDS),
-    ErrorKind.NOT_FOUND: ("is not there any more", math.inf),
-    ErrorKind.AUTH: ("has no key that is taken", math.inf),
+    ErrorKind.NOT_FOUND: ("is not available any more", math.inf),
+    ErrorKind.AUTH: ("has no valid key", math.inf),
 }
-"""Failures after which another model is asked: what is said of the one that failed, and how long it
-stays away."""
+"""Errors after which a fallback model is used: how the notice describes them, and the seconds until the
+failed model is tried again."""
 
 
 class Availability:
-    """Which models failed, and until when, in milliseconds since the epoch.
-
-    Kept until the program ends.
-    """
+    """Remembers, until the program ends, which models failed and when they may be tried again."""
 
     def __init__(self) -> None:
         self._away_until: dict[str, float] = {}
 
     def note(self, model: str, error: ModelError, now: int) -> str:
-        """Note that a model can't be used for now.
+        """Note that a model failed at ``now`` (milliseconds since the epoch).
 
-        Returns why, "" for failures that another model doesn't help.
+        Returns the verb phrase for a notice; "" if a fallback model would not help.
         """
         if error.kind not in _AWAY:
             return ""
@@ -45,11 +42,11 @@ class Availability:
         return now >= self._away_until.get(model, 0.0)
 
     def first_of(self, models: Sequence[str], now: int) -> str | None:
-        """Return the first model that may be asked now."""
+        """Return the first model that may be used now; None if there is none."""
         return next((model for model in models if self.is_back(model, now)), None)
 
 
 def stands_in_for(path: Sequence[Entry]) -> str | None:
-    """Return the model that the user chose, where another one stands in for it at the end of a path."""
+    """Return the model that the user chose if a fallback model answers at the path's end; else None."""
     change = newest(path, ModelChangeEntry)
     return change.stands_in_for if change is not None else None

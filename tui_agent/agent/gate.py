@@ -1,4 +1,8 @@
-"""The gate every call goes through: asks the rules and the mode, and the user where those say so."""
+"""Decides whether a call may run: by the rules and the mode, and by the user if those say to ask.
+
+The pure rules are in ``permissions``; the gate applies them to one session and keeps the user's
+answers.
+"""
 
 import asyncio
 import os
@@ -40,19 +44,21 @@ from tui_agent.tools.base import Tool, ToolContext, ToolInput
 _HOOK_RULE = Rule("*", "*", Action.ASK)
 
 _PRIVATE = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/dev", "/proc")))  # noqa: S108 - commands have their own
-"""Places that commands in the sandbox have of their own."""
+"""Directories that a command in the sandbox has its own, private version of."""
 
 
 @frozen
 class HookVerdict:
-    """What hooks said of a call: that it may run unasked, or why the user has to be asked in any case."""
+    """The hooks' decision on a call."""
 
     allows: bool = False
+    """Whether it may run without asking the user."""
     asks: str = ""
+    """Why the user has to be asked in any case; "" if not."""
 
 
 class Gate:
-    """Decides for one session, and keeps the user's permissions in it."""
+    """The gate of one session; it keeps the rules that the user made in it."""
 
     def __init__(
         self,
@@ -62,40 +68,38 @@ class Gate:
         mode: Callable[[], str],
         said: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        """Make the gate; ``said`` returns the user's texts in the session."""
+        """Make the gate. ``mode`` returns the current mode, ``said`` the user's texts on the path."""
         self._ports = ports
         self._channel = channel
         self._questions = questions
         self._mode = mode
         self._said = said
-        # Calls that run side by side ask one after the other: the next need not ask for permissions
-        # just given.
+        # Parallel calls ask one after the other, because one answer may settle the next question.
         self._one_at_a_time = asyncio.Lock()
         self.session_rules: list[Rule] = []
-        """Rules the user made with "always in this session"."""
+        """Rules that the user made by allowing a call for the session."""
         self._places: dict[Rule, int] = {}
 
     def rules(self) -> tuple[Rule, ...]:
-        """Return every rule that holds, in order of rising strength."""
+        """Return all rules in force, in order of rising precedence."""
         chosen = self._ports.knowledge.primary(self._mode())
         of_agent = () if chosen is None else chosen.rules
         return (*DEFAULT_RULES, *self._ports.rules, *of_agent, *self.session_rules)
 
     def is_fixed(self, rule: Rule) -> str | None:
-        """Return why a rule can't be removed; None when it can."""
+        """Return a sentence that says why a rule can't be removed; None if it can."""
         if rule.source == "default":
-            return "It is built in: a rule of your own overrules it."
+            return "This rule is built in: a rule of your own overrides it."
         if rule.source == "other":
-            return f"It stands in {rule.origin}: change it there."
+            return f"This rule is in {rule.origin}: change it there."
         if rule not in self.session_rules and rule not in self._ports.rules:
-            return f"The agent “{self._mode()}” brings it: it ends with that agent, and is changed in the agent's file."
+            return (
+                f"This rule belongs to the agent “{self._mode()}”: change it in the agent's file."
+            )
         return None
 
     def remove(self, rule: Rule) -> bool:
-        """Forget a rule until the program ends; those built in and of agents stay.
-
-        Returns whether it is gone.
-        """
+        """Remove a rule until the program ends; return False for one that is fixed (see `is_fixed`)."""
         if rule in self.session_rules:
             self._places[rule] = self.session_rules.index(rule)
             self.session_rules.remove(rule)
@@ -107,7 +111,7 @@ class Gate:
         return False
 
     def restore(self, rule: Rule) -> None:
-        """Put a rule back that was removed, where it was: in a source the last one that matches counts."""
+        """Put a removed rule back at its old place (the order of rules decides)."""
         place = self._places.pop(rule, None)
         if place is None:
             return
@@ -117,18 +121,14 @@ class Gate:
             self._ports.rules = (*self._ports.rules[:place], rule, *self._ports.rules[place:])
 
     def remove_again(self) -> None:
-        """Take the removed rules out of reread ones.
-
-        Those of the user's file are as the file says.
-        """
+        """Remove the removed rules again after the settings were reread, except those of the user's file."""
         gone = {rule for rule in self._places if rule.source != "user"}
         self._ports.rules = tuple(rule for rule in self._ports.rules if rule not in gone)
 
     def decide(self, need: PermissionNeed, tool: str = "") -> Rule:
         """Return the rule that decides a need now.
 
-        A page whose address the user wrote is theirs to have read: such an address carries nothing
-        of the project.
+        Pages whose address the user wrote are allowed unless the user's rules say otherwise.
         """
         rule = decide_in_mode(need, self.rules(), self._mode_in_force(), tool)
         asks = rule.action is Action.ASK and rule.source == "default"
@@ -137,15 +137,13 @@ class Gate:
         return rule
 
     def _mode_in_force(self) -> str:
-        """Return the mode that decides.
-
-        In a copy files change unasked: that alone has no effect.
-        """
+        """Return the mode that decides: the session's, but auto-edit instead of build in a race's copy."""
         mode = self._mode()
         in_copy = self._ports.stands_for is not None and mode not in {Mode.PLAN, Mode.YOLO}
         return Mode.AUTO_EDIT if in_copy else mode
 
     def view(self) -> View:
+        """Return the view of the model's commands in the current mode."""
         return view_in_mode(self.rules(), self._mode_in_force())
 
     def opened_by(self, needs: Sequence[PermissionNeed], project: Path, tool: str) -> Grants:
@@ -156,7 +154,7 @@ class Gate:
             rule = self.decide(need, tool)
             is_allowed = rule.action is Action.ALLOW and rule.source != "default"
             if is_allowed and need.permission.runs:
-                # Who allows a command by its name lets it do its work.
+                # A rule that allows a command by its name allows its work too.
                 grants |= Grants(sources=True)
         if self._mode() == Mode.PLAN:
             return grants.changing_nothing
@@ -170,9 +168,9 @@ class Gate:
         wanted: Grants,
         context: ToolContext,
     ) -> Grants | str:
-        """Ask for the grants a command ended for want of.
+        """Ask for the grants without which a command failed.
 
-        Return those given, or why not for the model to read.
+        Returns the grants; a text for the model says why they were not given.
         """
         if self._mode() == Mode.PLAN and wanted.beyond(wanted.changing_nothing):
             return "The session is in plan mode, in which nothing is changed."
@@ -198,10 +196,10 @@ class Gate:
         by_hook: HookVerdict,
         again: bool = False,
     ) -> str | None:
-        """Return None when the call may run, otherwise a refusal for the model.
+        """Return None if the call may run, otherwise the reason for the model; asks the user if necessary.
 
-        A hook that allows it answers the question the user would be asked, and nothing else.
-        ``again`` says that the call has run and ended for want of its needs.
+        A hook that allows the call replaces the question to the user, but no rule that denies it.
+        ``again``: the call has run and failed because it lacked these needs.
         """
         if rule := refusal_of_tool(tool.name, self.rules()):
             return _denied(rule)
@@ -267,7 +265,7 @@ class Gate:
         )
         answer = await self._questions.ask(question)
         if answer.decision in {Decision.DENY, Decision.STOP}:
-            # The reason lets the model do without it, or ask for it.
+            # With the reason, the model can find another way or ask for it.
             return with_note(f"The user did not allow this call: {reason}.", answer.note)
         rules = edited(offered, answer.patterns)
         if answer.decision in {Decision.SESSION, Decision.PROJECT}:
@@ -275,7 +273,7 @@ class Gate:
         return None
 
     def _keep(self, rules: Sequence[Rule], *, for_project: bool) -> None:
-        """Make the rules of an answer hold: those for the project are the user's own, in later sessions too."""
+        """Add the rules of an answer to the session, and save them if they are for the project."""
         problem = None
         if for_project:
             rules = tuple(replace(rule, source="here") for rule in rules)
@@ -289,16 +287,18 @@ class Gate:
         words = " · ".join([in_words(str(rule)) for rule in rules])
         self._channel.say(f"{how_long}, without asking: {words}.", action="permissions")
         if problem is not None:
-            self._channel.say(f"The rule could not be kept: {problem}", "warning")
+            self._channel.say(f"Can't save the rule for later sessions: {problem}", "warning")
 
 
 def needs_of(
     tool: Tool[Any], arguments: ToolInput, context: ToolContext
 ) -> tuple[PermissionNeed, ...]:
-    """Return a call's needs, commands taken apart. Looks at files; run it in a thread.
+    """Return a call's needs, with a need for each command of a command line.
+
+    Reads the disk; call it in a thread.
 
     Raises:
-        ToolError: the call cannot work, so there is nothing to ask.
+        ToolError: the call can't work, so there is nothing to ask.
     """
     found: list[PermissionNeed] = []
     try:
@@ -316,18 +316,15 @@ def needs_of(
             else:
                 found.append(need)
     except OSError as error:
-        # Where a link may not be read (/proc/1/root) nobody can tell which file is meant.
+        # A link that can't be read, as /proc/1/root, could lead to any file.
         raise ToolError(
-            f"{error.filename} can't be looked at ({error.strerror}); nothing was done."
+            f"Can't read {error.filename} ({error.strerror}); the call was not run."
         ) from error
     return tuple(found)
 
 
 def _hook_need(tool: Tool[Any], arguments: ToolInput, reason: str) -> PermissionNeed:
-    """Return the need that stands for a hook's wish to have the user asked.
-
-    No rule can allow it for later.
-    """
+    """Return a need by which the user is asked because a hook wants it; no rule can allow it for later."""
     return PermissionNeed(
         Permission.TOOL, tool.name, tool.command(arguments), unclear=f"a hook asks: {reason}"
     )
@@ -340,10 +337,10 @@ def _denied(rule: Rule) -> str:
 def needs_inside(
     needs: Iterable[PermissionNeed], sandbox: Sandbox, project: Path
 ) -> Iterator[PermissionNeed]:
-    """Yield a command's needs in the sandbox: to run, and those places it names that the view does not have.
+    """Yield a command's needs in the sandbox: to run, and the places it names that its view lacks.
 
-    It is asked about those before, because without them it would find something else and might not
-    even fail.
+    Without those places the command would find something else there and might not even fail, so
+    they are asked about before it runs.
     """
     project = Path(os.path.realpath(project))
     for need in needs:
@@ -369,9 +366,9 @@ def needs_inside(
 
 
 def _is_lost(path: Path, sandbox: Sandbox, project: Path) -> bool:
-    """Whether a file outside of the project that a command writes is gone when it has ended.
+    """Return True if a file outside the project would be lost when the command that writes it ends.
 
-    It can write next to the project and its parents, but what it finds there is empty.
+    The sandbox shows the directories above the project as empty, with nothing written there kept.
     """
     if project.is_relative_to(path.parent):
         return not sandbox.shows(path, project)
@@ -379,16 +376,13 @@ def _is_lost(path: Path, sandbox: Sandbox, project: Path) -> bool:
 
 
 def _is_missed(path: Path, sandbox: Sandbox, project: Path) -> bool:
-    """Whether a path exists outside of the project that commands do not see.
-
-    They see the project's parents.
-    """
+    """Return True if a path exists that commands in the sandbox don't see, outside the project."""
     own = is_among(path, _PRIVATE) or project.is_relative_to(path)
     return not own and os.path.lexists(path) and not sandbox.shows(path, project)
 
 
 def grants_of(need: PermissionNeed, project: Path) -> Grants:
-    """Return the grants that come with allowing a need."""
+    """Return the grants that allowing a need gives."""
     real = Path(os.path.realpath(project / need.pattern))
     one = frozenset({real})
     grants = Grants()
@@ -402,7 +396,7 @@ def grants_of(need: PermissionNeed, project: Path) -> Grants:
         case Permission.READ if need.secret or is_sensitive(real):
             grants = Grants(secrets=one)
         case Permission.EXTERNAL_DIRECTORY:
-            # Rules are about the directory; only the path asked for is opened.
+            # The rule allows the directory, but only the path asked for is opened.
             grants = Grants(read=frozenset({Path(os.path.realpath(need.detail or need.pattern))}))
         case Permission.EDIT if need.pattern.startswith("/") or "data" in need.changes:
             grants = Grants(write=one)
@@ -416,9 +410,9 @@ def grants_of(need: PermissionNeed, project: Path) -> Grants:
 def _needs_of_grants(
     wanted: Grants, command: str, parts: Sequence[PermissionNeed], project: Path
 ) -> Iterator[PermissionNeed]:
-    """Yield the needs to allow so that a command, or a tool, gets the grants it ended for want of.
+    """Yield the needs that the user has to allow so that a command gets the grants it lacked.
 
-    ``parts`` are its needs to run; it has one at least.
+    ``parts`` are its needs to run, at least one.
     """
     changes: list[Change] = []
     if wanted.sources:

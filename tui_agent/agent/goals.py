@@ -1,7 +1,7 @@
-"""Works towards a goal: whenever the model stops, a small model judges, and the work goes on until it is reached.
+"""Owns a session's goal: when the model stops, a small model judges whether it is reached.
 
-It ends, too, after a number of rounds, after rounds that bring nothing new, and with the run's
-own budgets. Each round begins with a message, and so can be branched from.
+If not, the model is sent back to work by a message (so every round can be branched from). This
+ends after a number of rounds, after rounds without anything new, or with the run's budget.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,60 +21,63 @@ from tui_agent.session.path_queries import newest
 from tui_agent.session.records import Purpose
 
 GOAL_MISSED = "goal_missed"
-"""Why a message follows an answer after which the goal was not reached."""
+"""The prompt for a goal that is not reached, and ``UserEntry.synthetic`` of the message made of it."""
 MAX_ROUNDS = 20
+"""Maximum rounds of work towards a goal."""
 IDLE_ROUNDS = 3
-"""Rounds in which no call told or changed anything new, after which the work does not go on."""
+"""Number of rounds in a row without anything new after which the goal is given up."""
 DIGEST_TOKENS = 3_000
+"""Tokens of the digest of the work that the judge is shown."""
 ANSWER_CHARS = 6_000
-"""Size of what the judge is shown of the work, and of the last answer."""
+"""Characters of the last answer that the judge is shown."""
 SECONDS = 60.0
-"""How long the judge may take."""
+"""Timeout of the judge, in seconds."""
 
 
 @frozen
 class Judgement:
-    """What the judge says."""
+    """The judge's decision whether the goal is reached, and why."""
 
     is_reached: bool
     reason: str
 
 
 class Goals:
-    """The goal of one session, if it has one."""
+    """The goal of one session and the work towards it. ``model`` returns the conversation's model."""
 
     def __init__(self, journal: Journal, ports: AgentPorts, model: Callable[[], str]) -> None:
         self._journal = journal
         self._ports = ports
         self._model = model
         self.goal = ""
-        """What is to be reached, "" for no goal."""
+        """The goal; "" for none."""
         self.rounds = 0
-        """Rounds that the model was sent back for."""
+        """Number of times the model was sent back to work for the goal."""
         self.ended = ""
-        """How the last goal ended, in a sentence, "" while it is worked on and where it was reached."""
+        """Sentence that says why the last goal was given up; "" if it was reached or is worked on."""
         self._idle = 0
 
     def begin(self, goal: str) -> None:
+        """Set a goal in place of an earlier one."""
         self.goal = goal.strip()
         self.rounds = 0
         self.ended = ""
         self._idle = 0
 
     def drop(self, why: str = "") -> None:
-        """Work towards nothing any more."""
+        """Remove the goal; ``why`` is a sentence if it was given up."""
         self.goal = ""
         self.ended = why
 
     @property
     def words(self) -> str:
-        """How far it is, in a few words for the status line; "" without a goal."""
+        """The current round, for the status line; "" without a goal."""
         if not self.goal:
             return ""
         return f"goal, round {self.rounds + 1} of {MAX_ROUNDS}"
 
     async def demand_more(self) -> bool:
-        """Have the goal judged; return True where the model has to go on, which it was told."""
+        """Have the goal judged; return True if it is not reached and the model was sent back to work."""
         if not self.goal:
             return False
         path = self._journal.session.active_path()
@@ -84,9 +87,7 @@ class Goals:
             judged = await self._judge(path)
         except (ModelError, TimeoutError) as error:
             why = getattr(error, "message", "") or "the judge took too long"
-            self._say(
-                f"The goal could not be judged: {one_line(why, 120)}. /goal takes it up again."
-            )
+            self._say(f"The goal could not be judged: {one_line(why, 120)}. /goal resumes it.")
             self.drop("The goal could not be judged.")
             return False
         if judged.is_reached:
@@ -101,16 +102,17 @@ class Goals:
         return True
 
     def _gives_up(self, path: Sequence[Entry]) -> bool:
+        """Give up the goal after too many rounds in all or without anything new; return True if so."""
         self._idle += 1
         if not self.rounds or brings_news(path):
             self._idle = 0
         why = ""
         if self._idle >= IDLE_ROUNDS:
-            why = f"The goal is not reached: nothing new came of {IDLE_ROUNDS} rounds."
+            why = f"The goal is not reached: {IDLE_ROUNDS} rounds brought nothing new."
         elif self.rounds >= MAX_ROUNDS:
             why = f"The goal is not reached after {MAX_ROUNDS} rounds."
         if why:
-            self._say(f"{why} /goal takes it up again.")
+            self._say(f"{why} /goal resumes it.")
             self.drop(why)
         return bool(why)
 
@@ -140,7 +142,7 @@ class Goals:
 
 
 def read_judgement(text: str) -> Judgement:
-    """Return what a judge's answer says; one that says neither yes nor no is a no."""
+    """Return the judgement in a judge's answer; an answer without a yes or no counts as no."""
     lines = [line.strip(" \t*#`>-") for line in text.strip().splitlines() if line.strip()]
     if not lines:
         return Judgement(is_reached=False, reason="the judge said nothing")

@@ -1,4 +1,7 @@
-"""Takes the user's messages in: those that no hook refuses become entries, at the start and between steps."""
+"""Turns the user's waiting messages into entries, at the start of a run and between its steps.
+
+Hooks may refuse a message or add text for the model.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,25 +19,25 @@ from tui_agent.session.path_queries import newest_message
 
 
 class Intake:
-    """Takes messages from a session's queue."""
+    """Owns a session's queue of messages and takes them from it."""
 
     def __init__(self, journal: Journal, ports: AgentPorts) -> None:
         self._journal = journal
         self._ports = ports
         self.queue = MessageQueue()
-        """The messages that wait."""
+        """The waiting messages."""
         self._greeting = ""
-        """Text from hooks for the model, sent with the first message."""
+        """Text of the session's start hooks, to be sent with the first message."""
 
     def nothing_left(self) -> bool:
+        """Return True if the model has nothing left to do on the path."""
         return nothing_left(self._journal.session.active_path())
 
     async def take_messages(self, *, step: int) -> None:
-        """Append the user's messages, a follow-up when the work is done.
+        """Append the messages that steer, and the oldest follow-up if the work is done.
 
-        Raises StopRunError if hooks refused all.
-
-        ``step`` is the run's last one, 0 before the first.
+        ``step`` is the number of the run's last step, 0 before the first. Raises StopRunError if a
+        hook refused a message before the first step.
         """
         is_working = step > 0 and not self.nothing_left()
         waiting = self.queue.snapshot()
@@ -44,13 +47,13 @@ class Intake:
         path = self._journal.session.active_path()
         last = newest_message(path)
         if isinstance(last, AssistantEntry) and _is_half_said(last):
-            # A request may not end in an answer, and half of one is no end.
+            # A request may not end in an answer, and a broken-off one has to be continued.
             self._journal.append(reminder(path, "continue", self._ports.prompt("continue")))
         if self.queue.snapshot() != waiting:
             self._journal.channel.emit(self.queue.snapshot())
 
     async def _admit(self, messages: Sequence[QueuedMessage], *, step: int, mid_run: bool) -> None:
-        """Append the messages that no hook refuses, each followed by the hooks' context for the model."""
+        """Append the messages that no hook refuses, each followed by the hooks' text for the model."""
         refused = ""
         for index, message in enumerate(messages):
             try:
@@ -64,7 +67,7 @@ class Intake:
             raise StopRunError(f"A hook refused the message: {refused}")
 
     async def _admit_one(self, message: QueuedMessage, *, mid_run: bool) -> str:
-        """Append a message; return why a hook refused it, "" when none did."""
+        """Append a message; return why a hook refused it, "" if none did."""
         hooks = self._ports.hooks
         is_resumed = bool(self._journal.session.info.first_message)
         self._greeting += await hooks.session_start(resumed=is_resumed)
@@ -84,7 +87,7 @@ class Intake:
 
 
 def nothing_left(path: Sequence[Entry]) -> bool:
-    """Whether the newest message of a path is an answer that ends a turn, or there is none."""
+    """Return True if a path ends with an answer that ends its turn, or has no message."""
     entry = newest_message(path)
     if isinstance(entry, AssistantEntry):
         return not entry.tool_calls and verdict_on(entry) in ENDS_TURN

@@ -1,4 +1,4 @@
-"""Background jobs as a session tells of them: to its screens while they run, to the model when one has ended."""
+"""Reports a session's jobs: to the frontends while they run, to the model when they have ended."""
 
 from collections.abc import Callable
 
@@ -8,11 +8,11 @@ from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.tools.job import job_line
 
 JOB_ENDED = "job"
-"""Why the entry was made, as ``UserEntry.synthetic`` says it."""
+"""``UserEntry.synthetic`` of the entries made here."""
 
 
 def make_jobs(emit: Callable[[AgentEvent], None]) -> Jobs:
-    """Return jobs whose changes and ends are events."""
+    """Return a session's jobs, which emit an event when one changes or ends."""
 
     def report_end(job: JobState) -> None:
         emit(Notice(job_line(job), "warning" if job.exit_code else "information"))
@@ -22,10 +22,7 @@ def make_jobs(emit: Callable[[AgentEvent], None]) -> Jobs:
 
 
 def ended_jobs(jobs: Jobs) -> UserEntry | None:
-    """Return the entry that tells the model which jobs ended by themselves.
-
-    None when it knows of all.
-    """
+    """Return an entry that tells the model which jobs have ended; None if it knows about all."""
     untold = jobs.untold()
     if not untold:
         return None

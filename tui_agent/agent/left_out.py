@@ -1,4 +1,4 @@
-"""The parts of a session that a provider refused, as edits of the context that leave them out."""
+"""Makes the context edits that leave out the images and reasoning that a provider refused."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +8,7 @@ from tui_agent.session.path_queries import newest
 
 
 def edits_without(path: Sequence[Entry], refused: PartLeftOut) -> Iterator[ContextEditEntry]:
-    """Yield the edits that leave the refused parts of a path out of later requests."""
+    """Yield an edit for each entry of a path that has refused parts."""
     for entry in path if refused.blobs else ():
         images = [image for image in entry.images if image.blob in refused.blobs]
         if images:

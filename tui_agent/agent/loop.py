@@ -1,4 +1,4 @@
-"""The loop: one run from a user's message to an idle agent. Read this first.
+"""The loop: carries out one run, from a user's message to an idle agent. Read this first.
 
     repeat until the model has nothing left to do:
         take in the user's new messages
@@ -6,8 +6,8 @@
         send the path as a request, stream the answer into an entry
         run the tools it asked for, append their results
 
-Everything it does is an entry appended to the session; everything it shows is an event. It holds no
-state that matters: started again on the same path it goes on from there.
+Every result is an entry appended to the session; everything to show is an event. The loop has no
+state that must survive: started again on the same path, it continues from there.
 """
 
 import asyncio
@@ -46,9 +46,9 @@ log = logging.getLogger(__name__)
 STEP_LIMIT_REFUSAL = "Not run: the step limit is reached. Answer the user instead."
 REFUSED_ANSWER = "Not run: the answer that made this call was refused by the provider."
 SENT_BACK = "sent_back"
-"""Why a message follows an answer after which a hook sent the model back to work."""
+"""``UserEntry.synthetic`` of the message by which a hook sends the model back to work."""
 MAX_SENT_BACK = 8
-"""Times a run is sent back by hooks: one that never agrees would go on for ever."""
+"""Maximum times that hooks send the model back to work in one run."""
 CUT_CALL = (
     "Not run: your answer reached its limit of tokens in this call and was cut off there, so its arguments may be "
     "half of what you meant. Send less at once: write a long file in several calls."
@@ -57,7 +57,7 @@ CUT_CALL = (
 
 @dataclass
 class Loop:
-    """The parts of a run. One object serves all runs of a session."""
+    """Carries out the runs of one session, one at a time."""
 
     journal: Journal
     ports: AgentPorts
@@ -69,13 +69,13 @@ class Loop:
     goals: Goals
     allowance: Allowance
     recorder: Recorder | None
-    """Knows which files calls changed; None where nobody watches, or where it is another session's
-    task."""
+    """Records which files the calls change; None if changes are not recorded, or by another session."""
     held_back: list[Entry] = field(default_factory=list)
-    """Entries made beside the run that wait until every call has its result."""
+    """Entries made outside the run that are appended when every call has its result."""
     step: int = 0
+    """Number of the current step in the run, from 1."""
     sent_back: int = 0
-    """Times that hooks sent the model back to work in this run."""
+    """Times that hooks have sent the model back to work in this run."""
 
     async def run(self) -> RunEnded:
         self.journal.channel.emit(RunStarted())
@@ -119,9 +119,10 @@ class Loop:
     def _ended_by(self, error: BaseException) -> RunEnded:  # noqa: PLR0911 - one for each way a run can end
         match error:
             case asyncio.CancelledError() if self.ports.meter.is_time_up:
-                over = f"Stopped: the {self.ports.budget.seconds or 0:g} s for this run are over."
+                seconds = self.ports.budget.seconds or 0
+                over = f"Stopped: the time limit of {seconds:g} s for this run is reached."
                 return RunEnded(
-                    "budget", f"{over} What was done until then is kept.", self.step, budget="time"
+                    "budget", f"{over} The work so far is kept.", self.step, budget="time"
                 )
             case asyncio.CancelledError():
                 return RunEnded("interrupted", steps=self.step)
@@ -183,10 +184,7 @@ class Loop:
                 return ended
 
     async def _is_sent_back(self) -> bool:
-        """Ask the hooks whether the work is done.
-
-        Return True where one sends the model back to it.
-        """
+        """Ask the hooks whether the work is done; return True if one sent the model back to it."""
         answer = newest(self.journal.session.active_path(), AssistantEntry)
         if answer is None or self.sent_back >= MAX_SENT_BACK:
             return False
@@ -197,7 +195,7 @@ class Loop:
         return bool(message)
 
     async def _take_step(self) -> RunEnded | None:
-        """Get one answer and do what it asks for; return how the run ended if it did."""
+        """Get one answer and run its calls; return how the run ended, None if it continues."""
         is_last = self.step >= self.ports.max_steps
         try:
             answer = await self._answer(wrap_up=is_last)
@@ -219,7 +217,7 @@ class Loop:
         return None
 
     async def _obey(self, answer: AssistantEntry, verdict: Verdict) -> None:
-        """Run what is whole of an answer and only that, or ask the model to mend it."""
+        """Run the complete calls of an answer, or ask the model to correct the answer."""
         match verdict:
             case Verdict.CALLS | Verdict.CUT if answer.tool_calls:
                 self.closing_check.has_called = True
@@ -239,13 +237,14 @@ class Loop:
                 return
 
     async def _answer(self, *, wrap_up: bool) -> AssistantEntry:
-        """Send the path and return the answer.
+        """Send the path and return the answer; after an overflow or error, make room or fall back and retry.
 
-        After an overflow or a refusal, adapt and retry, once.
+        ``wrap_up`` tells the model that this is the last step and allows no tools.
 
         Raises:
-            RepeatingAnswer: the answer said the same again and again and was stopped.
-            BudgetUsedUpError: the run may not use up that much.
+            ModelError: no model can answer.
+            RepeatingAnswer: the answer was stopped because it repeats itself.
+            BudgetUsedUpError: the request would exceed the run's budget.
         """
         if wrap_up:
             self._remind("step_limit", self.ports.prompt("step_limit"))
@@ -253,10 +252,13 @@ class Loop:
             await self.allowance.check()
             request, estimate = self.context.request(tools_allowed=not wrap_up)
             self.ports.meter.check(self.ports.budget, request.model, estimate)
-            self.answerer.watches_repetition = self.tools.repetition.stops_answers
             try:
                 answer = await self.answerer.answer(
-                    request, step=self.step, estimate=estimate, check=self.tools.problem_of
+                    request,
+                    step=self.step,
+                    estimate=estimate,
+                    check=self.tools.problem_of,
+                    stops_repetition=self.tools.repetition.stops_answers,
                 )
             except ModelError as error:
                 if error.kind is ErrorKind.CONTEXT_OVERFLOW:
@@ -277,7 +279,7 @@ class Loop:
         )
 
     def _is_paused(self) -> bool:
-        """Whether the provider wants to go on with the newest answer: nothing may be said in between."""
+        """Return True if the provider will continue the newest answer, so that nothing may come between."""
         entry = newest_sent(self.journal.session.active_path())
         return isinstance(entry, AssistantEntry) and verdict_on(entry) is Verdict.PAUSED
 

@@ -1,7 +1,4 @@
-"""Names in a message after ``@`` and ``#``: files, parts of files, directories, entries.
-
-Pure, and quick to import.
-"""
+"""Finds the names of files, directories (``@``) and entries (``#``) in a message; pure, quick to import."""
 
 import re
 from collections.abc import Iterator
@@ -24,10 +21,9 @@ IMAGE_SUFFIXES = frozenset(
         ".heif",
     }
 )
-"""Suffixes of files that are attached as pictures; the type is told by the bytes."""
+"""Suffixes of files that are attached as pictures; the picture's type is read from its bytes."""
 
-# Each begins with a plain character, which is found in a paste of megabytes in no time; see
-# ``_words``.
+# The patterns begin with a literal character, which makes them fast in a paste of megabytes.
 _FILE = LazyPattern(r'@(?:"([^"\n]+)"|([^\s"]+))')
 _ENTRY = LazyPattern(r"#(\d{1,9})(?![\w-])")
 _RANGE = LazyPattern(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?")
@@ -41,9 +37,10 @@ _DECLARATION = LazyPattern(
 
 @frozen
 class FileMention:
-    """``@path``; with ``@path:10-40`` the lines, counted from 1 and both included.
+    """A file named as ``@path`` or ``@path:10-40``.
 
-    ``written`` is all of it.
+    ``written`` is the whole name after the ``@``; ``first`` and ``last`` are line numbers from 1,
+    both included, None without a range.
     """
 
     written: str
@@ -51,17 +48,16 @@ class FileMention:
     first: int | None = None
     last: int | None = None
     in_code: bool = False
-    """Whether it may be a word of code: within backticks, or like a decorator in a text of several
-    lines."""
+    """Whether it may be code instead: within backticks, or like a decorator."""
 
 
 def has_mention(text: str) -> bool:
-    """Return whether a message may name something, so that looking for it is worth a thread."""
+    """Return True if a message may name a file or an entry; quick."""
     return any(_words(_FILE, text)) or any(_words(_ENTRY, text))
 
 
 def file_mentions(text: str) -> list[FileMention]:
-    """Return the files a message names, each once, without punctuation that ends a sentence."""
+    """Return the files that a message names, each once, without a sentence's final punctuation."""
     found: dict[str, FileMention] = {}
     ticks = 0
     seen = 0
@@ -85,7 +81,7 @@ def file_mentions(text: str) -> list[FileMention]:
 
 
 def entry_mentions(text: str) -> list[int]:
-    """Return the numbers of the entries a message names with ``#412``, each once."""
+    """Return the numbers of the entries that a message names like ``#412``, each once."""
     return list(dict.fromkeys(int(match[1]) for match in _words(_ENTRY, text)))
 
 

@@ -1,4 +1,4 @@
-"""The messages that wait during a run: for its next step (steering), or for its end (follow-ups)."""
+"""The user's messages that wait during a run: for its next step (steer) or its end (follow-up)."""
 
 from collections import deque
 
@@ -20,12 +20,10 @@ class QueuedMessage:
 
 
 class MessageQueue(deque[QueuedMessage]):
-    """First in, first out for each of the two kinds.
-
-    Last in, first back for the user who changes their mind.
-    """
+    """The waiting messages, oldest first; the user takes the newest back."""
 
     def take_steering(self) -> list[QueuedMessage]:
+        """Remove the messages for the next step and return them, oldest first."""
         taken = [message for message in self if not message.follow_up]
         left = [message for message in self if message.follow_up]
         self.clear()
@@ -33,6 +31,7 @@ class MessageQueue(deque[QueuedMessage]):
         return taken
 
     def snapshot(self) -> QueueChanged:
+        """Return the waiting messages as an event."""
         steer: list[str] = []
         follow_up: list[str] = []
         for message in self:

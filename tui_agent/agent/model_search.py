@@ -1,4 +1,4 @@
-"""Searches the web at the model's provider: one request beside the conversation, whose results any model can read."""
+"""Searches the web with the search of a model's provider, by one request outside the conversation."""
 
 from string import Template
 
@@ -13,14 +13,16 @@ from tui_agent.session.effort import Effort
 from tui_agent.web.searching import Found, WebQuery, pages_of
 
 MAX_TOKENS = 4_000
+"""Maximum tokens of the searching model's answer."""
 SECONDS = 120.0
-"""How long a search may take: the provider reads the pages before it answers."""
+"""Seconds a search may take; the provider reads the pages before it answers."""
 _SAID_CHARS = 300
+"""Maximum characters shown of an answer without pages."""
 
 
 @frozen
 class ModelSearch:
-    """The search of one model's provider."""
+    """A search service: asks ``model`` to search with the provider's own tool."""
 
     journal: Journal
     ports: AgentPorts
@@ -31,10 +33,10 @@ class ModelSearch:
         return self.model
 
     async def search(self, query: WebQuery) -> Found:
-        """Have the provider search; the session pays for it.
+        """Return the pages found, and a note from the model if there are none; the session is charged.
 
         Raises:
-            ToolError: it can't, or takes too long.
+            ToolError: the request failed or took too long.
         """
         after = ""
         if query.after is not None:
@@ -53,7 +55,7 @@ class ModelSearch:
         except ModelError as error:
             raise ToolError(f"{self.model} could not search: {error.message}") from None
         except TimeoutError:
-            raise ToolError(f"{self.model} searched longer than {SECONDS:g} s.") from None
+            raise ToolError(f"{self.model} did not finish its search in {SECONDS:g} s.") from None
         rows = [
             {"url": page.url, "title": page.title, "text": page.text, "page_age": page.day}
             for page in answer.pages
@@ -66,11 +68,9 @@ class ModelSearch:
 
 
 def model_search(journal: Journal, ports: AgentPorts, model: str) -> ModelSearch | None:
-    """Return the search by the small model if it can search, else by ``model``.
+    """Return the search by the small model if it can search, else by ``model``; None if ``model`` can't.
 
-    None if ``model`` can't.
-
-    The tool is offered by the traits of ``model``.
+    The tool is offered only if ``model`` can search, so the small model alone is not enough.
     """
     if not ports.directory.traits(model).searches:
         return None

@@ -1,6 +1,6 @@
-"""Moves about in the session's tree: plans a move, summarises the branch left behind, and undoes moves.
+"""Moves the leaf in a session's tree: plans and carries out moves, summarises the branch left, undoes.
 
-A summary is made before anything changes: when it fails or is cancelled, the leaf is where it was.
+A summary is written before anything changes: if it fails or is cancelled, the leaf stays.
 """
 
 import asyncio
@@ -37,16 +37,13 @@ from tui_agent.tools.registry import tool_traits
 
 
 class NavigationError(UserFacingError):
-    """The move, or the summary it needs, could not be made.
-
-    The message is one sentence for a person.
-    """
+    """Raised when a move, or the summary that it needs, can't be made."""
 
 
 class Navigator:
-    """Navigates one session, whose model and mode follow the path.
+    """Moves the leaf of one session; its model and mode follow the new path.
 
-    Nothing moves while it is ``running``.
+    Every move raises NavigationError while the agent is ``running``.
     """
 
     def __init__(
@@ -66,9 +63,10 @@ class Navigator:
         self._prompts = SummaryPrompts.load(ports.prompt)
 
     def plan(self, target: int | None, *, continue_from_here: bool = False) -> MovePlan:
-        """Return a move's new leaf, the entries it leaves, the text back in the prompt.
+        """Return the plan of a move: the new leaf, the entries that it leaves, the text for the prompt.
 
-        Raises EntryNotFound.
+        With ``continue_from_here`` a user message itself becomes the leaf, not its parent. Raises
+        EntryNotFound.
         """
         session = self._session
         parting = session.reader.parting(session.leaf, target)
@@ -83,10 +81,9 @@ class Navigator:
     ) -> None:
         """Carry out a planned move.
 
-        ``focus`` None moves without a summary; "" summarises, a text sets the focus.
-
-        Files stay as they are; ``checkpoints.rewind`` takes them along. Raises NavigationError:
-        nothing changed.
+        ``focus`` says what the summary of the branch left should pay attention to ("" for nothing
+        special); None moves without a summary. Files are not changed; see ``checkpoints.rewind``.
+        Raises NavigationError, and changes nothing then.
         """
         self._refuse()
         answer = await self._ask_hooks(plan, focus)
@@ -110,23 +107,17 @@ class Navigator:
         await self._step(leaf, lambda: self._session.move(leaf))
 
     async def undo(self) -> int | None:
-        """Undo the newest thing that was done and return the leaf.
-
-        Raises NothingToUndo, NavigationError.
-        """
+        """Undo the newest change of the tree and return the leaf; raises NothingToUndo, NavigationError."""
         self._refuse()
         return await self._step(self._session.history.target("undo"), self._session.undo)
 
     async def redo(self) -> int | None:
-        """Redo the move undone last; returns the leaf, raises as ``undo``."""
+        """Redo the change undone last and return the leaf; raises NothingToUndo, NavigationError."""
         self._refuse()
         return await self._step(self._session.history.target("redo"), self._session.redo)
 
     async def _step(self, target: int | None, act: Callable[[], object]) -> int | None:
-        """Move without a summary and return the leaf.
-
-        Hooks are asked and notified as for any other move.
-        """
+        """Move by ``act``, without a summary, ask and notify the hooks, and return the leaf."""
         old = self._session.leaf
         if await self._ports.hooks.wanted("before_tree"):
             await self._ask_hooks(self.plan(target, continue_from_here=True), None)
@@ -138,9 +129,9 @@ class Navigator:
         return self._session.leaf
 
     def _refuse(self) -> None:
-        """Refuse to move during a run.
+        """Raise NavigationError during a run.
 
-        Asking hooks and summarising take time: call it before and after.
+        A run may begin while hooks are asked or a summary is written, so call this again after.
         """
         if self._running():
             raise NavigationError("The agent is working; interrupt it first (Escape).")
@@ -172,28 +163,31 @@ class Navigator:
     async def merge(
         self, other: int, *, focus: str = "", progress: Callable[[str], None] | None = None
     ) -> BranchSummaryEntry:
-        """Summarise the way to another leaf for the current branch.
+        """Append a summary of the branch that ends at the entry ``other`` to the current branch.
 
-        Raises NavigationError: nothing changed.
+        Raises NavigationError, and changes nothing then.
         """
         self._refuse()
         parting = self._session.reader.parting(other, self._session.leaf)
         plan = plan_merge(parting, self._session.entries)
         if plan is None:
-            raise NavigationError("That branch holds nothing that is not on this one.")
+            raise NavigationError("That branch has no entry that is not on this branch.")
         entry = await self._summarise(plan, focus, progress)
         if entry is None:
-            raise NavigationError("That branch holds nothing to summarise.")
+            raise NavigationError("That branch has nothing to summarise.")
         return self._journal.append(entry)
 
     async def _left(self, plan: MovePlan) -> list[Entry]:
-        """Read the entries a move leaves: in a thread, because it may be a long session."""
+        """Return the entries that a move leaves; read in a thread, as they may be many."""
         return await asyncio.to_thread(self._session.reader.load, list(plan.abandoned.ids))
 
     async def _summarise(
         self, move: MovePlan, focus: str, progress: Callable[[str], None] | None, supplied: str = ""
     ) -> BranchSummaryEntry | None:
-        """Return the summary of the branch a move leaves; ``supplied`` needs no model."""
+        """Return the summary of the branch that a move leaves; None if there is nothing to summarise.
+
+        ``supplied`` is a summary from a hook, used instead of the model's; "" for none.
+        """
         plan, model, limits = await self._plan_summary(move, focus)
         if plan is None:
             return None
@@ -201,7 +195,7 @@ class Navigator:
         if supplied:
             entry = await asyncio.to_thread(branch_summary_entry, plan, supplied, count)
             return entry.model_copy(update={"style": "hook"})
-        # Where the conversation's next request has all of the branch, its model may read it there.
+        # If the next request would contain the whole branch, the model can summarise it from there.
         is_compacted = any(isinstance(entry, CompactionEntry) for entry in plan.entries)
         is_whole = not plan.omitted and not is_compacted
         mode: InputMode = "serialised"

@@ -1,4 +1,4 @@
-"""Instructions of the part of the project that the model works in, attached when it first comes there."""
+"""Attaches the instruction files of a directory when the model first works in it."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -17,13 +17,13 @@ from tui_agent.session.entries import (
 from tui_agent.session.path_queries import since
 
 REASON = "instructions"
-"""Why the entry was made, as ``UserEntry.synthetic`` says it."""
+"""``UserEntry.synthetic`` of the entries made here."""
 
 
 async def nearby_instructions(journal: Journal, ports: AgentPorts) -> UserEntry | None:
-    """Return the entry with instructions for the files of the newest calls.
+    """Return an entry with the instruction files that apply to the files of the newest calls.
 
-    None where the model has all of them.
+    None if the model has seen all of them. Problems with the files go to the user as a notice.
     """
     path = journal.session.active_path()
     touched: dict[str, None] = {}
@@ -43,7 +43,7 @@ async def nearby_instructions(journal: Journal, ports: AgentPorts) -> UserEntry 
 
 
 def _shown(path: Sequence[Entry]) -> Iterator[str]:
-    """Yield the names of the instructions the model sees already behind the head."""
+    """Yield the names of the instruction files that were attached on the path and are still in context."""
     view = resolve(path)
     for entry in view.entries:
         if not isinstance(entry, UserEntry) or entry.synthetic != REASON:

@@ -1,8 +1,8 @@
-"""Tells what is new in the results of calls, so that going on is told from going round in a circle.
+"""Compares the results of calls and decides which bring something new, for the detection of doom loops.
 
-Two results are equal if they differ in nothing but times, addresses and counters. What a failure
-repeats of its call doesn't count either: one fault stays one, however it is run into. A successful
-change, and looking again at what was changed, is neither news nor the lack of it.
+Results that differ only in times, addresses and counters are equal. Words that a failure repeats
+from its call don't count either, so that one fault stays the same however it is run into.
+Successful changes, and looking again at what was changed, are neither new nor old.
 """
 
 import json
@@ -30,29 +30,29 @@ from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.registry import tool_traits
 
 MAX_CALLS_EXAMINED = 80
-"""Calls looked at."""
+"""Maximum calls that are examined, the newest ones."""
 TELLING_CHARS = 40
-"""Characters of a result that say the same whatever was asked; shorter ones are answers to their
-own question."""
+"""Shortest result, in characters, that is compared with results of other calls ("yes" means nothing there)."""
 TELLING_ERROR_CHARS = 8
+"""The same for a failure, without the words of its call."""
 COMPARED_CHARS = 4_000
-"""Characters at either end of a result that are compared."""
+"""Characters compared at either end of a result."""
 
 _TIMES = LazyPattern(
     r"\b\d+(?:\.\d+)?\s?(?:ms|µs|ns|s|m|min|sec|secs|seconds?|minutes?)\b"
     r"|\b\d{4}-\d\d-\d\d(?=\b|T)|\bT?\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?Z?\b"
 )
-"""Durations, dates and times of day: that a command took longer than before is no news."""
+"""Durations, dates and times of day."""
 _PASSING = LazyPattern(
     r"\b0x[0-9a-f]+\b|\b(?=[0-9a-f-]*\d)[0-9a-f]{6,}(?:-[0-9a-f]{4,})*\b|/tmp/\S+"
     r"|\b(?:attempt|try|retry|request|run|pid|port|process|thread|chunk id)[\s=:#]*\d+\b(?!\s*(?:of\b|/))",
     re.IGNORECASE,
 )
-"""Addresses, identifiers, temporary files and counters, which are new each time."""
+"""Addresses, identifiers, temporary files and counters, which differ each time."""
 _PLACES = LazyPattern(
     r":\s?\d+(?=[:,)\s])|\bline \d+|\bexit(?:ed)?(?: with)?(?: code| status):? \d+"
 )
-"""Lines and exit codes, which say little about an error."""
+"""Line numbers and exit codes, which say little about an error."""
 _FAILED = LazyPattern(
     r"^(?:.* )?[1-9]\d* (?:failed|errors?|failures?)\b|^(?:FAILED|ERROR|Traceback)\b|^\w*[eE]rror:",
     re.MULTILINE,
@@ -62,23 +62,25 @@ _ECHO = LazyPattern(r"\s*(?:;|&&|\|\|)\s*echo\b[^;&|]*$")
 _WAITING = LazyPattern(
     r"\bsleep\s+[\d.$]|\bwait(?:-for)?\b|\bwatch\b|\btail\s+-\w*[fF]|\binotifywait\b"
 )
-"""In a command: it takes its time, and then looks."""
+"""Parts of a command that wait before they look."""
 _COMMANDS = ("command", "cmd")
+"""Names of arguments that are command lines."""
 _PACE = ("timeout", "timeout_ms", "yield_time_ms", "description")
-"""Arguments that say how long, or why, and not what."""
+"""Names of arguments that say how long or why, not what."""
 _SILENT = ("", "[No output.]")
 
 UNREADABLE = "unreadable"
-"""The mark of every call whose arguments can't be read."""
+"""`Told.mark` of every call whose arguments can't be read."""
 
 ProblemOf = Callable[[str, str], str]
-"""Says why a tool can't read these arguments (tool name, JSON text), "" where it can."""
+"""Returns why a tool can't read these arguments (tool name, JSON text); "" if it can."""
 
 
 def call_key(tool: str, arguments: str) -> str:
-    """Return the identity of a call: canonical JSON; other arguments count as they were written.
+    """Return a text that is the same for equal calls: the tool and its arguments as canonical JSON.
 
-    A command's spaces, an ``echo`` behind it and the time it is given are no difference.
+    A command's spaces, an ``echo`` at its end and its timeout make no difference. Arguments that
+    are no JSON object are taken as they are.
     """
     values = parse_object(arguments or "{}")
     if values is None:
@@ -91,22 +93,23 @@ def call_key(tool: str, arguments: str) -> str:
 
 
 def unreadable(_tool: str, arguments: str) -> str:
-    """Say what is wrong with arguments whose tool isn't known."""
+    """Return what is wrong with the arguments of an unknown tool; "" if they are a JSON object."""
     return "not a JSON object" if parse_object(arguments or "{}") is None else ""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call and its result, None while it has none."""
+    """A call and its result ``answer``, None while it has none."""
 
     part: ToolCallPart
     answer: ToolResultEntry | None
     problem_of: ProblemOf
     back: int
-    """Answers after the one that asked for it: calls of one answer don't know of each other's results."""
+    """Number of the model's answers after the one with this call."""
 
     @cached_property
     def key(self) -> str:
+        """The text that equal calls share; see `call_key`."""
         return call_key(self.part.tool, self.part.arguments)
 
     @cached_property
@@ -119,14 +122,14 @@ class Call:
 
     @cached_property
     def is_unreadable(self) -> bool:
-        """Whether its tool can't read the arguments; False where it had a success."""
+        """Whether the tool can't read the arguments; False if the call succeeded."""
         if self.answer is not None and not self.failed:
             return False
         return bool(self.problem_of(self.part.tool, self.part.arguments))
 
     @property
     def aim(self) -> str:
-        """What is tried again and again although other things are done between, "" for nothing."""
+        """What the call tries to achieve (a change of a file), for finding attempts that all fail; "" if nothing."""
         if self.is_unreadable:
             return f"{self.part.tool} (unreadable arguments)"
         if self.traits.writes and self.file:
@@ -135,19 +138,19 @@ class Call:
 
     @property
     def waits(self) -> bool:
-        """Whether it looks how far something is that takes its time: nothing new is as it should be."""
+        """Whether it waits for something slow, so that an unchanged result is no sign of a loop."""
         if self.traits.waits:
             return True
         return self._runs and bool(_WAITING.search(self.part.arguments))
 
     @property
     def _runs(self) -> bool:
-        """Whether it may run a program, as an unknown tool may."""
+        """Whether it may run a program; also True for an unknown tool."""
         return self.traits.kind in {"execute", "other"} and not self.traits.reads
 
     @cached_property
     def failed(self) -> bool:
-        """Whether it failed, or a program that it ran says so, whose code a pipe has hidden."""
+        """Whether it failed, or the output of a program that it ran shows a failure."""
         if self.answer is None or self.answer.status is ToolStatus.ERROR:
             return self.answer is not None
         if self.waits or not self._runs:
@@ -156,7 +159,7 @@ class Call:
 
     @property
     def said(self) -> ToolResultEntry | None:
-        """The result; None if the call was denied or interrupted, or everything in it was known."""
+        """The result; None if the call was denied or interrupted, or its output is known to the model."""
         if self.answer is None or self.answer.metadata.is_known:
             return None
         if self.answer.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}:
@@ -166,9 +169,10 @@ class Call:
 
 @frozen
 class Told:
-    """What a call told.
+    """A call and what its result brought.
 
-    ``mark`` stands for it: results with equal marks are equal; None for what doesn't count.
+    Results with equal ``mark`` are equal; None for a call that doesn't count. ``is_news``: whether
+    no call before had that mark.
     """
 
     call: Call
@@ -179,7 +183,7 @@ class Told:
 
 
 def calls_of(path: Sequence[Entry], problem_of: ProblemOf) -> list[Call]:
-    """Return the calls since the user's last word, oldest first, at most ``MAX_CALLS_EXAMINED``."""
+    """Return the newest ``MAX_CALLS_EXAMINED`` calls since the user's last message, oldest first."""
     results: dict[str, ToolResultEntry] = {}
     found: list[Call] = []
     back = -1
@@ -198,25 +202,27 @@ def calls_of(path: Sequence[Entry], problem_of: ProblemOf) -> list[Call]:
 
 
 def told_by(calls: Sequence[Call]) -> Iterator[Told]:
-    """Yield what each call told, given those before it."""
+    """Yield what the result of each call brought, compared with the calls before it."""
     teller = _Teller(Counter(call.key for call in calls))
     return map(teller.tell, calls)
 
 
 @dataclass
 class _Teller:
-    """Goes through calls, oldest first."""
+    """Compares calls with those before; it has to be given all of them, oldest first."""
 
     times: Counter[str]
     """How often each call is made, by its key."""
     changes: int = 0
+    """Number of changes so far."""
     changed: Counter[str | None] = field(default_factory=Counter)
-    """Changes of each file."""
+    """Number of changes so far, by file."""
     looked: dict[str, int] = field(default_factory=dict)
-    """The number of changes at which a call, or a file, was last looked at."""
+    """``changes`` when a file, or the subject of a call, was last looked at."""
     marks: dict[str, Hashable] = field(default_factory=dict)
     """The last mark of each call and file."""
     known: set[Hashable] = field(default_factory=set)
+    """All marks so far."""
 
     def tell(self, call: Call) -> Told:
         said = call.said
@@ -242,7 +248,7 @@ class _Teller:
         return Told(call, mark, is_news=is_news)
 
     def _earlier_mark(self, call: Call) -> Hashable:
-        """Return what stands for a call that has no result of its own: what it, or its file, told before."""
+        """Return the mark of a call without a result of its own: the last one of it or of its file."""
         subject = call.key
         is_known = call.answer is not None and call.answer.metadata.is_known
         if is_known and call.file and subject not in self.marks:
@@ -250,12 +256,12 @@ class _Teller:
         return self.marks.get(subject, ("unknown", call.key))
 
     def _acts(self, call: Call, said: ToolResultEntry) -> bool:
-        """Whether a call that succeeded did something for the first time, and had no more to say."""
+        """Return True if a call succeeded in changing something that no other of the calls changed so."""
         is_silent = said.output.strip() in _SILENT and not said.attachments
         return self.times[call.key] == 1 and (call.traits.writes or is_silent)
 
     def _looks_again(self, call: Call) -> bool:
-        """Whether a call looks at what it, or one at its file, looked at before the last change."""
+        """Return True if a call looks again at something after a change; note the look."""
         if call.traits.writes or call.traits.state:
             return False
         subject = call.file or call.key
@@ -293,7 +299,7 @@ def _decoded(arguments: str) -> str:
 
 
 def _plain(output: str) -> str:
-    """Return both ends of an output without what is new each time."""
+    """Return both ends of an output without times, addresses and counters."""
     if len(output) > 2 * COMPARED_CHARS:
         output = output[:COMPARED_CHARS] + output[-COMPARED_CHARS:]
     return _without_passing(output)
@@ -305,7 +311,7 @@ def _without_passing(text: str) -> str:
 
 
 def brings_news(path: Sequence[Entry]) -> bool:
-    """Whether a call since the last message, also one of the program's own, told something new."""
+    """Return True if a call since the last message, of the user or the program, brought something new."""
     newer = takewhile(lambda entry: not isinstance(entry, UserEntry), reversed(path))
     answers = sum(isinstance(entry, AssistantEntry) for entry in newer)
     told = told_by(calls_of(path, unreadable))

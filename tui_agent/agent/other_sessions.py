@@ -1,6 +1,6 @@
-"""Other sessions that a message names: ``@session``, ``@session:1a2b3c4d``, each with ``#34`` for one block of it.
+"""Attaches other sessions that a message names: ``@session:1a2b3c4d``, or ``…#34`` for one entry of it.
 
-``@session`` alone is the one of the same directory that was used last.
+``@session`` alone is the session of the same directory that was used last.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,19 +24,22 @@ from tui_agent.session.session import Session, session_to_read
 
 _NAME = LazyPattern(r"session(?::([\w-]{4,36}))?(?:#(\d{1,9}))?")
 _MOST_CHARS = 40_000
-"""Characters of one block, or of one session, that are brought."""
+"""Maximum characters attached of an entry or a session."""
 _MESSAGE_CHARS = 500
+"""Maximum characters of each user message in a session's overview."""
 _MOST_MESSAGES = 20
+"""Maximum user messages in a session's overview, the newest ones."""
 
 
 def names_session(name: str) -> bool:
+    """Return True if a name (without the ``@``) has the form of a session's."""
     return _NAME.fullmatch(name) is not None
 
 
 def block_of(name: str, session: Session) -> FilePart | str:
-    """Return what a name brings, with its source.
+    """Return the overview of a session, or the entry of it, that a name stands for.
 
-    A text says why there is nothing. Call it in a thread.
+    A text instead says why there is nothing to attach. Reads the store; call it in a thread.
     """
     found = _NAME.fullmatch(name)
     if found is None:
@@ -55,14 +58,14 @@ def block_of(name: str, session: Session) -> FilePart | str:
         return FilePart(path=address, text=_cut(f"From {source}:\n{_overview(info, session)}"))
     text = entry_named(f"{info.id}#{found[2]}", session, session.store.blob)
     if text is None:
-        return f"that session has no block #{found[2]}"
+        return f"that session has no entry #{found[2]} with text"
     return FilePart(
         path=f"{address}#{found[2]}", text=_cut(f"From {source}, block #{found[2]}:\n{text}")
     )
 
 
 def sessions_beside(session: Session, limit: int = 50) -> list[SessionInfo]:
-    """Return the other sessions of the directory that hold something, the one used last first."""
+    """Return the directory's other sessions that have entries, the one used last first."""
     found = session.store.sessions(cwd=session.info.cwd, limit=limit)
     return [info for info in found if info.id != session.id and info.entry_count]
 
@@ -74,7 +77,7 @@ def _session_named(name: str, session: Session) -> SessionInfo | None:
 
 
 def _overview(info: SessionInfo, session: Session) -> str:
-    """Return what was asked in a session, its last summary and its last answer."""
+    """Return a session's last summary, the user's messages and the last answer as text."""
     other = session_to_read(session.store, info.id)
     return "\n".join(_lines(other.active_path()))
 

@@ -1,13 +1,12 @@
-"""Decides whether a call may run: rules, their precedence, modes, and the rules that an answer creates. Pure.
+"""Decides by rules and mode whether a need is allowed, asked about or denied. Pure; `Gate` applies it.
 
-Within a source the last matching rule counts, and a stronger source overrules a weaker one. Two
-things are firmer: a denial holds unless a flag of this very run allows the need, and a catch-all
-never covers unusual needs (secrets, the files that rule the program itself, commands that can't be
-understood).
+Within a source the last matching rule counts, and a stronger source overrides a weaker one, with
+two exceptions: a denial holds unless a flag of this run allows the need, and a catch-all rule never
+covers unusual needs (secrets, files that configure programs, commands that can't be understood).
 
-Modes: ``plan`` changes nothing, ``build`` build output, ``auto-edit`` the files of the project. In
-the sandbox a mode limits where a command may write, whatever the command is called. ``yolo`` runs
-everything that no rule denies, and is never taken over from an earlier run.
+Modes without a question: ``plan`` changes nothing, ``build`` writes build output, ``auto-edit``
+changes files of the project, ``yolo`` runs everything that no rule denies. In the sandbox the mode
+limits where a command may write, whatever its name.
 """
 
 import os
@@ -38,12 +37,14 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 Source = Literal["default", "other", "user", "project", "here", "session", "flag"]
-"""Where a rule is from, weak to strong: ``other`` is another program's settings, ``here`` the
-user's for a project."""
+"""Where a rule comes from, in rising precedence (``here``: the user's own for this project)."""
 
 RuleSyntax = Literal["glob", "literal", "gitignore", "domain"]
-"""How a pattern is read: as a glob, as it stands, as a line of ``.gitignore`` from the project's
-root (``//`` begins an absolute path), or as the host of an address."""
+"""How a pattern is read.
+
+As a glob, literally, as a line of a ``.gitignore`` in the project's root (``//`` begins an absolute
+path), or as a glob for the host of an address.
+"""
 
 STORED: dict[Source, str] = {
     "default": "built in",
@@ -54,7 +55,7 @@ STORED: dict[Source, str] = {
     "session": "this session, until the program ends",
     "flag": "the command line",
 }
-"""Where rules of a source are kept, in words, weak to strong."""
+"""Where the rules of a source are stored, as shown to the user, in rising precedence."""
 _STRENGTH = {source: strength for strength, source in enumerate(STORED)}
 
 _WORDS = {
@@ -71,7 +72,7 @@ _WORDS = {
     Permission.EXTERNAL_DIRECTORY: ("all directories outside the project", "the directory {}"),
     Permission.DOOM_LOOP: ("this repetition", "this repetition"),
 }
-"""The subject of rules for everything and for one pattern."""
+"""What a rule is about, as shown to the user: for the pattern ``*``, and for another pattern."""
 
 _BELOW = {
     Permission.BASH: ("commands that begin with “{}”", " *"),
@@ -92,7 +93,7 @@ PLAN_REFUSAL = (
     "Not run: the session is in plan mode, in which nothing is changed. Read, search and describe what you would do; "
     "the user switches to build mode when it is to be done."
 )
-"""The result of a call that plan mode refuses, for the model."""
+"""Result, for the model, of a call that plan mode refuses."""
 
 _ANY_FILE = PermissionNeed(Permission.EDIT, ".")
 
@@ -106,20 +107,19 @@ class Action(StrEnum):
 
 
 class RuleError(ValueError):
-    """A rule is written wrongly; the message says how to write it."""
+    """Raised for a rule that is written wrongly; the message says how to write it."""
 
 
 @frozen
 class Rule:
-    """``permission`` (or the name of a tool) and ``pattern`` may be globs.
+    """A permission rule: what to do about needs that match ``permission`` and ``pattern``.
 
-    ``syntax`` says how the pattern is read.
+    ``permission`` is a permission or the name of a tool, maybe a glob; ``syntax`` says how
+    ``pattern`` is read. Needs that match a pattern in ``unless`` are excepted. ``origin`` is the
+    file and line of another program's rule.
 
-    The rule does not apply to what one of the patterns in ``unless`` matches. ``origin`` is the
-    file and line that another program's rule stands in.
-
-    Two endings mean a little more than a glob: ``git status *`` is also ``git status`` without
-    arguments, and ``/srv/data/*`` is also the directory itself.
+    Two endings match more than a glob: ``git status *`` also matches ``git status``, and
+    ``/srv/data/*`` also the directory itself.
     """
 
     permission: str
@@ -131,10 +131,10 @@ class Rule:
     origin: str = ""
 
     def matches(self, need: PermissionNeed, tool: str = "") -> bool:
-        """Whether the rule applies to a tool's need.
+        """Return True if the rule applies to a tool's need.
 
-        A rule that allows has to match the need as it is; one against it also matches its other
-        spellings. The other spelling of a host is the command that wants it: either may be named.
+        A rule that asks or denies also applies to the need's other spellings (``aliases``); so do
+        all rules about a host, whose other spelling is the command that reaches it.
         """
         if not fnmatchcase(need.permission.value, self.permission) and not self.names_tool(tool):
             return False
@@ -148,20 +148,17 @@ class Rule:
 
     @property
     def is_against_some(self) -> bool:
-        """Whether it denies or asks about some of what its permission covers, not all of it."""
+        """Whether it asks or denies, for particular patterns only."""
         return self.action is not Action.ALLOW and self.pattern != "*"
 
     def names_tool(self, tool: str) -> bool:
-        """Whether the rule names a tool.
-
-        ``read`` and others are permissions, whatever tools are called.
-        """
+        """Return True if the rule is about a tool by its name; names of permissions don't count."""
         if not tool or self.permission in set(Permission):
             return False
         return fnmatchcase(tool, self.permission)
 
     def _spares(self, need: PermissionNeed) -> bool:
-        """Whether a need is one of the exceptions; a command that can't be understood is none."""
+        """Return True if a need is excepted; never for a command that can't be understood."""
         if need.unclear:
             return False
         return any(self._fits(need.pattern, pattern, need) for pattern in self.unless)
@@ -180,7 +177,7 @@ class Rule:
                 return _fits_glob(text, pattern, need.permission)
 
     def __str__(self) -> str:
-        """The rule as it is written: ``allow bash: git status``."""
+        """Return the rule as the user writes it: ``allow bash: git status``."""
         spared = ""
         if self.unless:
             spared = f" (not {', '.join(self.unless)})"
@@ -206,17 +203,14 @@ def _file_spec(pattern: str) -> "GitIgnoreSpec":
 
 
 def _fits_file(path: str, pattern: str) -> bool:
-    """Whether a file, or a directory above it, is one that a line of ``.gitignore`` matches."""
+    """Return True if a line of ``.gitignore`` matches a file or a directory above it."""
     if pattern.startswith("//") != path.startswith("/"):
         return False
     return _file_spec(f"/{pattern.lstrip('/')}").match_file(path.lstrip("/"))
 
 
 def in_words(rule: str) -> str:
-    """Return an allowing rule's subject, in words.
-
-    Others as they are written (``deny bash: rm *``).
-    """
+    """Return what a rule that allows is about, in words; other rules as written (``deny bash: rm *``)."""
     action, _, rest = rule.partition(" ")
     name, _, pattern = rest.partition(": ")
     if action != Action.ALLOW or name not in set(Permission):
@@ -239,19 +233,16 @@ DEFAULT_RULES: tuple[Rule, ...] = (
 
 
 def parse_rule(text: str, action: Action, source: Source = "flag") -> Rule:
-    """Read ``PERMISSION`` or ``PERMISSION:PATTERN`` as given on the command line.
-
-    A tool's name will do as well.
+    """Parse ``PERMISSION`` or ``PERMISSION:PATTERN``; a tool's name can take a permission's place.
 
     Raises:
-        RuleError: the permission is unknown or the pattern empty.
+        RuleError: the permission is unknown or the pattern is empty.
     """
     permission, separator, pattern = text.partition(":")
     permission = permission.strip()
     known = [member.value for member in Permission]
     names = {*known, *BUILTIN}
-    # Tools of MCP servers are not known when rules are read; their names hold a separator or are
-    # globs.
+    # Tools of servers are unknown when rules are read; their names have a separator or are globs.
     if permission not in names and not any(mark in permission for mark in "*_/."):
         raise RuleError(
             f"“{permission}” is not a permission; use one of {', '.join(known)}, a tool's name, or *."
@@ -264,7 +255,7 @@ def parse_rule(text: str, action: Action, source: Source = "flag") -> Rule:
 
 
 def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> tuple[Rule, ...]:
-    """Turn the ``[permissions]`` table of a config file into rules, in the order written.
+    """Return the rules of a ``[permissions]`` table: catch-all patterns first, then in written order.
 
     Raises:
         RuleError: an action or permission is unknown.
@@ -278,13 +269,12 @@ def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> 
                     f"permissions.{permission} = “{action}” is not allowed; use allow, ask or deny."
                 )
             rules.append(parse_rule(f"{permission}:{pattern}", Action(action), source))
-    # A table has no order that people rely on; the catch-all pattern comes first so that others
-    # overrule it.
+    # People don't rely on a table's order, so catch-all patterns come first to be overridden.
     return tuple(sorted(rules, key=lambda rule: rule.pattern != "*"))
 
 
 def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
-    """Return the rule that decides a need; its action is ``ask`` when none does."""
+    """Return the rule that decides a need, regardless of the mode; one that asks if no rule matches."""
     verdicts: dict[Source, Rule] = {}
     rules = tuple(rules)
     for rule in rules:
@@ -314,9 +304,9 @@ def _strength(rule: Rule) -> int:
 def files_under_rules(
     command: str, reading: RuleOfReading, project: Path, cwd: Path
 ) -> Iterator[PermissionNeed]:
-    """Yield the needs to read the files a command names that rules are about.
+    """Yield a need for each file that a command names and ``reading`` denies or asks about.
 
-    Files that it reaches without naming them are for the sandbox.
+    Files that the command reaches without naming them are left to the sandbox.
     """
     for word in dict.fromkeys(_WORDS_OF_COMMAND.findall(command)):
         path = Path(os.path.normpath(cwd / word))
@@ -327,7 +317,7 @@ def files_under_rules(
 
 
 def refusal_of_tool(tool: str, rules: Iterable[Rule]) -> Rule | None:
-    """Return the rule that forbids a tool as such, also where a call needs nothing else."""
+    """Return the rule that denies a tool by its name, whatever its calls need; None if there is none."""
     naming = [
         rule
         for rule in rules
@@ -340,15 +330,15 @@ def refusal_of_tool(tool: str, rules: Iterable[Rule]) -> Rule | None:
 
 
 def is_free(need: PermissionNeed) -> bool:
-    """Whether a need is a command of the closed grammar."""
+    """Return True if a need is a command known to be harmless."""
     return need.permission is Permission.BASH and need.harmless and not need.unclear
 
 
 def is_contained(need: PermissionNeed, rules: Iterable[Rule]) -> bool:
-    """Whether a need is to run something that the sandbox holds to its mode, so that its name does not matter.
+    """Return True if a need is to run something that can only do what the mode allows in the sandbox.
 
-    A rule against particular commands still counts: one that can't be distinguished from them is
-    asked about.
+    False for a command that can't be understood if rules ask about or deny particular commands: it
+    might be one of them.
     """
     if not need.permission.runs or not need.sandboxed or need.changes:
         return False
@@ -361,21 +351,21 @@ def is_contained(need: PermissionNeed, rules: Iterable[Rule]) -> bool:
 
 
 def is_named(address: str, said: Iterable[str]) -> bool:
-    """Whether an address stands in a text as it is, with nothing added that could carry something along."""
+    """Return True if one of the texts has exactly this address (an added query could leak something)."""
     bare = address.rstrip("/")
     end = r"(?=/?(?:[\s<>\"')\]},;!?]|[.:](?:\s|$)|$))"
     return any(re.search(re.escape(bare) + end, text) for text in said)
 
 
 def holds_secrets(need: PermissionNeed) -> bool:
-    """Whether a file is read that usually holds keys, or was found to."""
+    """Return True for reading a file that usually holds secrets, or was found to."""
     return need.permission is Permission.READ and (
         need.secret or is_sensitive(PurePath(need.pattern))
     )
 
 
 def is_protected(need: PermissionNeed) -> bool:
-    """Whether a file is changed that configures programs here, or that usually holds keys."""
+    """Return True for changing a file that configures programs or usually holds secrets."""
     if need.permission is not Permission.EDIT:
         return False
     path = PurePath(need.pattern)
@@ -383,7 +373,7 @@ def is_protected(need: PermissionNeed) -> bool:
 
 
 def _covers(rule: Rule, need: PermissionNeed) -> bool:
-    """Whether a rule that matches may decide: one that allows everything may not have meant this."""
+    """Return True if a matching rule may decide; a catch-all that allows does not cover unusual needs."""
     if rule.action is not Action.ALLOW:
         return True
     if need.exceeds and rule.pattern == need.exceeds:
@@ -397,7 +387,7 @@ def _covers(rule: Rule, need: PermissionNeed) -> bool:
 
 
 def reasons_for(asked: Sequence[tuple[PermissionNeed, Rule]]) -> str:
-    """Return why a call asks, in a few words that name every command that does."""
+    """Return why the user is asked about a call: a clause that names every command concerned."""
     changing: dict[str, list[str]] = {}
     others: list[str] = []
     for need, rule in asked:
@@ -412,7 +402,7 @@ def reasons_for(asked: Sequence[tuple[PermissionNeed, Rule]]) -> str:
 
 
 def reason_for(need: PermissionNeed, rule: Rule) -> str:
-    """Return why a need asks, in a few words."""
+    """Return why the user is asked about a need, as a clause."""
     if holds_secrets(need) or is_protected(need):
         return f"{need.pattern} {_danger(need)}"
     if need.changes:
@@ -420,7 +410,7 @@ def reason_for(need: PermissionNeed, rule: Rule) -> str:
     if need.unclear:
         return need.unclear
     if need.exceeds:
-        return f"it has an option that “{need.exceeds}” does not stand for"
+        return f"it has an option that the rule “{need.exceeds}” does not cover"
     shows_change = need.detail_kind == "diff"
     known = {
         Permission.EXTERNAL_DIRECTORY: f"{need.pattern} is outside the project",
@@ -434,7 +424,7 @@ def reason_for(need: PermissionNeed, rule: Rule) -> str:
 
 
 def _danger(need: PermissionNeed) -> str:
-    """Return what makes a file special that holds secrets or is protected."""
+    """Return why reading or changing a special file is dangerous, as a verb phrase."""
     if need.permission is Permission.READ and need.secret:
         return "holds a secret"
     if need.permission is Permission.READ or is_sensitive(PurePath(need.pattern)):
@@ -449,10 +439,7 @@ def _changed(need: PermissionNeed) -> str:
 
 
 def _program(need: PermissionNeed) -> str:
-    """Return the words a command is known by: ``ruff format``, ``git commit``; a tool's name.
-
-    For a file "it".
-    """
+    """Return the name of a command (``ruff format``) or tool; "it" for other needs."""
     if need.permission is Permission.TOOL:
         return need.pattern
     if need.permission is not Permission.BASH:
@@ -473,7 +460,7 @@ class Mode(StrEnum):
 
 
 CYCLE = (Mode.BUILD, Mode.AUTO_EDIT, Mode.PLAN)
-"""Modes that a key goes through; yolo has to be named."""
+"""Modes that the mode key cycles through; yolo has to be chosen by name."""
 
 MODE_HELP: dict[Mode, str] = {
     Mode.BUILD: "asks before files of the project change; commands run in the sandbox and may write build output",
@@ -481,19 +468,20 @@ MODE_HELP: dict[Mode, str] = {
     Mode.PLAN: "changes nothing: reads, searches, and runs commands whose changes are thrown away",
     Mode.YOLO: "runs everything that no rule denies, without asking; ends with the program",
 }
-"""The meaning of each mode, for lists."""
+"""What each mode does, as shown in lists."""
 PLAN_RULE = Rule("*", "*", Action.DENY)
-"""Decides a need that plan mode refuses, whatever the rules say."""
+"""The rule that decides needs that plan mode refuses."""
 
 
 def next_mode(mode: str) -> Mode:
+    """Return the mode that the mode key changes to; build after a mode outside the cycle."""
     if mode in CYCLE:
         return CYCLE[(CYCLE.index(Mode(mode)) + 1) % len(CYCLE)]
     return Mode.BUILD
 
 
 def view_in_mode(rules: Iterable[Rule], mode: str) -> View:
-    """Return the view of commands in the sandbox in a mode: in build they may also change editable files."""
+    """Return what commands in the sandbox can read and change, by the rules in a mode."""
     rules = tuple(rules)
     edits = decide(_ANY_FILE, rules).action
     reading = rule_of_reading(rules)
@@ -506,7 +494,7 @@ def view_in_mode(rules: Iterable[Rule], mode: str) -> View:
 
 @frozen
 class _RuleOfReading:
-    """What rules say about reading the files that some of them name, for the sandbox."""
+    """Returns "ask" or "deny" for a file whose reading is not simply allowed, else ""."""
 
     rules: tuple[Rule, ...]
     naming: tuple[Rule, ...]
@@ -520,9 +508,9 @@ class _RuleOfReading:
 
 
 def rule_of_reading(rules: Iterable[Rule]) -> RuleOfReading | None:
-    """Return what rules say about reading the files that they name; None where they name none.
+    """Return the function that decides the reading of files, for the sandbox.
 
-    A rule for every file is not about files: commands would see nothing.
+    None if no rule names particular files; a rule for all files is not applied to commands.
     """
     about_files = tuple(rule for rule in rules if rule.permission == Permission.READ.value)
     naming = tuple(rule for rule in about_files if rule.is_against_some)
@@ -536,7 +524,7 @@ def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool:
     rules = tuple(rules)
     if "sources" in need.changes:
         left = tuple(change for change in need.changes if change != "sources")
-        # They may change, or their changes are thrown away.
+        # Sources may be changed in this mode, or their changes are thrown away.
         if mode == Mode.PLAN or view_in_mode(rules, mode).changes_sources:
             need = replace(need, changes=left)
     if mode == Mode.PLAN and _is_refused_in_plan(need):
@@ -560,10 +548,7 @@ def _is_refused_in_plan(need: PermissionNeed) -> bool:
 
 
 def _is_plain_edit(need: PermissionNeed) -> bool:
-    """Whether a file of the project is changed that rules no program.
-
-    Others no checkpoint takes back.
-    """
+    """Return True for a change to an ordinary file of the project, which a checkpoint can take back."""
     if need.permission is not Permission.EDIT or need.pattern.startswith("/"):
         return False
     return not need.changes and not is_protected(need)
@@ -573,11 +558,10 @@ def _is_plain_edit(need: PermissionNeed) -> bool:
 
 
 def session_rules(asked: Sequence[tuple[PermissionNeed, Rule]]) -> tuple[Rule, ...]:
-    """Return the rules that "always" creates.
+    """Return the rules that allow these needs for the rest of the session; empty if that is impossible.
 
-    None when one of the needs can't be allowed for more than once.
-
-    An edit opens the project, a directory all that is in it, a command its family.
+    A rule may cover more than its need: all files of the project, a directory's content, commands
+    with the same beginning.
     """
     if any(need.unclear or "data" in need.changes for need, _rule in asked):
         return ()
@@ -595,10 +579,7 @@ def session_rules(asked: Sequence[tuple[PermissionNeed, Rule]]) -> tuple[Rule, .
 
 
 def edited(rules: Sequence[Rule], patterns: Sequence[str]) -> tuple[Rule, ...]:
-    """Return rules with the patterns that the user made of theirs.
-
-    Without any they are as offered.
-    """
+    """Return the offered rules with the user's patterns; unchanged if their number differs."""
     if len(patterns) != len(rules):
         return tuple(rules)
     return tuple(
@@ -608,7 +589,7 @@ def edited(rules: Sequence[Rule], patterns: Sequence[str]) -> tuple[Rule, ...]:
 
 
 def _family(need: PermissionNeed, rule: Rule) -> str:
-    """Return the pattern for the needs that belong with this one, "" for it alone."""
+    """Return the pattern of a rule that covers a need and similar ones; "" for this need only."""
     match need.permission:
         case Permission.EDIT if rule.pattern == "*" and not need.pattern.startswith("/"):
             return "*"

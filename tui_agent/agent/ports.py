@@ -1,4 +1,4 @@
-"""The agent's needs from outside, injected so that tests and other front ends can replace each piece."""
+"""Everything an agent gets from outside, injected so that tests and other frontends can replace it."""
 
 import asyncio
 import random
@@ -37,7 +37,7 @@ DEFAULT_ROUNDS = 3
 
 @frozen
 class RunCheck:
-    """The command that checks a run. ``rounds``: how often a failure goes back to the model."""
+    """The command that checks a run; ``rounds`` is how often the model is sent back after a failure."""
 
     command: str
     rounds: int = DEFAULT_ROUNDS
@@ -45,37 +45,38 @@ class RunCheck:
 
 @dataclass(kw_only=True)
 class Adjustable:
-    """The ports that follow the user's settings while the program runs."""
+    """The ports that can change while the program runs, because the user changed a setting."""
 
     settings: ContextSettings = field(default_factory=ContextSettings.model_construct)
     retry: RetrySettings = field(default_factory=RetrySettings.model_construct)
     rules: tuple[Rule, ...] = ()
     """Permission rules in order of rising precedence."""
     max_steps: int = 200
+    """Maximum steps of a run."""
     budget: RunBudget = RunBudget()
     """The limits of a run."""
     diagnostics: DiagnosticSettings = DiagnosticSettings.model_construct(enabled=False)
-    """The checks of edited files."""
+    """Settings of the checkers of edited files."""
     parallel_calls: int = 8
-    """Calls of one answer that run side by side, where they may."""
+    """Maximum calls that only read and run at the same time."""
     small_model: str | None = None
-    """A cheap model for titles; None is the conversation's."""
+    """A cheap model for titles, goals and hooks; None for the conversation's model."""
     proposes_memory: bool = False
-    """Whether lines for the memory are looked for at the end of a run."""
+    """Whether a model proposes lines for the memory at the end of a run."""
     fallback_models: tuple[str, ...] = ()
-    """Models that stand in, in order, when the chosen one can't be used."""
+    """Models that answer, in this order, while the chosen one can't be used."""
     sandbox: Sandbox | None = None
-    """The sandbox of the model's commands."""
+    """The sandbox of the model's commands; None to run them without one."""
     preset_effort: Callable[[str], Effort | None] = lambda _model: None
-    """How much a model is to think by the settings, None to leave it to the model."""
+    """Returns the effort that the settings give a model; None to leave it to the model."""
 
 
 @dataclass(kw_only=True)
 class AgentPorts(Adjustable):
     """Everything an agent works with besides its session.
 
-    ``clock`` returns milliseconds since the epoch, ``sleep`` waits seconds. ``environment`` is for
-    child processes, secrets already taken out.
+    ``clock`` returns milliseconds since the epoch; ``sleep`` takes seconds. ``environment`` is that
+    of child processes, without secrets. ``prompt`` returns the text of a prompt by its name.
     """
 
     client: ModelClient
@@ -88,60 +89,59 @@ class AgentPorts(Adjustable):
     blob: Callable[[str], bytes | None]
     environment: Mapping[str, str] = field(default_factory=dict)
     keep_here: Callable[[Rule], str | None] = lambda _rule: None
-    """Keeps a rule of the user's for this project; returns why that can't be done."""
+    """Saves a permission rule for this project; returns why it can't be saved, None if it was."""
     meter: BudgetMeter = field(default_factory=BudgetMeter)
-    """Counts the use of the current run; subagents have their agent's."""
+    """Counts what the current run uses; subagents share their agent's meter."""
     check: RunCheck | None = None
-    """Runs when the model says that it is done."""
+    """The check that runs when the model says that it is done; None for none."""
     agents: tuple[AgentSpec, ...] = ()
-    """Kinds of subagents that can be given tasks."""
+    """Built-in kinds of subagents."""
     kind: AgentSpec | None = None
-    """The kind whose tools alone may be used, where the model is offered more; None: all it is
-    offered."""
+    """The subagent's kind, if the model is offered more tools than that kind may use; else None."""
     pause_after: int | None = None
-    """Steps after which a run stops as it stands, for a look ahead; None: it goes on to its end."""
+    """Steps after which a run is paused; None to run to the end."""
     is_subagent: bool = False
-    """Whether the agent works for another one, and starts none itself."""
+    """Whether the agent works for another agent; it then starts no subagents itself."""
     cache_session: str = ""
-    """The name under which the provider caches requests; empty: the session's."""
+    """Session id that tells the provider which prompt cache to use; "" for the session's own."""
     titles: bool = False
-    """Whether a model is asked for a title."""
+    """Whether a model writes the session's title."""
     memory: Memory | None = None
-    """What is kept about the project from session to session; None where nothing is."""
+    """The project's memory; None if it is off."""
     knowledge: Knowledge = field(default_factory=Knowledge)
     """Knowledge from files: instructions, skills, commands, kinds of agents."""
     mcp: McpHub = field(default_factory=McpHub)
-    """Servers whose tools join ``tools`` where a head is rendered."""
+    """The Model Context Protocol servers, whose tools are offered beside ``tools``."""
     tool_files: ToolFiles = field(default_factory=ToolFiles)
-    """Files whose functions are tools, beside ``tools``."""
+    """Files whose functions are offered as tools beside ``tools``."""
     hooks: Hooks = field(default_factory=Hooks)
-    """The user's hooks at fixed points; an agent binds them to its session."""
+    """The user's hooks; each agent binds them to its session."""
     editor: EditorText | None = None
-    """The editor in which the session goes on; None where there is none."""
+    """The editor that the session is used from; None if it is not."""
     stands_for: Path | None = None
-    """The project that ``project`` is a copy of: the model sees that one's paths. None where it is
-    no copy."""
+    """The project that ``project`` is a copy of, whose paths the model sees; None if it is no copy."""
     copies: Path | None = None
-    """Where copies of projects for races are kept; None where there are no races."""
+    """Directory for the copies of projects that races make; None if races are off."""
     checkpoints: SnapshotStore | None = None
-    """Where images of changed files are kept; None where changes are not recorded."""
+    """Store of the snapshots of changed files; None if changes are not recorded."""
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Callable[[], float] = random.random
 
     def model_path(self, path: Path) -> Path:
-        """Return the path the model sees: for one in a copy, the path in the project that was copied."""
+        """Return a path as the model sees it: one in a copy as the path in the project that was copied."""
         if self.stands_for is None or not path.is_relative_to(self.project):
             return path
         return self.stands_for / path.relative_to(self.project)
 
     def context_meter(self, model: str) -> Meter:
-        """Return the meter of requests to a model, under the settings for that model."""
+        """Return what measures requests to a model, under the settings for that model."""
         limits = self.directory.limits(model)
         return Meter(limits, self.settings.for_model(model), self.directory.counter(model))
 
     @property
     def own_tools(self) -> tuple[Tool[Any], ...]:
+        """The tools that are not from servers: built-in ones and those of tool files."""
         return (*self.tools, *self.tool_files.tools)
 
     async def read_tool_files(self) -> None:
@@ -150,6 +150,7 @@ class AgentPorts(Adjustable):
         )
 
     def of_servers(self, tools: Iterable[Tool[Any]]) -> tuple[Tool[Any], ...]:
+        """Return the servers' tools without those whose name one of `own_tools` has."""
         taken = {tool.name for tool in self.own_tools}
         return tuple(tool for tool in tools if tool.name not in taken)
 
@@ -164,7 +165,7 @@ class AgentPorts(Adjustable):
 
 
 class Owner(Protocol):
-    """The agent that a part belongs to, as the part sees it."""
+    """An agent, as its parts see it."""
 
     session: Session
     ports: AgentPorts
@@ -175,5 +176,5 @@ class Owner(Protocol):
     def running(self) -> bool: ...
 
     def keep(self, *entries: Entry) -> None:
-        """Append entries now, or before the next step of a run."""
+        """Append entries now; during a run before its next step."""
         ...

@@ -1,4 +1,4 @@
-"""Turns a user's text into a message: files it names, a command of their own filled in, a skill to be used."""
+"""Prepares a user's text as a message: attaches what it names, and fills in a command or skill."""
 
 import asyncio
 import re
@@ -28,9 +28,8 @@ _COMMAND = LazyPattern(r"/([A-Za-z][\w:.-]*)(?:\s+(.*))?", re.DOTALL)
 async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str = "") -> Prepared:
     """Return the message for a text: a command's if it begins with the name of one.
 
-    Raises CommandError.
-
-    ``piped`` is added to it as it is: nobody typed it, so names in it are not looked up.
+    ``piped`` is the program's standard input, which is added unchanged. Raises CommandError if the
+    command can't be carried out.
     """
     await asyncio.to_thread(ports.knowledge.load)
     prepared = None
@@ -44,7 +43,7 @@ async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str 
 
 
 def with_piped(prepared: Prepared, piped: str) -> Prepared:
-    """Return a message with text added that nobody typed: names in it are not looked up."""
+    """Return a message with text added in which names are not looked up."""
     first = prepared.parts[0]
     if not piped or not isinstance(first, TextPart):
         return prepared
@@ -55,9 +54,9 @@ def with_piped(prepared: Prepared, piped: str) -> Prepared:
 async def prepare_command(
     name: str, arguments: str, session: Session, ports: AgentPorts
 ) -> Prepared | None:
-    """Return the message of a command, a skill, a server's prompt or one of ours, else None.
+    """Return the message of a user's command, skill, server's prompt or built-in prompt of this name.
 
-    Raises CommandError.
+    None if there is none of the name. Raises CommandError if it can't be carried out.
     """
     prepared = await _made(name, arguments, session, ports)
     if prepared is None or not isinstance(first := prepared.parts[0], TextPart):
@@ -104,7 +103,7 @@ async def _server_prompt(name: str, arguments: str, ports: AgentPorts) -> Prepar
 
 
 async def _skill(skill: Skill, arguments: str, ports: AgentPorts) -> Prepared:
-    """Return the message with which a user has a skill used."""
+    """Return the message that makes the model use a skill."""
     if skill.of_project:
         _check_trusted(f"skill:{skill.name}", skill.body, ports)
 
@@ -122,16 +121,16 @@ async def _skill(skill: Skill, arguments: str, ports: AgentPorts) -> Prepared:
 
 
 def _check_trusted(name: str, template: str, ports: AgentPorts) -> None:
-    """Raise CommandError where a template of the project runs commands and the project is not trusted."""
+    """Raise CommandError if a template of an untrusted project runs commands."""
     if SHELL.search(template) and not ports.knowledge.trusted():
         raise CommandError(
-            f"/{name} came with the project and runs commands: trust the project first, "
-            "when you are asked at the start or with --trust."
+            f"/{name} came with the project and runs commands. Trust the project first: "
+            "when you are asked at the start, or with --trust."
         )
 
 
 async def _run_unheard(ports: AgentPorts, shell_command: str) -> str:
-    """Run a command of a template; its output becomes part of a message, and nobody listens."""
+    """Run a template's command without events; return its output, which becomes part of a message."""
     entry = await run_shell(shell_command, ports, EventChannel(), excluded=True)
     return "" if entry.output == NO_OUTPUT else entry.output
 
@@ -143,9 +142,7 @@ async def _filled(
         _check_trusted(command.name, command.template, ports)
     mode = command.agent
     if mode is not None and mode != "build" and ports.knowledge.primary(mode) is None:
-        raise CommandError(
-            f"/{command.name} wants the agent “{mode}”, and there is none of that name."
-        )
+        raise CommandError(f"/{command.name} needs the agent “{mode}”, which does not exist.")
     text, own_text = await fill_command(command, arguments, partial(_run_unheard, ports))
     naming = Naming(own_text, ports.project if command.of_project else None, arguments)
     named = partial(load_named, ports)
@@ -157,28 +154,27 @@ async def _filled(
 
 @frozen
 class Named:
-    """Something that can be typed after ``@``."""
+    """Something other than a file that can be named after ``@``."""
 
     name: str
     description: str
     kind: Literal["agent", "resource", "template"]
-    """A template's ``{gaps}`` are filled in by whoever types it."""
+    """"template": a resource whose name has ``{gaps}`` that the user fills in."""
 
 
 def subagents_of(ports: AgentPorts) -> dict[str, AgentSpec]:
-    """Return the kinds of agents there are now that can be given a task, by name.
-
-    Files may have been added.
-    """
+    """Return the kinds of agents that can be given a task, by name; those of files as read last."""
     specs = {spec.name: spec for spec in (*ports.agents, *ports.knowledge.specs)}
     return {spec.name: spec for spec in specs.values() if spec.subagent}
 
 
 def gives_tasks(ports: AgentPorts) -> bool:
+    """Return True if the agent can start subagents."""
     return not ports.is_subagent and any(tool.traits.starts_agents for tool in ports.tools)
 
 
 def all_named(ports: AgentPorts) -> tuple[Named, ...]:
+    """Return the subagents and servers' resources that a message can name."""
     agents: list[Named] = []
     if gives_tasks(ports):
         for spec in subagents_of(ports).values():
@@ -194,9 +190,9 @@ def all_named(ports: AgentPorts) -> tuple[Named, ...]:
 
 
 async def load_named(ports: AgentPorts, name: str) -> tuple[UserPart, ...]:
-    """Return the parts for a name: for an agent, a text asking to give it the task.
+    """Return the parts for the name of a subagent or a server's resource; empty if unknown.
 
-    None for an unknown one.
+    For a subagent, the part asks the model to give it the task.
     """
     if gives_tasks(ports) and name in subagents_of(ports):
         text = fill(ports.prompt("agent_mention"), name=name)

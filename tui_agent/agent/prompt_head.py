@@ -1,7 +1,7 @@
-"""Keeps the head of a session: rendered once, rendered again only where the provider's cache is lost anyway.
+"""Owns the head of a session: the system text, the opening and the tool schemas of every request.
 
-A changed instruction file does not change the head at once, because every request would then be
-reread and paid in full. The user is notified instead, and the next cache break takes it in.
+A head is rendered again only when the provider's cache is lost anyway: changing it would make the
+provider read the whole next request uncached. The user is told of changes that wait for that.
 """
 
 import platform
@@ -24,14 +24,13 @@ from tui_agent.session.path_queries import newest
 from tui_agent.tools.base import Tool
 
 CHEAP_TO_READ = 30_000
-"""Tokens that may be read anew, without the provider's cache, to tell the model of tools that came
-late."""
+"""Largest context, in tokens, for which tools of a late server are added at once, losing the cache."""
 _NAMED_FILES = 40
-"""Files that are named to a model which goes in steps."""
+"""Maximum files named to a model that is too small for tools."""
 
 
 class Head:
-    """The head of one session."""
+    """Renders the heads of one session and decides when a new one is needed."""
 
     def __init__(self, journal: Journal, ports: AgentPorts) -> None:
         self._journal = journal
@@ -43,14 +42,13 @@ class Head:
         self._previewed: SystemEntry | None = None
         self._arrivals = ports.mcp.arrivals
         self.tools_wanted = False
-        """Whether servers' tools that are not as the head has them are reason enough for a new one,
-        because the user asked for it. When a session is opened they are, too."""
+        """Whether the next head is rendered anew if the servers' tools differ from the current one's."""
 
     def ensure(self, model: str, mode: str, *, cache_cold: bool) -> None:
-        """See to it that the path has the head it needs, and report the changes not in it yet.
+        """Append a new head if the path needs one; else tell the user of changes that it lacks.
 
-        A new one is appended when there is none, for another model, mode or set of built-in tools,
-        and, if it would differ, after a compaction and when the provider has forgotten the old one.
+        A head is needed if there is none, and for another model, mode or set of built-in tools.
+        After a compaction or with a cold cache, one is appended if it differs from the last.
         """
         path = self._session.active_path()
         head = newest(path, SystemEntry)
@@ -84,11 +82,11 @@ class Head:
             )
             self._channel.say(text)
         elif not traits.tools:
-            text = f"{model} takes no tools, its server says: its prompt tells of them, and it writes calls as text."
+            text = f"The server of {model} takes no tools: they are described in the prompt, and calls are text."
             self._channel.say(text, action="tools")
 
     def _welcome_late_tools(self, answer: AssistantEntry | None) -> None:
-        """Have tools that came since the head was made in a new one, where little has to be read again for it."""
+        """Want a new head if servers brought tools since the last one and the context is small."""
         hub = self._ports.mcp
         if hub.arrivals == self._arrivals:
             return
@@ -99,22 +97,23 @@ class Head:
         self.tools_wanted = self.tools_wanted or hub.joins_always or used <= CHEAP_TO_READ
 
     def _warn_of_overhead(self, head: SystemEntry) -> None:
-        """Warn when prompt and tools leave too little of the window for the work, and name the parts."""
+        """Warn if the head leaves too little of the window for the work, and name its parts."""
         ports = self._ports
         limits = ports.directory.limits(head.model)
         load = overhead(head, limits, ports.settings, ports.directory.counter(head.model))
         if load.crowded:
             text = describe_overhead(load.tokens, limits.window, overhead_parts(load.parts))
-            text += " That much of every request is taken from the start."
+            text += " Every request begins with that."
             if load.early is not None:
-                text += f" compaction.threshold acts at {load.early:,} tokens: {load.budget:,} are left for the work."
+                text += f" Compaction starts at {load.early:,} tokens (compaction.threshold),"
+                text += f" so {load.budget:,} are left for the work."
             self._channel.say(text, "warning", "context")
 
     async def gather_tools(self, model: str, mode: str) -> None:
-        """Give servers that are still starting a moment, where their tools would get into the next head.
+        """Wait a moment for servers that are still starting, if the next request has a new head.
 
         Raises:
-            McpError: one that is required isn't there.
+            McpError: a required server isn't available.
         """
         head = resolve(self._session.active_path()).system
         if self._opening or head is None or (head.model, head.mode) != (model, mode):
@@ -122,6 +121,7 @@ class Head:
             self._ports.mcp.check_required()
 
     def tools(self, model: str, mode: str) -> Sequence[Tool[Any]]:
+        """Return the tools that a model is offered in a mode: own ones, then the servers'."""
         directory = self._ports.directory
         if directory.traits(model).tiny:
             return ()
@@ -149,9 +149,9 @@ class Head:
         return spec.choose(tools)
 
     def _has_tools(self, head: SystemEntry, mode: str) -> bool:
-        """Whether the head tells of the right tools.
+        """Return True if the head's tools are still right.
 
-        Those of servers may come and go without a word.
+        Tools of servers count only if a new head for them is wanted, or none was needed yet.
         """
         all_count = self.tools_wanted or (self._opening and self._ports.mcp.is_settled)
         self.tools_wanted = False
@@ -166,10 +166,7 @@ class Head:
         return head.tools[: len(own)] == own and of_servers.isdisjoint(names)
 
     def preview(self, model: str, mode: str) -> SystemEntry:
-        """Return the head that a first message would be sent with.
-
-        The same object as long as it is the same.
-        """
+        """Return the head that a first message would get; the same object while its content is the same."""
         fresh = self._made(model, mode)
         known = self._previewed
         if known is None or fresh != known:
@@ -177,19 +174,18 @@ class Head:
         return known
 
     def _render(self, model: str, mode: str) -> SystemEntry:
-        """Return the head to be appended now; its content counts as announced."""
+        """Return the head to append now; note that its skills and servers' tools were offered."""
         skills = self._ports.knowledge.skills.values()
         self._ports.knowledge.offers_skills = any(skill.for_model for skill in skills)
         self._ports.mcp.note_offered()
         return self._made(model, mode)
 
     def _made(self, model: str, mode: str) -> SystemEntry:
-        """Return the system entry for a session that goes on from here.
+        """Return the head for a model and mode as a system entry.
 
-        The agent's prompt and the tools are the same bytes in every project, so that a provider's
-        cache of them is shared even where a template puts the tools behind the prompt. Parts of
-        this session alone open the conversation: the environment, skills and instructions, and the
-        meaning of plan mode while it is on.
+        System text and tools are the same bytes in every project, so that the provider's cache of
+        them is shared. What is this session's alone is in the opening: the environment, skills,
+        instructions, and the explanation of plan mode.
         """
         ports = self._ports
         knowledge = self._ports.knowledge
@@ -214,7 +210,7 @@ class Head:
         )
 
     def _environment(self, model: str, prompt: Callable[[str], str]) -> str:
-        """Return what a model is told of the place it works in."""
+        """Return the description of the environment for the model: directory, branch, platform, date."""
         ports = self._ports
         created = self._session.info.created_at or ports.clock()
         started = datetime.fromtimestamp(created / 1000, tz=UTC).astimezone()
@@ -248,13 +244,13 @@ class Head:
 
 
 def _names_in(directory: Path) -> str:
-    """Return the names of the first files in a directory, for a model that can't look for them."""
+    """Return the names of a directory's first files, joined by commas, for a model without tools."""
     files = walk_files(directory, limit=_NAMED_FILES)
     return ", ".join(path.relative_to(directory).as_posix() for path in files)
 
 
 def with_system_prompt(spec: AgentSpec, prompt: Callable[[str], str]) -> Callable[[str], str]:
-    """Return the prompts with that of a kind of agent in place of the program's own, if it has one."""
+    """Return ``prompt``, but with the agent's own text for the system prompts if it has one."""
     own = spec.prompt
     if own is None:
         return prompt

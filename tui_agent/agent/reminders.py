@@ -1,7 +1,6 @@
-"""Messages that the program writes to the model in the user's place, each with the user's task.
+"""Makes the messages that the program itself sends to the model, each with the user's task at the end.
 
-A small model that is told of a mistake forgets what it was doing; the task at the end of the
-reminder brings it back.
+The task is repeated because a small model that has to correct a mistake forgets what it was doing.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,15 +22,15 @@ from tui_agent.session.entries import (
 )
 
 UNREAD_CALL = "unread_call"
-"""Why a message follows an answer that wrote calls as text which can't be read."""
+"""``UserEntry.synthetic`` of the message after an answer with calls as text that can't be read."""
 SAYS_NOTHING = "says_nothing"
-"""Why a message follows an answer that says nothing, or promises a call and makes none."""
+"""``UserEntry.synthetic`` of the message after an empty answer, or one that promises a call without making it."""
 _NUDGES = (UNREAD_CALL, SAYS_NOTHING)
 TASK_CHARS = 600
-"""Characters of the user's task in a reminder."""
+"""Maximum characters of the user's task in a reminder."""
 _STOPPED = {
     Verdict.SILENT: "The model answered nothing, twice.",
-    Verdict.THINKING: "The model thought and answered nothing, twice.",
+    Verdict.THINKING: "The model only thought and answered nothing, twice.",
     Verdict.PROMISED: "The model announced a tool call and made none, twice.",
 }
 
@@ -39,11 +38,9 @@ _STOPPED = {
 def reminder(
     path: Sequence[Entry], reason: str, text: str, before: Sequence[UserPart] = ()
 ) -> UserEntry:
-    """Return the message with a text for the model.
+    """Return a message to the model: the parts ``before``, then a text with the user's task.
 
-    ``reason`` says why, as ``UserEntry.synthetic``.
-
-    ``before`` are parts that come before the text.
+    ``reason`` is its ``UserEntry.synthetic``.
     """
     task = task_of(path)
     said = text
@@ -53,7 +50,7 @@ def reminder(
 
 
 def task_of(path: Sequence[Entry]) -> str:
-    """Return what the user asked for last, shortened; "" where that isn't known."""
+    """Return the user's last message, shortened; "" if there is none on the path."""
     for entry in reversed(path):
         if is_by_user(entry):
             return cut_middle(typed_text(entry.parts).strip(), TASK_CHARS)
@@ -65,10 +62,10 @@ def task_of(path: Sequence[Entry]) -> str:
 def nudge(
     journal: Journal, prompt: Callable[[str], str], verdict: Verdict, unread: str = ""
 ) -> None:
-    """Ask the model to mend its newest answer.
+    """Ask the model to correct its newest answer; ``unread`` says why its calls can't be read.
 
     Raises:
-        StopRunError: it was asked already, and has made no call since.
+        StopRunError: the model was asked before and has made no call since.
     """
     path = journal.session.active_path()
     if _was_nudged(path[:-1]):

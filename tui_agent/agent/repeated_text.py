@@ -1,4 +1,4 @@
-"""Notices an answer that says one thing over and over."""
+"""Detects that a streaming answer repeats itself: equal text, equal sentences or equal tool calls."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -7,34 +7,37 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import Entry, UserEntry
 
 CHECKED_CHARS = 200
-"""Characters of text or reasoning after which it is looked at for repetition."""
+"""Characters streamed between two checks for repetition."""
 MIN_REPEATED_CHARS = 1_200
-"""Characters at the end of an answer that have to be one text again and again: 1,500 less those
-between looks."""
+"""Shortest repetition that stops an answer, in characters: 1,500 less the text between checks."""
 MIN_REPEATED_ROUNDS = 4
+"""Fewest times a text must follow itself to be a repetition."""
 _PHRASE_ROUNDS = 18
 _PHRASE_CHARS = 300
-"""Rounds and characters of words that are enough."""
+"""Fewest rounds and characters of a repeated phrase that stop an answer."""
 _DATA_CHARS = 6_000
-"""Characters of equal rows of a table, a dump, a drawing, JSON, or of code in a fence: those may be
-meant."""
+"""Shortest repetition of data that stops an answer, in characters.
+
+Equal rows of a table, dump, drawing, JSON or code in a fence may be intended.
+"""
 _PHRASE_WORDS = 2
+"""Words of repeated text: a phrase has at least this many, a row of data at most."""
 MAX_EQUAL_CALLS = 3
-"""The equal row in a text that ends it, where rows call a tool: those are no data."""
+"""Number of equal rows that call a tool, one after another, that stops an answer."""
 MAX_LIKE_CALLS = 12
-"""The same of rows that differ in numbers only."""
+"""Number of rows that call a tool and differ only in digits, one after another, that stops an answer."""
 MAX_REPEATED_ANSWERS = 5
-"""The repeating answer since the user's last word that ends the run, whatever was said to those
-before."""
+"""Number of repeating answers since the user's last message that ends the run."""
 REPEATING = "repeating"
-"""Why a message follows an answer that was stopped because it repeats itself."""
+"""``UserEntry.synthetic`` of the message that follows an answer stopped for repeating itself."""
 LOOKED_AT_CHARS = 16_000
-"""The end of an answer in which repetition is looked for."""
+"""Characters at the end of an answer that are searched for repetition."""
 _SUFFIX = 64
+"""Characters at a text's end that are looked up further ahead to find the repeated text."""
 MAX_SAID = 12
-"""The sentence that ends a text, where it was said before but for numbers and the order of words."""
+"""Times that the same few sentences are said, digits and word order aside, until the answer is stopped."""
 _SENTENCE_WORDS = 4
-"""Words on average of what are sentences and no rows of data."""
+"""Fewest words of a sentence, on average; shorter ones are rows of data."""
 _WORD = LazyPattern(r"[^\W\d_]{2,}")
 _RECORD = LazyPattern(r"\s*[\[{(<\"'].*[\]})>\"'],?\s*", re.DOTALL)
 """A row of JSON, of a list in code or of XML."""
@@ -47,9 +50,9 @@ _NUMBERS = LazyPattern(r"\d+")
 
 @frozen
 class Repetition:
-    """The end of an answer that is ``unit`` over and over.
+    """The end of an answer that is the text ``unit``, ``rounds`` times.
 
-    ``extra`` are its characters after the second round.
+    ``extra`` counts the characters after the second round.
     """
 
     unit: str
@@ -58,7 +61,7 @@ class Repetition:
 
     @property
     def reason(self) -> str:
-        """Clause for a message, to follow "Stopped:"."""
+        """Why the answer was stopped: a clause for messages, to follow "Stopped:"."""
         return f"the model is repeating itself: {self.amount}"
 
     @property
@@ -67,6 +70,7 @@ class Repetition:
 
 
 def repeated_answers(path: Sequence[Entry]) -> int:
+    """Return the number of answers since the user's last message that were stopped for repetition."""
     count = 0
     for entry in reversed(path):
         if isinstance(entry, UserEntry):
@@ -77,15 +81,12 @@ def repeated_answers(path: Sequence[Entry]) -> int:
 
 
 def find_repetition(text: str) -> Repetition | None:
-    """Return the repetition at a text's end, None while it says something new.
-
-    Looks at little more than its end.
-    """
+    """Return the repetition at a text's end; None while the text says something new."""
     return _find_period(text) or _find_said(text)
 
 
 def _find_period(text: str) -> Repetition | None:
-    """Return the one text that stands at a text's end again and again."""
+    """Return the repetition of one exact text; None if there is none or it is too short."""
     tail = text[-LOOKED_AT_CHARS:]
     before = -1
     if len(tail) > _PHRASE_CHARS:
@@ -99,14 +100,13 @@ def _find_period(text: str) -> Repetition | None:
     while start >= period and text[start - period : start] == unit:
         rounds = rounds + 1
         start = start - period
-    is_long = _is_enough(text, start, unit, rounds)
-    if is_long:
-        return Repetition(unit, rounds, (rounds - 2) * period)
-    return None
+    if not _is_enough(text, start, unit, rounds):
+        return None
+    return Repetition(unit, rounds, (rounds - 2) * period)
 
 
 def _find_said(text: str) -> Repetition | None:
-    """Return the few sentences that a text's end says again and again, numbers and order of words aside."""
+    """Return the repetition of a few sentences that differ only in digits and word order; None if none."""
     tail = text[-LOOKED_AT_CHARS // 4 :]
     said = [(match[0], _WORD.findall(match[0].lower())) for match in _SENTENCE.finditer(tail)]
     sentences = [(sentence, words) for sentence, words in said[:-1] if words]
@@ -129,10 +129,7 @@ def _find_said(text: str) -> Repetition | None:
 
 
 def find_repeated_calls(text: str, tools: Collection[str]) -> Repetition | None:
-    """Return the repetition at a text's end of rows that call one of the tools.
-
-    None where there is none.
-    """
+    """Return the repetition of rows at a text's end that call one of the tools; None if none."""
     tail = text[-LOOKED_AT_CHARS:]
     rows: list[tuple[str, int]] = []
     at = len(text) - len(tail)
@@ -167,7 +164,7 @@ def _run_at_end(same: Sequence[bool]) -> int:
 
 
 def _is_enough(text: str, start: int, unit: str, rounds: int) -> bool:
-    """Tell whether so many rounds of a unit, from ``start`` on, are no table, drawing or poem."""
+    """Return True if the rounds of a unit from ``start`` on are too many for a table, drawing or poem."""
     chars = rounds * len(unit)
     words = len(_WORD.findall(unit))
     rows = "\n" in unit.strip() or unit.endswith("\n") or unit.startswith("\n")
@@ -181,9 +178,9 @@ def _is_enough(text: str, start: int, unit: str, rounds: int) -> bool:
 
 
 def _is_fenced(text: str) -> bool:
-    """Tell whether a text ends in a fence.
+    """Return True if a text ends inside a code fence.
 
-    One character is found at the speed of memory, three are not.
+    Single backticks are searched for: ``str.find`` is far faster for one character than for three.
     """
     is_open = False
     place = text.find("`")

@@ -1,4 +1,4 @@
-"""Sends one message again and again, at an interval, while its session is idle."""
+"""Sends one message at intervals while its session is idle (``/loop``)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 from tui_agent.errors import report
 
 MAX_ROUNDS = 100
-"""Messages after which the repetition ends, so that one that was forgotten can't cost without end."""
+"""Maximum times a message is sent, so that a forgotten repetition ends."""
 
 
 class Repeats:
-    """The repetition of one session, if it has one.
+    """The repeated message of one session, if it has one.
 
-    ``submit`` sends a message, ``is_running`` says whether the session works, ``say`` tells the
-    user; ``pause`` waits for seconds.
+    ``submit`` sends a message, ``is_running`` returns whether a run goes on, ``say`` shows the user
+    a notice, ``pause`` waits for seconds.
     """
 
     def __init__(
@@ -28,20 +28,20 @@ class Repeats:
         self._say = say
         self._pause = pause
         self.message = ""
-        """What is sent, "" for no repetition."""
+        """The repeated message; "" for none."""
         self.rounds = 0
-        """Messages that were sent."""
+        """Number of times it was sent."""
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, message: str, seconds: float) -> None:
-        """Send a message now and then every so many seconds, in place of an earlier repetition."""
+        """Send a message now and then every ``seconds``, in place of an earlier repeated message."""
         self.drop()
         self.message = message
         self.rounds = 0
         self._task = asyncio.get_running_loop().create_task(self._go_on(seconds))
 
     def drop(self) -> None:
-        """Send nothing any more."""
+        """End the repetition."""
         self.message = ""
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
@@ -49,14 +49,14 @@ class Repeats:
 
     @property
     def words(self) -> str:
-        """How far it is, in a few words for the status line; "" without a repetition."""
+        """The current round, for the status line; "" without a repeated message."""
         if not self.message:
             return ""
         return f"loop, round {max(self.rounds, 1)} of {MAX_ROUNDS}"
 
     async def _go_on(self, seconds: float) -> None:
         while self.rounds < MAX_ROUNDS:
-            # A round that takes longer than the interval is let finish.
+            # A run may take longer than the interval.
             if not self._is_running():
                 self.rounds += 1
                 try:
@@ -65,7 +65,7 @@ class Repeats:
                     self._end(f"The loop ended: {report(error).sentence}")
                     return
             await self._pause(seconds)
-        self._end(f"The loop ended after {MAX_ROUNDS} rounds. /loop begins it again.")
+        self._end(f"The loop ended after {MAX_ROUNDS} rounds. /loop starts it again.")
 
     def _end(self, why: str) -> None:
         self.drop()

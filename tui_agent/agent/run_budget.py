@@ -1,6 +1,6 @@
-"""The budget of a run: money, tokens, time.
+"""Counts what a run uses (money, tokens, time) and ends it when its budget is used up.
 
-Everything that is done in the run counts, subagents' work too.
+The work of subagents counts too.
 """
 
 import asyncio
@@ -20,23 +20,21 @@ BudgetKind = Literal["cost", "tokens", "time"]
 
 @frozen
 class RunBudget:
-    """The limits of a run, and of all the money spent in its session and on its day.
-
-    None is no limit.
-
-    Money is in US dollars, time in seconds. Tokens are those of all requests and answers together,
-    as the provider counts them, those from its cache included.
-    """
+    """The limits of a run, and of the money spent in its session and on one day; None is no limit."""
 
     cost: float | None = None
+    """US dollars of the run."""
     tokens: int | None = None
+    """Tokens of all the run's requests and answers, as the provider counts them, cached ones included."""
     seconds: float | None = None
     session: float | None = None
+    """US dollars of the session."""
     day: float | None = None
+    """US dollars of one day, in all sessions."""
 
 
 class BudgetUsedUpError(Exception):
-    """The run is to end because of its budget; the message is one sentence for a person."""
+    """Raised to end a run whose budget is used up; the message is a sentence for the user."""
 
     def __init__(self, kind: BudgetKind, message: str) -> None:
         super().__init__(message)
@@ -45,25 +43,21 @@ class BudgetUsedUpError(Exception):
 
 @frozen
 class Used:
-    """The use so far: US dollars, and tokens."""
+    """What was used: US dollars and tokens."""
 
     cost: float = 0.0
     tokens: int = 0
 
 
 class BudgetMeter:
-    """Counts the use of a run.
-
-    An agent shares it with its subagents, whose runs are part of its own.
-    """
+    """Counts what a run uses; an agent shares it with its subagents, whose runs are part of its own."""
 
     def __init__(
         self, has_price: Callable[[str], bool] = lambda _model: True, *, before: Used | None = None
     ) -> None:
-        """Make a meter; ``has_price`` says whether a model's price is known.
+        """Make a meter; ``has_price`` returns whether a model's price is known.
 
-        With ``before``, the use so far, one budget is for all runs together; without it each has a
-        whole one.
+        With ``before``, the use so far, all runs together have one budget; else each has its own.
         """
         self.has_price = has_price
         self._before = before
@@ -72,19 +66,20 @@ class BudgetMeter:
         self.tokens = 0
         self.is_time_up = False
         self.extensions: dict[str, float] = {}
-        """US dollars that the user let go over the budgets of the session and the day, by their
-        names."""
+        """US dollars that the user allowed beyond the budget of the "session" or the "day"."""
         self.elsewhere: float | None = None
-        """US dollars spent today beside the session, negative if part of the session is older; None
-        until it was looked up."""
+        """US dollars spent today less those of this session; None before `Allowance.look`.
+
+        Negative if part of the session's cost is older than today.
+        """
         self.asking = asyncio.Lock()
-        """Held while the user is asked about a budget: subagents that run side by side ask once."""
+        """Held while the user is asked about a budget, so that parallel subagents ask only once."""
 
     @contextmanager
     def run(self, budget: RunBudget) -> Iterator[None]:
-        """Count from zero for a run, and cancel the task that it is in when its time is up.
+        """Count a run from zero, and cancel the current task when the run's time is up.
 
-        A run inside a run is part of it.
+        A run within another run, as of a subagent, is counted as part of that one.
         """
         timer: asyncio.TimerHandle | None = None
         if self._runs == 0:
@@ -113,6 +108,7 @@ class BudgetMeter:
             task.cancel()
 
     def hear(self, event: AgentEvent) -> None:
+        """Count the answer or summary that an event reports."""
         if isinstance(event, EntryAppended) and isinstance(
             event.entry, AssistantEntry | SummaryEntry
         ):
@@ -121,24 +117,21 @@ class BudgetMeter:
             )
 
     def spend(self, cost: float | None, tokens: int) -> None:
-        """Count so many US dollars and tokens.
-
-        Negative when they are counted elsewhere from now on.
-        """
+        """Add US dollars and tokens to what is used; negative amounts take them off again."""
         self.cost += cost or 0.0
         self.tokens += tokens
 
     def check(self, budget: RunBudget, model: str, next_request: int) -> None:
-        """Raise BudgetUsedUpError if a request may not go out that takes about so many tokens."""
+        """Raise BudgetUsedUpError if a request of about ``next_request`` tokens is not within the budget."""
         before = self._before or Used()
         if budget.cost is not None and not self.has_price(model):
             raise BudgetUsedUpError(
                 "cost",
-                f"Stopped: what {model} costs is not known, so no budget of money can be kept; limit tokens.",
+                f"Stopped: the price of {model} is unknown, so a cost budget can't be kept. Set a token budget.",
             )
         if budget.cost is not None and (spent := before.cost + self.cost) >= budget.cost:
             raise BudgetUsedUpError(
-                "cost", f"Stopped: ${spent:.4f} of ${budget.cost:.4f} are spent."
+                "cost", f"Stopped: ${spent:.4f} of the budget of ${budget.cost:.4f} is spent."
             )
         tokens = before.tokens + self.tokens
         if budget.tokens is not None and tokens + next_request > budget.tokens:

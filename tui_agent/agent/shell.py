@@ -1,8 +1,4 @@
-"""Runs the user's own commands with the bash tool, unasked: those typed with ``!``, and the project's check.
-
-A race runs the check in each copy; a run without a race runs it when the model says that it is
-done.
-"""
+"""Runs the user's own commands without asking: those typed with ``!``, and the project's check."""
 
 import asyncio
 import time
@@ -24,17 +20,17 @@ if TYPE_CHECKING:
     from tui_agent.sandbox.view import View
 
 SHELL_CALL = "shell:"
-"""How the call ids begin under which a command of the user's own is reported while it runs."""
+"""Prefix of the call ids in the events of the user's own commands."""
 INTERRUPTED = "(interrupted)"
-"""The last line of an interrupted command's output."""
+"""Last line of an interrupted command's output."""
 MAX_LIVE_CHARS = 20_000
-"""Characters of a running command's output that are kept when it is interrupted: the last ones."""
+"""Characters kept at the end of an interrupted command's output."""
 
 CHECK_SECONDS = 600
-"""Time limit of a check."""
+"""Timeout of a check, in seconds."""
 
 _OUTPUT_CHARS = 8_000
-"""Characters of the output that are kept of a check outside a race, the last ones."""
+"""Characters kept at the end of a check's output."""
 
 
 async def run_shell(
@@ -45,9 +41,10 @@ async def run_shell(
     *,
     excluded: bool,
 ) -> ShellEntry:
-    """Run a command and return its entry, not yet appended.
+    """Run a command and return its entry, which is not appended.
 
-    Cancelled, it ends it and returns the output so far.
+    Cancelling this ends the command; the entry then has the output so far. ``excluded``: the model
+    does not see the entry.
     """
     started = ports.clock()
     call_id = f"{SHELL_CALL}{started}"
@@ -75,6 +72,7 @@ async def run_shell(
 
 
 def interrupted(command: str, printed: str = "", *, excluded: bool) -> ShellEntry:
+    """Return the entry of an interrupted command that has printed this text."""
     kept = plain_text(printed.encode()).rstrip("\n")
     return ShellEntry(
         command=command, output=f"{kept}\n{INTERRUPTED}".lstrip("\n"), excluded=excluded
@@ -96,10 +94,7 @@ def _context(ports: AgentPorts, **more: Any) -> ToolContext:
 async def _run(
     given: BashInput, context: ToolContext, recorder: Recorder | None
 ) -> tuple[int | None, str]:
-    """Return a command's exit code and output.
-
-    The code is None where it could not be run or took too long.
-    """
+    """Run a command; return its exit code (None if it could not be run or timed out) and output."""
     try:
         async with watched(recorder, BashTool(), given, context):
             result = await BashTool().run(given, context)
@@ -111,7 +106,7 @@ async def _run(
 async def run_check(
     command: str, ports: AgentPorts, view: "View", recorder: Recorder | None = None
 ) -> CheckEntry:
-    """Run a check where an agent works, as the agent's own commands run, and return its entry, not yet appended."""
+    """Run a check in the agent's directory, sandbox and view; return its entry, which is not appended."""
     began = time.monotonic()
     context = _context(ports, stands_for=ports.stands_for, sandbox=ports.sandbox, view=view)
     exit_code, output = await _run(

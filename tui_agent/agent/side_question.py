@@ -1,4 +1,4 @@
-"""A question beside the work: one answer with the whole context and no tools, on no path until the user keeps it."""
+"""Asks a side question: one answer with the whole context and no tools, off the path unless the user keeps it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
 
 REASON = "btw"
-"""Why the entry was made, as ``UserEntry.synthetic`` says it."""
+"""``UserEntry.synthetic`` of a side question that the user put into the context."""
 
 
 class SideQuestion:
-    """One question and its answer. What it cost is written down once, wherever the answer ends up."""
+    """One side question and its answer.
+
+    One of `keep_beside`, `put_into_context` and `drop` has to end it: that records its cost.
+    """
 
     def __init__(self, agent: Agent, question: str) -> None:
         self.question = question
@@ -31,10 +34,10 @@ class SideQuestion:
         self._spent = CallCost()
 
     async def ask(self) -> None:
-        """Get the answer. The request begins as the next one would: the provider has most of it in its cache.
+        """Get the answer. The request begins like the session's next one, so most of it is cached.
 
         Raises:
-            ModelError: the model can't be reached, or refuses.
+            ModelError: the request failed.
         """
         ports = self._agent.ports
         request = self._agent.context.next_request(tools_allowed=False)
@@ -48,7 +51,7 @@ class SideQuestion:
             raise
 
     def keep_beside(self) -> None:
-        """Append both as a branch of the tree; the conversation stays where it is."""
+        """Store question and answer as a branch of the tree; the leaf stays."""
         answer = AssistantEntry(
             model=self._model,
             parts=(TextPart(text=self.answer),),
@@ -60,14 +63,14 @@ class SideQuestion:
         self._agent.channel.emit(CostKnown())
 
     def put_into_context(self) -> None:
-        """Append both as one note to the model, now or before the next step of a run."""
+        """Append question and answer as one note to the model, now or before the next step of a run."""
         template = self._agent.ports.prompt("btw_kept")
         text = fill(template, question=self.question, answer=self.answer)
         self._agent.keep(UserEntry(parts=(TextPart(text=text),), synthetic=REASON))
         self.drop()
 
     def drop(self) -> None:
-        """Keep nothing but the cost."""
+        """Record the cost and forget the answer."""
         if self._spent.cost:
             self._agent.session.add_cost(self._spent.cost, Purpose.SIDE_QUESTIONS)
             self._agent.channel.emit(CostKnown())

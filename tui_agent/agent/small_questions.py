@@ -1,4 +1,4 @@
-"""Single questions to the small model beside the conversation, whose session pays for them."""
+"""Single questions to the small model outside the conversation; the session is charged for them."""
 
 from tui_agent.agent.channel import Journal
 from tui_agent.agent.clients import Completion, complete_in_time
@@ -19,13 +19,13 @@ async def ask_small_model(  # noqa: PLR0913 - a question, and who pays for it
     seconds: float,
     purpose: Purpose = Purpose.OTHER,
 ) -> Completion:
-    """Return the answer to a text below one of our prompts.
+    """Return the answer to ``text`` under the system prompt named ``prompt``.
 
-    ``model`` is asked where there is no small one.
+    ``model`` is asked if no small model is configured.
 
     Raises:
-        ModelError: it can't be asked.
-        TimeoutError: it takes longer than ``seconds``.
+        ModelError: the model gave no answer.
+        TimeoutError: the answer took longer than ``seconds``.
     """
     request = ModelRequest(
         model=ports.small_model or model,

@@ -1,7 +1,7 @@
-"""Runs subagents: each an agent of its own on a branch of the session, which begins at the conversation or at nothing.
+"""Runs subagents: each is an agent on a branch of the session, with or without the conversation before it.
 
-It shares the parent's client, settings and answers to permission questions; it has its own context
-window, step limit and tools, and ends with its parent. It returns its last answer.
+A subagent shares the parent's client, settings and permissions; it has its own context window, step
+limit and tools, and ends with its parent. Its last answer is its report.
 """
 
 import asyncio
@@ -42,24 +42,24 @@ from tui_agent.tools.functions.tool_files import ToolFiles
 A = TypeVar("A", bound="WorkingAgent")
 
 MAX_STEPS = 60
-"""Steps of a subagent whose kind names no limit."""
+"""Maximum steps of a subagent whose kind sets no limit."""
 
 
 @frozen
 class FinishedSubagent:
-    """The branch of a subagent that has ended: shown like one that works."""
+    """The branch of a subagent that has ended, for screens that show it like a working one."""
 
     session: Session
     counter: TokenCounter
-    """Counts in the tokens of its model."""
+    """Counts tokens for the subagent's model."""
     running: bool = False
     live: LiveAnswer | None = None
     channel: EventChannel = field(default_factory=EventChannel)
-    """Nothing happens any more."""
+    """Never emits an event."""
 
 
 class WorkingAgent(Protocol):
-    """An agent as its subagents know it, and they each other: the `Agent` class stands on this module."""
+    """The parts of `Agent` that this module uses, because `Agent` imports this module."""
 
     session: Session
     ports: AgentPorts
@@ -81,28 +81,30 @@ class WorkingAgent(Protocol):
 
 
 class Subagents(Generic[A]):
-    """Starts subagents for one agent. Their changes to files are the parent's to undo."""
+    """Starts subagents for one agent, which records their changes to files as its own."""
 
     def __init__(self, parent: A) -> None:
         self._parent = parent
         self.working: dict[str, A] = {}
-        """The subagents that work now, by the call they work on."""
+        """The working subagents, by the id of the call they work on."""
         self._kinds: dict[str, AgentSpec] = {}
         self._branches: dict[str, Session] = {}
 
     def adopt(self, adjusted: Adjustable) -> None:
+        """Apply changed settings to the working subagents."""
         for call_id, worker in self.working.items():
             worker.adopt(_within(self._kinds[call_id], adjusted))
 
     def branch_of(self, call_id: str) -> int | None:
-        """Return the last entry of the subagent that was started for a call, None when none was.
+        """Return the last entry of the subagent that a call started; None if it started none.
 
-        Asked once.
+        The answer is forgotten: ask once for each call.
         """
         branch = self._branches.pop(call_id, None)
         return None if branch is None else branch.leaf
 
     def names(self) -> dict[str, str]:
+        """Return the kinds of subagents: their descriptions by name."""
         return {spec.name: spec.description for spec in subagents_of(self._parent.ports).values()}
 
     async def run(
@@ -114,9 +116,10 @@ class Subagents(Generic[A]):
         call_id: str,
         in_conversation: bool = False,
     ) -> SubagentReport:
-        """Have a subagent do a task for a call; cancelling ends it and everything it started.
+        """Have a new subagent of the kind ``agent`` do a task for a call; return its report.
 
-        Raises ToolError.
+        ``progress`` gets a line for each call it makes. ``in_conversation``: it sees the
+        conversation. Cancelling this ends the subagent. Raises ToolError if there is no such kind.
         """
         spec = self._spec(agent)
         session = self._begin(agent, task, call_id, in_conversation=in_conversation)
@@ -131,9 +134,9 @@ class Subagents(Generic[A]):
     async def go_on(
         self, branch: int, task: str, progress: Callable[[str], None], *, call_id: str
     ) -> SubagentReport:
-        """Have the subagent that made an entry go on with another task.
+        """Have the subagent whose branch has the entry ``branch`` do another task; return its report.
 
-        Raises ToolError where there is none.
+        Raises ToolError if the entry is not of a subagent.
         """
         begun = self._begun(branch)
         spec = self._spec(begun.agent)
@@ -143,10 +146,7 @@ class Subagents(Generic[A]):
         return await self._work(worker, spec, task, progress, call_id=call_id)
 
     def agent_of(self, branch: int) -> str:
-        """Return the kind of the subagent that made an entry.
-
-        Raises ToolError where there is none.
-        """
+        """Return the kind of the subagent whose branch has an entry; raises ToolError if there is none."""
         return self._begun(branch).agent
 
     def _begun(self, branch: int) -> SubagentEntry:
@@ -158,13 +158,15 @@ class Subagents(Generic[A]):
         for entry in parent.entries([first or 0]):
             if isinstance(entry, SubagentEntry):
                 return entry
-        raise ToolError(f"{branch} is no subagent's. The number stands at the end of its report.")
+        raise ToolError(
+            f"#{branch} is not of a subagent. Its number is at the end of the subagent's report."
+        )
 
     def _spec(self, agent: str) -> AgentSpec:
         specs = subagents_of(self._parent.ports)
         spec = specs.get(agent)
         if spec is None:
-            raise ToolError(f"There is no agent {agent!r}. There are: {', '.join(specs)}.")
+            raise ToolError(f"There is no agent {agent!r}. Use one of: {', '.join(specs)}.")
         return spec
 
     async def _work(
@@ -176,7 +178,7 @@ class Subagents(Generic[A]):
         *,
         call_id: str,
     ) -> SubagentReport:
-        """Have a subagent's agent do a task, and end it."""
+        """Have a subagent do a task and close it; return its report."""
         session = worker.session
         self.working[call_id] = worker
         self._kinds[call_id] = spec
@@ -221,7 +223,7 @@ class Subagents(Generic[A]):
         return SubagentReport(answer, session.leaf, ended.steps, problem)
 
     def _begin(self, agent: str, task: str, call_id: str, *, in_conversation: bool) -> Session:
-        """Begin a branch: where the request that made the call ended, or at nothing, for a head of its own."""
+        """Begin the subagent's branch: below the request that the call came from, or as a new root."""
         parent = self._parent.session
         asked = newest(
             parent.active_path(),
@@ -236,9 +238,9 @@ class Subagents(Generic[A]):
     def _make(self, spec: AgentSpec, session: Session, *, in_conversation: bool) -> A:
         """Return the agent that does the task.
 
-        In the conversation its requests begin with the bytes of the parent's, so that the provider
-        knows them: prompt, tools, model, effort and mode are the parent's. Of its kind it has the
-        rules, the limit and the tools it may use; calls of others are refused.
+        In the conversation, prompt, tools, model, effort and mode are the parent's, so that its
+        requests begin with the same bytes and are cached. Its kind then only decides the rules, the
+        step limit and which calls are refused.
         """
         parent = self._parent
         ports = parent.ports
@@ -255,12 +257,12 @@ class Subagents(Generic[A]):
             own.tool_files = ToolFiles()
             own.prompt = with_system_prompt(spec, ports.prompt)
             own.cache_session = f"{session.id}.{session.leaf}"
-            # A list of tools names all the agent may use; servers' tools change and are not in it.
+            # A kind with a list of tools may use only those, which never include servers' tools.
             own.mcp = ports.mcp if spec.tools is None else McpHub()
             model = spec.model or model
             effort = spec.effort or effort
             if ports.knowledge.primary(mode) is not None:
-                # The mode names another agent, whose prompt and tools are not this one's.
+                # The mode is the name of the parent's kind of agent.
                 mode = Mode.BUILD
         if spec.plans_only:
             mode = Mode.PLAN
@@ -269,5 +271,6 @@ class Subagents(Generic[A]):
 
 
 def _within(spec: AgentSpec, settings: Adjustable) -> Adjustable:
+    """Return settings with the rules and the step limit of a kind of agent."""
     steps = min(settings.max_steps, spec.max_steps or MAX_STEPS)
     return replace(settings, rules=(*settings.rules, *spec.rules), max_steps=steps)

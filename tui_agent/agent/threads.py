@@ -9,10 +9,9 @@ T = TypeVar("T")
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a function in a thread and return its result; raises as it does.
+    """Run a function in a thread and return its result, or raise its exception.
 
-    A StopIteration becomes a RuntimeError: a future refuses it, and whoever awaits would wait for
-    ever.
+    A StopIteration becomes a RuntimeError: a future can't carry it, and the await would never end.
     """
 
     def run() -> T:

@@ -1,7 +1,6 @@
-"""The context window over the steps of a path: how big each request was, and why it changed. Pure.
+"""Computes the timeline of a path: how large each request was, and what changed between them. Pure.
 
-Nothing of it is stored: it follows from the answers on the path, their reports, and the entries
-between them.
+It follows from the answers on the path, their reported usage and the entries between them.
 """
 
 from bisect import bisect_left
@@ -26,34 +25,34 @@ from tui_agent.session.path_queries import newest
 from tui_agent.session.records import RequestRecord
 
 CHANGING_KINDS = kinds(lambda kind: kind.edits_view or kind.breaks_prefix)
-"""Kinds of entries between two answers that a timeline wants to look at."""
+"""Kinds of entries that change what is sent or cached, and so matter to a timeline."""
 
 
 class Mark(StrEnum):
-    """The events between a request and the one before it, the weightiest first."""
+    """The events between a request and the one before it, the most important first."""
 
     COMPACTION = "compaction"
     PRUNE = "prune"
     MOVE = "move"
-    """The user went back on the path and on from there."""
+    """The user moved to an earlier entry and continued from there."""
     MISS = "cache miss"
     EDIT = "edit"
     """The user changed the model's view of an entry."""
 
 
 class ModelScale(NamedTuple):
-    """A model's window in tokens, and the conversion of stored estimates into its tokens."""
+    """A model's window in tokens, and the function that calibrates stored estimates for it."""
 
     window: int
     calibrated: Callable[[int], int] = round
 
 
 class Step(NamedTuple):
-    """One request of a path. All sizes are tokens.
+    """One request of a path; all sizes are in tokens.
 
-    ``answer`` is the entry that came of it, None for the request that would be sent next; ``leaf``
-    the last entry it was made of. ``exact``: the provider reported the size. ``cached`` is the part
-    read from its cache.
+    ``answer`` is the entry of its answer, None for the next request; ``leaf`` is the last entry
+    that it contains. ``exact``: the provider reported ``total``. ``cached`` tokens were read from
+    its cache, ``answered`` tokens are the answer's. ``cost`` is in US dollars.
     """
 
     answer: int | None
@@ -69,20 +68,22 @@ class Step(NamedTuple):
     answered: int = 0
     cost: float | None = None
     marks: tuple[Mark, ...] = ()
-    """The events since the step before, the weightiest first."""
+    """The events since the step before, the most important first."""
     miss: CacheMiss | None = None
 
     @property
     def history(self) -> int:
+        """The tokens without the head."""
         return self.total - self.head
 
 
 @frozen
 class PathShape:
-    """The data of a timeline. ``ids`` is the path; all else ascends.
+    """The data from which a timeline is computed, all in ascending order.
 
-    ``requests`` may be of other branches too, ``changes`` are the entries of `CHANGING_KINDS` on
-    the path, ``returns`` the entries before which another branch was left.
+    ``ids`` is the path. ``requests`` may include those of other branches. ``changes`` are the
+    entries of `CHANGING_KINDS` on the path, ``returns`` the ids of the first entries after a move
+    from another branch.
     """
 
     ids: Sequence[int]
@@ -94,9 +95,9 @@ class PathShape:
 def steps_of(
     shape: PathShape, scale_of: Callable[[str], ModelScale], cold_seconds: int
 ) -> list[Step]:
-    """Return the requests that were answered on a path and whose size is known, oldest first.
+    """Return the answered requests of a path whose size is known, oldest first.
 
-    ``cold_seconds`` is how long a provider remembers a request.
+    ``cold_seconds`` is how long a provider caches a request.
     """
     scale_of = cache(scale_of)
     steps: list[Step] = []
@@ -108,7 +109,7 @@ def steps_of(
         head = newest(between, SystemEntry) or head
         exact = record.prompt > 0 and judge(record, record.estimate) is Report.USABLE
         total = record.prompt if exact else record.estimate or record.prompt
-        if not total:  # of another program, which did not say
+        if not total:  # imported from a program that records no sizes
             before = record
             continue
         if record.cache_read or record.cache_write:
@@ -142,7 +143,7 @@ def steps_of(
 def _explained(
     miss: CacheMiss, before: SystemEntry | None, now: SystemEntry | None, *, has_returned: bool
 ) -> CacheMiss:
-    """Return a miss with the cause that the heads before and after it, or a move, give it."""
+    """Return a miss with a more precise cause: changed tools, or a move."""
     if miss.cause is BreakCause.HEAD and before is not None and now is not None:
         if before.tools != now.tools:
             return replace(miss, cause=BreakCause.TOOLS)
@@ -152,7 +153,7 @@ def _explained(
 
 
 def marks_after(shape: PathShape, answer: int | None) -> tuple[Mark, ...]:
-    """Return the events on a path after its newest answer: the marks of the next request."""
+    """Return the marks of the next request: the events after the newest answer (None: no answer yet)."""
     newest = answer or 0
     changes = [entry for entry in shape.changes if entry.id > newest]
     has_returned = bool(shape.returns) and shape.returns[-1] > newest
@@ -179,7 +180,7 @@ def _marks(changes: Sequence[Entry], *, has_returned: bool, missed: bool) -> tup
 
 
 def _walk(shape: PathShape) -> Iterator[tuple[int, RequestRecord, Sequence[Entry], bool]]:
-    """Yield each answer of the path, where it stands, the changes since the one before, and whether one went back."""
+    """Yield each answer, its index on the path, the changes since the one before, and whether a move came between."""
     changes = iter((*shape.changes, None))
     returns = iter((*shape.returns, None))
     change = next(changes)

@@ -1,8 +1,7 @@
-"""Gives a session its title: the first line of the first message at once, a better one by a small model later.
+"""Gives a session its title: first the first line of the first message, later one written by a small model.
 
-The model is asked once, in the background, when the first run is over, so that it delays nothing.
-Failures are only logged: a session with its first message for a title is fine. A title the user
-gave is never touched.
+The model is asked once, in the background, after the first run. Failures are only logged. A title
+that the user gave is never changed.
 """
 
 import asyncio
@@ -23,15 +22,15 @@ from tui_agent.session.errors import StoreError
 log = logging.getLogger(__name__)
 
 TITLE_LENGTH = 60
-"""Characters of a title."""
+"""Maximum characters of a title made of a message; a model's may have twice as many."""
 MESSAGE_CHARS = 2_000
-"""Characters of the first message the model is shown."""
+"""Characters of the first message that the model is shown."""
 SECONDS = 20.0
-"""How long the model may take."""
+"""Timeout of the model, in seconds."""
 
 
 class Titles:
-    """The title of one session."""
+    """The title of one session. ``model`` returns the conversation's model."""
 
     def __init__(self, journal: Journal, ports: AgentPorts, model: Callable[[], str]) -> None:
         self._journal = journal
@@ -45,6 +44,7 @@ class Titles:
         self._channel.subscribe(self._on_event)
 
     def begin(self, parts: Sequence[UserPart]) -> None:
+        """Make the first line of a message the title, unless the session has one."""
         text = " ".join(part.text for part in parts if isinstance(part, TextPart)).strip()
         if not text or self._session.info.title:
             return
@@ -83,10 +83,7 @@ class Titles:
 
 
 def clean_title(answer: str) -> str:
-    """Return a model's answer as a title: its one line without quotes and full stop.
-
-    Empty when it is no title.
-    """
+    """Return a model's answer as a title, without quotes and full stop; "" if it can't be one."""
     lines = [line.strip() for line in answer.strip().splitlines() if line.strip()]
     if len(lines) != 1:
         return ""

@@ -1,8 +1,8 @@
 """Runs the tool calls of one answer and appends their results.
 
-Every call gets exactly one result, whatever happens: each passes the same stages (`agent/calls`),
-where an error of any kind becomes its result, and an interrupt leaves "interrupted" behind. Calls
-that only read run side by side; everything else runs in the order the model asked.
+Every call gets exactly one result: it passes the same stages (`agent/calls`), where any error
+becomes its result, and so does an interrupt. Consecutive calls that only read run in parallel;
+others run one by one in the order of the answer.
 """
 
 import asyncio
@@ -55,16 +55,17 @@ from tui_agent.tools.questions import Person
 from tui_agent.tools.registry import find_tool
 
 MAX_CALLS = 64
-"""Calls of one answer that are run."""
-TOO_MANY = f"Not run: one answer may make {MAX_CALLS} calls. Make what is left in the next one."
+"""Maximum calls of one answer that are run."""
+TOO_MANY = f"Not run: one answer may make {MAX_CALLS} calls. Make the others in the next answer."
 NO_PROBLEMS: Mapping[str, str] = {}
 _REFUSED_AT_ONCE = 256
+"""Refused calls that are stored in one transaction."""
 _LEFT_SECONDS = 2
-"""Seconds that closing waits for tools that were interrupted."""
+"""Seconds that closing waits for interrupted tools to end."""
 
 
 class ToolRunner:
-    """Runs calls for one session."""
+    """Runs the tool calls of one session."""
 
     def __init__(  # noqa: PLR0913 - what a call may use
         self,
@@ -78,18 +79,22 @@ class ToolRunner:
         subagents: SubagentHost | None,
         propose: Callable[[str], str] | None = None,
     ) -> None:
-        """Make the runner. ``subagents`` starts subagents; None in a subagent."""
+        """Make the runner.
+
+        ``subagents`` starts subagents; None in a subagent. ``propose`` proposes a line for the
+        memory; None without a memory.
+        """
         self._journal = journal
         self._ports = ports
         self._keeper = keeper
         self._subagents = subagents
         channel = journal.channel
-        self.jobs = jobs = make_jobs(channel.emit)
-        """The commands that go on in the background."""
-        self.gate = Gate(ports, channel, questions, lambda: keeper.mode, self._said)
+        self.jobs = make_jobs(channel.emit)
+        """The background commands."""
+        self.gate = Gate(ports, channel, questions, lambda: keeper.mode, self._users_texts)
         """Decides what may run; it remembers the user's permissions."""
         self.diagnostics = Diagnostics(ports, channel.emit)
-        """Checks written files."""
+        """Checks the files that calls wrote."""
         self.repetition = RepetitionWatch(
             journal.session,
             self.gate,
@@ -98,11 +103,12 @@ class ToolRunner:
             prompt=ports.prompt,
             problem_of=self.problem_of,
         )
+        """Watches for doom loops and repeating answers."""
         contexts = ToolContexts(
             journal,
             ports,
             self.gate,
-            jobs=jobs,
+            jobs=self.jobs,
             keeper=keeper,
             person=person,
             subagents=subagents,
@@ -110,33 +116,37 @@ class ToolRunner:
         )
         self._detached = Detached(files.keep_changes)
         self.recorded = Recorded(files.recorder)
-        """Watches calls' changes to files."""
-        self.stages: tuple[Stage, ...] = (
+        """Records the calls' changes to files."""
+        self._proceed = linked(self._stages(contexts))
+
+    def _stages(self, contexts: ToolContexts) -> tuple[Stage, ...]:
+        """Return the stages that every call passes, the outermost first."""
+        ports = self._ports
+        return (
             self.repetition,
-            Understood(contexts.make, jobs),
+            Understood(contexts.make, self.jobs),
             Hooked(ports.hooks, ports.clock),
             Allowed(self.gate),
             Opened(self.gate),
-            Announced(channel, ports.clock),
+            Announced(self._journal.channel, ports.clock),
             self._detached,
             Diagnosed(self.diagnostics),
             self.recorded,
             Run(),
         )
-        """What every call passes, the outermost first."""
-        self._proceed = linked(self.stages)
 
     def share(self, parent: "ToolRunner") -> None:
-        """Work with another's permissions and record of changed files, as a subagent does."""
+        """Use the parent agent's permissions and record of changed files, for a subagent."""
         self.gate.session_rules = parent.gate.session_rules
         self.recorded.recorder = parent.recorded.recorder
 
     async def run(
         self, parts: Sequence[ToolCallPart], problems: Mapping[str, str] = NO_PROBLEMS
     ) -> None:
-        """Run the calls of one answer and append one result for each, whatever happens: cancelled, StopRunError.
+        """Run the calls of one answer and append exactly one result for each, also when this raises.
 
-        ``problems`` says, by call id, why a call is answered without being run.
+        ``problems`` gives, by call id, the output of calls that are not run. Raises StopRunError
+        if the user ends the run.
         """
         calls = [self._prepare(part) for part in parts]
         for call in calls:
@@ -155,27 +165,29 @@ class ToolRunner:
             raise
 
     def refuse(self, parts: Sequence[ToolCallPart], message: str) -> None:
-        """Append a refusal for each call."""
+        """Append a result with the status "denied" and this message for each call."""
         refused = Outcome(ToolStatus.DENIED, ToolResult(message))
         self._append(*((self._prepare(part), refused) for part in parts))
 
     async def aclose(self) -> None:
+        """Wait a moment until interrupted tools have ended."""
         await self._detached.aclose(_LEFT_SECONDS)
 
     def problem_of(self, tool: str, arguments: str) -> str:
-        """Return why a tool doesn't take these arguments (JSON text), "" where it does."""
+        """Return why a tool doesn't accept these arguments (JSON text); "" if it does."""
         try:
             parse_arguments(find_tool(tool, self._known_tools()), arguments)
         except ToolError as error:
             return str(error)
         return ""
 
-    def _said(self) -> list[str]:
-        said: list[str] = []
+    def _users_texts(self) -> list[str]:
+        """Return the texts of the user's messages on the path."""
+        texts: list[str] = []
         for entry in self._journal.session.active_path():
             if is_by_user(entry):
-                said.append(entry.text)
-        return said
+                texts.append(entry.text)
+        return texts
 
     def _prepare(self, part: ToolCallPart) -> Call:
         call = Call(part)
@@ -190,11 +202,14 @@ class ToolRunner:
         return call
 
     def _check_kind(self, tool: Tool[Any]) -> None:
-        """Refuse tools that an agent's kind doesn't have: it is offered more, so that the provider's cache holds."""
+        """Raise ToolError for a tool that this kind of subagent may not use.
+
+        The model is offered more tools than that, so that the prompt cache stays valid.
+        """
         kind = self._ports.kind
         if kind is not None and not kind.allows(tool.name):
             has = ", ".join(kind.tools or ())
-            raise ToolError(f"Not run: {tool.name} is not for {kind.name}, which has: {has}.")
+            raise ToolError(f"Not run: {kind.name} can't use {tool.name}, only: {has}.")
 
     def _known_tools(self) -> tuple[Tool[Any], ...]:
         tools = (*self._ports.own_tools, *self._ports.of_servers(self._ports.mcp.known()))
@@ -245,7 +260,7 @@ class ToolRunner:
         if self._subagents is not None:
             branch = self._subagents.branch_of(call.call_id)
         if branch is not None:
-            # A task that came to nothing is read on its branch all the same.
+            # The branch of a failed task can be read too.
             metadata = metadata.model_copy(update={"branch": branch})
         entry = ToolResultEntry(
             call_id=call.call_id,

@@ -87,7 +87,7 @@ async def test_in_a_long_conversation_tools_that_come_late_wait_for_the_next_hea
     assert request_bytes(client.requests[1]).startswith(request_bytes(client.requests[0]))
     assert any("/mcp reload" in notice.message for notice in harness.of(Notice))
     await harness.agent.mcp.reload()
-    assert "cached is lost" in harness.of(Notice)[-1].message
+    assert "misses the prompt cache" in harness.of(Notice)[-1].message
     await harness.say("now")
     await harness.say("and again")
     assert told(client)[2:] == [{"tracker_add"}, {"tracker_add"}]

@@ -1,4 +1,4 @@
-"""A tool call, the stages it passes through, and its outcome: exactly one, whatever is raised on the way."""
+"""Defines a tool call, the stages that it passes, and its outcome: exactly one, whatever is raised."""
 
 import asyncio
 import logging
@@ -17,17 +17,15 @@ from tui_agent.tools.paths import explain
 log = logging.getLogger(__name__)
 
 Proceed = Callable[["Call"], Coroutine[Any, Any, "Outcome"]]
-"""Takes a call through the stages that are left."""
+"""Takes a call through the remaining stages."""
 
-_UNKNOWN = (
-    "Nobody knows how much of it was done: look before you go on, and don't repeat the same call."
-)
+_UNKNOWN = "It may have been done in part: check before you continue, and don't repeat the call."
 
 
 class StopRunError(Exception):
-    """The run is to end; the message is one sentence for a person.
+    """Raised to end the run; the message is a sentence for the user.
 
-    ``result`` is the text that answers the call which ended it, for the model.
+    ``result`` is the output, for the model, of the call that ended it.
     """
 
     def __init__(self, message: str, result: str = "") -> None:
@@ -36,20 +34,19 @@ class StopRunError(Exception):
 
 
 GETS_THROUGH = (StopRunError, KeyboardInterrupt, GeneratorExit)
-"""What is raised on a call's way and does not become its result. Cancelling its task gets through
-too."""
+"""Exceptions that are raised through all stages instead of becoming the call's result."""
 
 
 class RefusedError(Exception):
-    """A call may not run. Its text is written for the model."""
+    """Raised if a call may not run; the message is written for the model."""
 
 
 @dataclass
 class Call:
-    """One call, and what the stages know of it so far.
+    """One call, with what the stages have found out about it.
 
-    ``found`` and ``given`` are its tool and arguments; None where ``problem`` says, to the model,
-    why they can't be read.
+    ``found`` and ``given`` are its tool and arguments; None if they can't be read, for which
+    ``problem`` gives the reason to the model. ``held`` is its context once that is made.
     """
 
     part: ToolCallPart
@@ -60,12 +57,13 @@ class Call:
     needs: Sequence[PermissionNeed] = ()
     by_hook: HookVerdict = field(default_factory=HookVerdict)
     changed_by_hook: str | None = None
-    """The JSON text of the arguments when a hook changed them."""
+    """The arguments as JSON text if a hook changed them; else None."""
     started_at: int = 0
-    """Milliseconds since the epoch; time that the user took to answer does not count."""
+    """Milliseconds since the epoch; set again when the user has allowed the call."""
     was_started: bool = False
+    """Whether the call was allowed and announced."""
     live: str = ""
-    """The end of its live output, which is its result when it is interrupted."""
+    """The end of its output so far, which is its result if it is interrupted."""
     answered: bool = False
 
     @property
@@ -74,21 +72,21 @@ class Call:
 
     @property
     def tool(self) -> Tool[Any]:
-        """Its tool; raises ToolError where the call can't be read."""
+        """The tool; raises ToolError if the call can't be read."""
         if self.found is None:
             raise ToolError(self.problem)
         return self.found
 
     @property
     def arguments(self) -> ToolInput:
-        """Its arguments; raises ToolError where the call can't be read."""
+        """The arguments; raises ToolError if the call can't be read."""
         if self.given is None:
             raise ToolError(self.problem)
         return self.given
 
     @property
     def context(self) -> ToolContext:
-        """The surroundings it runs in; raises ToolError before the stage that makes them."""
+        """What the tool may use while it runs; raises ToolError before the stage that makes it."""
         if self.held is None:
             raise ToolError("The call has no context yet.")
         return self.held
@@ -99,53 +97,51 @@ class Call:
 
     @property
     def title(self) -> str:
-        """A few words for a card, "" where there are none."""
+        """A short description of the call for its card; "" if it can't be read."""
         if self.found is None or self.given is None:
             return ""
         try:
             return self.found.title(self.given)
         except GETS_THROUGH:
             raise
-        except BaseException:  # a title is no reason to lose a result
+        except BaseException:  # A missing title must not cost the result.
             log.exception("%s has no title", self.part.tool)
             return ""
 
 
 @frozen
 class Outcome:
-    """How a call ended."""
+    """How a call ended: its status and result."""
 
     status: ToolStatus
     result: ToolResult
 
     @classmethod
     def of(cls, result: ToolResult) -> "Outcome":
+        """Return the outcome of a tool's result: an error or completed."""
         return cls(ToolStatus.ERROR if result.is_error else ToolStatus.COMPLETED, result)
 
 
 class Stage(Protocol):
-    """One thing that is done around every call."""
+    """Something that is done around every call."""
 
     async def around(self, call: Call, proceed: Proceed) -> Outcome:
-        """Return the call's outcome: that of ``proceed``, or another without it.
+        """Return the call's outcome: that of ``proceed`` (the remaining stages), or another one.
 
-        Whatever it raises is the outcome.
+        An exception becomes the outcome, except those in `GETS_THROUGH`.
         """
         ...
 
 
 @frozen
 class Link:
-    """A stage with those after it."""
+    """A stage and what takes a call through the stages after it."""
 
     stage: Stage
     proceed: Proceed
 
     async def run(self, call: Call) -> Outcome:
-        """Return the call's outcome.
-
-        Cancelling and StopRunError get through, and nothing else is raised.
-        """
+        """Return the call's outcome; raises only on cancellation and what is in `GETS_THROUGH`."""
         try:
             return await self.stage.around(call, self.proceed)
         except GETS_THROUGH:
@@ -160,7 +156,7 @@ class Link:
 
 
 def linked(stages: Sequence[Stage]) -> Proceed:
-    """Return what takes a call through all stages, the first one outermost."""
+    """Return the function that takes a call through all stages, the first one outermost."""
     proceed: Proceed = _nothing_left
     for stage in reversed(stages):
         proceed = Link(stage, proceed).run
@@ -168,11 +164,11 @@ def linked(stages: Sequence[Stage]) -> Proceed:
 
 
 async def _nothing_left(call: Call) -> Outcome:
-    raise ToolError(f"Nothing runs {call.part.tool}.")
+    raise ToolError(f"No stage runs {call.part.tool}.")
 
 
 def outcome_of(call: Call, error: BaseException) -> Outcome:
-    """Return the outcome of a call on whose way an error was raised."""
+    """Return the outcome of a call for an exception that a stage raised."""
     match error:
         case RefusedError():
             return Outcome(ToolStatus.DENIED, ToolResult(str(error)))

@@ -1,4 +1,4 @@
-"""Makes the surroundings of a call: what its tool may use while it runs."""
+"""Makes the context of a call: everything that its tool may use while it runs."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import tool_traits
 
 LIVE_OUTPUT_CHARS = 20_000
-"""Characters of a running call's output that are kept for its result when it is interrupted."""
+"""Characters kept at the end of a running call's output, for its result if it is interrupted."""
 
 
 class ToolContexts:
@@ -55,6 +55,8 @@ class ToolContexts:
         self._propose = propose
 
     def make(self, call: Call) -> ToolContext:
+        """Return the context of a call, for the session as it is now."""
+
         def report(text: str) -> None:
             call.live = (call.live + text)[-LIVE_OUTPUT_CHARS:]
             self._channel.emit(ToolOutput(call.call_id, text))
@@ -92,7 +94,7 @@ class ToolContexts:
         return {line.topic: line.source for line in self._ports.knowledge.memory}
 
     def _reads_in_view(self, file: str) -> list[ToolResultEntry]:
-        """Return the reads of a file that the model still sees as they were, newest first."""
+        """Return the results of reading a file that the model still sees unchanged, newest first."""
         view = resolve(self._session.active_path())
         traits = tool_traits()
         answered = view.answered()
@@ -107,7 +109,7 @@ class ToolContexts:
 
 
 def _pages(limits: ModelLimits, room: int) -> int:
-    """Return the pages of a PDF that a model may be sent as they are: half of the room at most."""
+    """Return the maximum pages of a PDF to send to the model as such, within half of the free room."""
     if not limits.documents:
         return 0
     return max(0, min(MAX_PDF_PAGES, room // (2 * PAGE_TOKENS)))

@@ -1,4 +1,4 @@
-"""Stops calls and answers that go round in a circle: by the rules, and by the user where those say so."""
+"""Stops doom loops and repeating answers: by the rules, or by asking the user if those say so."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,16 +14,16 @@ from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
 from tui_agent.session.session import Session
 
 ANSWER_PATTERN = "repeated answer"
-"""The name of an answer that keeps repeating itself in permission rules."""
+"""Pattern for repeating answers in permission rules."""
 _REPEATED_ANSWER = PermissionNeed(Permission.DOOM_LOOP, ANSWER_PATTERN)
 _TITLE_CHARS = 80
-"""Characters of unreadable arguments that stand for a title."""
+"""Characters of unreadable arguments that are shown as a call's title."""
 
 
 class RepetitionWatch:
-    """A stage that stops doom loops, and decides what to do about answers that repeat themselves.
+    """The stage that stops doom loops; it also decides about repeating answers.
 
-    It remembers what the user allowed.
+    It remembers what the user allowed for the session.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class RepetitionWatch:
         action = self._gate.decide(need).action
         if action is Action.ALLOW:
             return await proceed(call)
-        note = f"Not run: {loop.reason}. Don't repeat it; do something different, or tell the user what is in the way."
+        note = f"Not run: {loop.reason}. Don't repeat it; try something else, or tell the user what the problem is."
         if action is Action.DENY:
             if was_refused(path, call.call_id, rules):
                 raise StopRunError(f"Stopped: {loop.reason}.", note)
@@ -84,9 +84,9 @@ class RepetitionWatch:
         return not is_allowed and self._gate.decide(_REPEATED_ANSWER).action is not Action.ALLOW
 
     async def after_answer(self, answer: AssistantEntry, found: Repetition) -> str:
-        """Ask about an answer stopped for repeating itself.
+        """Decide what follows an answer that was stopped for repeating itself, asking the user if necessary.
 
-        Returns the note for the model, raises StopRunError.
+        Returns the message for the model; raises StopRunError to end the run.
         """
         before = repeated_answers(self._session.active_path())
         nobody = self._gate.decide(_REPEATED_ANSWER).action is Action.DENY
@@ -117,7 +117,7 @@ class RepetitionWatch:
 
 
 def _outputs_of(loop: DoomLoop, path: Sequence[Entry]) -> tuple[str, ...]:
-    """Return the results that the calls of a loop had, oldest first."""
+    """Return the outputs of a loop's calls, oldest first."""
     return tuple(
         entry.output
         for entry in path

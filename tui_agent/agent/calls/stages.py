@@ -1,4 +1,4 @@
-"""The stages of a call, the outermost first; `ToolRunner` lists them."""
+"""The stages that every call passes, the outermost first; `ToolRunner` puts them in order."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from tui_agent.tools.base import ToolContext
 
 @frozen
 class Understood:
-    """Answers a call that can't be read, and gives others their surroundings."""
+    """Answers a call that can't be read with the problem; gives other calls their context."""
 
     context: Callable[[Call], ToolContext]
     jobs: Jobs
@@ -33,14 +33,14 @@ class Understood:
         if call.problem:
             raise ToolError(call.problem)
         call.held = self.context(call)
-        # Its needs depend on files that jobs have made, and it sees those.
+        # The call's needs may depend on files that jobs have made.
         await self.jobs.look()
         return await proceed(call)
 
 
 @frozen
 class Hooked:
-    """Lets hooks change or refuse a call before it runs, and add to its result."""
+    """Has the user's hooks change or refuse a call before it runs, and add to its result."""
 
     hooks: Hooks
     clock: Callable[[], int]
@@ -73,7 +73,7 @@ class Allowed:
         tool = call.tool
         context = call.context
         call.needs = await in_thread(needs_of, tool, call.arguments, context)
-        # Its needs by the time it runs may be no more than these.
+        # When the call runs, it may not need more than this.
         context.allowed = frozenset((need.permission, need.pattern) for need in call.needs)
         context.harmless = bool(call.needs) and all(need.harmless for need in call.needs)
         refusal = await self.gate.refusal(
@@ -88,7 +88,7 @@ class Allowed:
         return await proceed(call)
 
     async def _save_in_editor(self, call: Call) -> None:
-        """Have the editor save files the call is about to change, so that it changes the text the person sees."""
+        """Have the editor save the files that the call changes, so that unsaved text is not lost."""
         context = call.context
         if context.editor is None or not call.tool.traits.writes:
             return
@@ -99,7 +99,7 @@ class Allowed:
 
 @frozen
 class Opened:
-    """Gives a call the view that its permissions open, and the way to ask for more while it runs."""
+    """Gives a call the view that its permissions allow, and lets it ask for grants while it runs."""
 
     gate: Gate
 
@@ -115,7 +115,7 @@ class Opened:
         refused: dict[str, str] = {}
 
         async def request_grants(wanted: Grants, _command: str) -> Grants | str:
-            # Nobody is asked twice about a host: the command waited for the answer.
+            # A host that was refused while the command ran is not asked about again.
             unasked = replace(wanted, hosts=wanted.hosts - refused.keys())
             if refused and not unasked:
                 return next(iter(refused.values()))
@@ -136,7 +136,7 @@ class Opened:
 
 @frozen
 class Announced:
-    """Says that a call starts. How long the user thought about it is not how long it takes."""
+    """Emits that a call starts and sets its start time, so that waiting for the user does not count."""
 
     channel: EventChannel
     clock: Callable[[], int]
@@ -152,7 +152,10 @@ class Announced:
 
 
 class Detached:
-    """Runs a call in a task of its own: a tool takes its time to end its processes, and the user need not wait."""
+    """Runs a call in its own task, so that an interrupt need not wait until the tool has ended its processes.
+
+    ``when_left`` is called when an interrupted call has ended at last.
+    """
 
     def __init__(self, when_left: Callable[[], None]) -> None:
         self._when_left = when_left
@@ -169,7 +172,7 @@ class Detached:
             raise
 
     async def aclose(self, seconds: float) -> None:
-        """Wait for calls that were interrupted and have not ended, but not for long."""
+        """Wait for interrupted calls to end, at most ``seconds``."""
         if self._left:
             await asyncio.wait(self._left, timeout=seconds)
 
@@ -182,7 +185,7 @@ class Detached:
 
 @frozen
 class Diagnosed:
-    """Has checkers look at the files that a call writes."""
+    """Has checkers check the files that a call writes."""
 
     diagnostics: Diagnostics
 
@@ -195,7 +198,7 @@ class Diagnosed:
 
 @dataclass
 class Recorded:
-    """Records which files a call changes; ``recorder`` is None where nobody does."""
+    """Records which files a call changes; ``recorder`` None records nothing."""
 
     recorder: Recorder | None
 
@@ -205,7 +208,7 @@ class Recorded:
 
 
 class Run:
-    """Runs the tool, the last stage."""
+    """The last stage: runs the tool."""
 
     async def around(self, call: Call, proceed: Proceed) -> Outcome:
         del proceed
