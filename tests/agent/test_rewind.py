@@ -281,7 +281,7 @@ async def test_a_disk_that_is_full_costs_the_images_and_not_the_work(
     assert (project / "a.py").read_text().endswith("y\nz\n")
     warnings = [notice.message for notice in harness.of(Notice)]
     assert warnings == [
-        "Images of changed files could not be stored, so they can't be restored: The disk is full."
+        "Can't store snapshots of changed files, so they can't be restored: The disk is full."
     ]
     wanted = await harness.agent.files.plan(None)
     assert [conflict.path for conflict in wanted.conflicts] == ["a.py"]
@@ -317,7 +317,7 @@ async def test_a_huge_project_is_not_watched_and_says_so_once(
     for text in ("one", "two", "three"):
         await harness.say(text)
     assert [notice.message for notice in harness.of(Notice)] == [
-        "This project has more than 3 files: what shell commands change in it can't be taken back, only edits can."
+        "This project has more than 3 files: changes by shell commands can't be undone in it, only edits can."
     ]
     assert [change.path for entry in checkpoints(harness) for change in entry.files] == ["a.py"]
 

@@ -59,7 +59,7 @@ async def test_what_was_there_before_where_nobody_looked_is_not_deleted(
     await harness.say("do it")
     wanted = await harness.agent.files.plan(None)
     assert [conflict.reason for conflict in wanted.conflicts] == [
-        f"no image of it is kept: {IS_OLDER}"
+        f"no snapshot of it is kept: {IS_OLDER}"
     ]
     await restore(harness, None)
     assert not (project / "made.txt").exists()

@@ -60,7 +60,7 @@ async def test_a_model_of_unknown_price_keeps_no_budget_of_money(tmp_path: Path)
     )
     ended = await harness.say("go")
     assert (ended.budget, harness.client.requests) == ("cost", [])
-    assert "is not known" in str(ended.error)
+    assert "is unknown" in str(ended.error)
 
 
 async def test_time_stops_an_answer_in_the_middle_and_keeps_it(tmp_path: Path) -> None:

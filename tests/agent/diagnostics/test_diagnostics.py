@@ -168,7 +168,7 @@ async def test_a_slow_checker_holds_nothing_up_and_is_told_later(tmp_path: Path)
     (tmp_path / "project/target/go").write_text("")
     await harness.until(lambda: not checker.running)
     assert harness.notices() == [
-        "while found 1 new in a.txt. The model is told with your next message."
+        "while found 1 new problem in a.txt. Your next message tells the model."
     ]
     await harness.say("and now?")
     assert [entry.diagnostics for entry in told(harness)] == [{"a.txt": 1}]
@@ -213,7 +213,7 @@ async def test_what_is_found_during_the_last_answer_keeps_the_run_going(tmp_path
         (
             "echo 'cannot read settings' >&2; exit 2",
             {},
-            "ended with exit code 2 and named no place in a file (“cannot",
+            "ended with exit code 2 and named no line of a file (“cannot",
         ),
         ("head -c 100000000 /dev/zero | tr '\\0' 'x'", {}, "printed more than 8 MB"),
         ("kill -9 $$", {}, "ended with exit code"),
@@ -248,7 +248,7 @@ async def test_programs_of_a_project_run_in_a_sandbox_only(tmp_path: Path) -> No
     )
     await harness.say("go")
     assert not (tmp_path / "ran").exists()
-    assert any("runs in a sandbox only" in said for said in harness.notices())
+    assert any("needs a sandbox" in said for said in harness.notices())
 
 
 async def test_a_command_of_the_users_runs_without_one_too(tmp_path: Path) -> None:

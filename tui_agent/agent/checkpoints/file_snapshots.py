@@ -1,7 +1,4 @@
-"""Images of files: bytes and permission bits of a regular file at one moment.
-
-Links are never followed.
-"""
+"""Takes snapshots of files: the bytes and permission bits of a regular file. Links are never followed."""
 
 import errno
 import hashlib
@@ -20,13 +17,10 @@ NOT_A_FILE = "not a regular file"
 
 
 class Stamp(NamedTuple):
-    """A file's metadata, had without reading it.
-
-    A different stamp means that the file may have changed.
-    """
+    """A file's metadata; if it differs, the file may have changed."""
 
     modified: int
-    """Nanoseconds, as all times here."""
+    """Nanoseconds since the epoch, as is ``changed``."""
     changed: int
     size: int
     inode: int
@@ -39,19 +33,21 @@ class Stamp(NamedTuple):
 
 @frozen
 class Image:
-    """A file at a moment.
+    """A file at one moment.
 
-    Without a digest it was absent, or ``problem`` says why its content is not known.
+    ``digest`` is the SHA-256 of its content; None for an absent file, and if ``problem`` says why
+    the content is not known. ``mode`` has the permission bits.
     """
 
     digest: str | None = None
     mode: int = 0
     problem: str = ""
     object: str = field(default="", compare=False)
-    """Git's name for the content, where git is who keeps it."""
+    """Git's name for the content if it is kept only by git; else ""."""
 
     @property
     def exists(self) -> bool:
+        """Whether there was a file, with known content or not."""
         return self.digest is not None or bool(self.problem)
 
 
@@ -60,7 +56,7 @@ ABSENT = Image()
 
 @frozen
 class Reading:
-    """An image with the bytes it is of; None for an absent file and where there is a problem."""
+    """A snapshot with the file's bytes; None for an absent file, and if there is a problem."""
 
     image: Image
     data: bytes | None = None
@@ -68,11 +64,12 @@ class Reading:
 
 
 def digest_of(data: bytes) -> str:
+    """Return the SHA-256 of data in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
 def read_image(path: str | Path) -> Reading:
-    """Read a file as it is now; a failure to read it is recorded in the image, never raised."""
+    """Return a file as it is now; a failure to read it is its snapshot's problem and never raised."""
     try:
         descriptor = os.open(path, REGULAR)
     except (FileNotFoundError, NotADirectoryError):
@@ -87,7 +84,7 @@ def read_image(path: str | Path) -> Reading:
 def _read(descriptor: int) -> Reading:
     state = os.fstat(descriptor)
     if stat.S_ISDIR(state.st_mode):
-        # No file: one may be written there once the directory is gone.
+        # Absent, as a file may be written there once the directory is gone.
         return Reading(ABSENT)
     with open(descriptor, "rb", closefd=False) as file:
         mode = stat.S_IMODE(state.st_mode)
@@ -107,11 +104,10 @@ def _read(descriptor: int) -> Reading:
 def place_in(root: Path, path: str) -> Path | None:
     """Return where a recorded path is in a project.
 
-    None when it leads outside, over a link or into ``.git``.
+    None if it leads out of the project, through a link or into ``.git``.
     """
     pure = PurePosixPath(path)
-    # Some file systems take it for ``.git``: without regard to case or to characters without a
-    # shape.
+    # Some file systems ignore case and invisible characters, so that other names are ``.git`` too.
     names = {"".join(filter(str.isascii, part)).casefold().rstrip(". ") for part in pure.parts}
     if pure.is_absolute() or not pure.parts or ".." in pure.parts or names & {".git", "git~1"}:
         return None

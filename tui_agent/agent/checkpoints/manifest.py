@@ -1,10 +1,8 @@
-"""The manifest of a project: every file that searches see, with its stamp.
+"""Lists the files of a project with their stamps (its manifest), to find changed files without reading any.
 
-Making one reads no file.
-
-Between two looks the project is watched (Linux inotify). A watch only names the paths touched;
-where it can't say that for sure (a directory came or went, too much at once, another system), the
-project is listed again.
+Between two listings the project is watched (Linux inotify), and only files that were touched are
+examined. If the watch can't name them for sure (new or deleted directories, too many events,
+another system), the project is listed again.
 """
 
 import asyncio
@@ -23,25 +21,23 @@ from tui_agent.files.ripgrep import shared_files
 from tui_agent.lazy import cached_property
 
 MAX_FILES = 30_000
-"""A project with more is not watched."""
+"""Maximum files of a project whose changes by commands are recorded."""
 
 LIST_SECONDS = 2.0
-"""A project that takes longer to list is not watched."""
+"""Timeout for listing a project, in seconds; without a listing, changes by commands are not recorded."""
 
 IGNORE_FILES = frozenset({".gitignore", ".ignore"})
 
 CLOCK_TOLERANCE_NS = 2_000_000_000
-"""Nanoseconds by which the clock of a file system may differ from that of the program."""
+"""Nanoseconds by which a file system's clock may differ from the program's."""
 
 CACHES = frozenset(
     {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "node_modules"}
 )
-"""Directories that programs rebuild on their own: nobody wants them back, whether or not they are
-ignored."""
+"""Names of directories that programs rebuild; changes in them are not recorded, ignored or not."""
 
 MAX_DIRECTORIES = 5_000
-"""A project with more is listed each time: a user has some ten thousand watches for all programs
-together."""
+"""Maximum directories of a project that is watched; the system limits the watches of all programs."""
 
 _MODIFY = 0x2
 _ATTRIB = 0x4
@@ -63,14 +59,15 @@ _READ = 1 << 18
 
 
 class Manifest(dict[str, Stamp]):
-    """Stamps by path, relative to the project."""
+    """The stamps of a project's files by path, relative to the project."""
 
     began = 0
-    """When it was begun to be made."""
+    """When the listing began, in nanoseconds since the epoch."""
     linked: tuple[str, ...] = ()
-    """Files that have other names too, by which they may be changed unseen."""
+    """Paths of files with further hard links, through which they can be changed unnoticed."""
 
     def had(self, stamp: Stamp) -> bool:
+        """Return True if a file with this stamp was listed, maybe under another path, or is newer."""
         if stamp.modified >= self.began - CLOCK_TOLERANCE_NS:
             return True
         return (stamp.inode, stamp.modified, stamp.size) in self._contents
@@ -81,24 +78,26 @@ class Manifest(dict[str, Stamp]):
 
 
 class TooLargeError(Exception):
-    """The project can't be watched; the message is one sentence for a person.
+    """Raised if a project is too large to list; the message is a sentence for the user.
 
-    ``for_good`` is false where it may go better the next time.
+    ``for_good``: whether the next attempt would fail too.
     """
 
     def __init__(self, why: str, *, for_good: bool) -> None:
         super().__init__(
-            f"This project {why}: what shell commands change in it can't be taken back, only edits can."
+            f"This project {why}: changes by shell commands can't be undone in it, only edits can."
         )
         self.for_good = for_good
 
 
 async def manifest_of(root: Path, apart: Sequence[Path] = ()) -> Manifest:
-    """Return the project's files now, without ignored files, caches, links, repositories' data and paths ``apart``.
+    """Return the project's files now.
+
+    Without ignored files, caches, links, the data of repositories and the directories ``apart``.
 
     Raises:
-        TooLargeError: there is too much of it.
-        OSError: it can't be listed.
+        TooLargeError: the project has too many files or takes too long to list.
+        OSError: the project can't be listed.
     """
     began = time.time_ns()
     try:
@@ -106,7 +105,7 @@ async def manifest_of(root: Path, apart: Sequence[Path] = ()) -> Manifest:
             names = await shared_files(root, MAX_FILES)
     except TimeoutError:
         raise TooLargeError(
-            f"takes longer than {LIST_SECONDS:.0f} s to look through", for_good=False
+            f"takes longer than {LIST_SECONDS:.0f} s to list", for_good=False
         ) from None
     found = await asyncio.to_thread(_stamped, root, names, apart)
     found.began = began
@@ -114,10 +113,10 @@ async def manifest_of(root: Path, apart: Sequence[Path] = ()) -> Manifest:
 
 
 def followed(root: Path, last: Manifest, touched: set[str]) -> Manifest | None:
-    """Return the project's files when only these names were touched since the last manifest.
+    """Return the project's files now, if only the ``touched`` ones may have changed since ``last``.
 
-    That is the last manifest itself where nothing changed, and None where only a listing can say: a
-    file is new, and an ignore file may be about it.
+    Returns ``last`` itself if nothing changed; None if a listing is necessary, because a file is
+    new (it may be ignored) or an ignore file changed.
     """
     began = time.time_ns()
     different: dict[str, Stamp | None] = {}
@@ -183,7 +182,7 @@ def _bare_repositories(names: list[str]) -> Iterator[str]:
 
 
 class WatchedProject:
-    """One project as it is now, listed again only where that is needed. One `look` at a time."""
+    """Lists one project's files again and again, each time as little as necessary."""
 
     def __init__(self, root: Path, apart: Sequence[Path] = ()) -> None:
         self._root = root
@@ -192,9 +191,9 @@ class WatchedProject:
         self._last: Manifest | None = None
 
     async def look(self) -> Manifest:
-        """Return the project's files, the same object if nothing changed.
+        """Return the project's files now, the same object if nothing changed; one call at a time.
 
-        Raises as `manifest_of`.
+        Raises TooLargeError and OSError, as `manifest_of`.
         """
         last = self._last
         self._last = None
@@ -205,7 +204,7 @@ class WatchedProject:
         ):
             seen = await asyncio.to_thread(followed, self._root, last, touched)
         if seen is None:
-            # Watched first: changes during the listing are seen the next time.
+            # The watch begins before the listing, so that no change is missed.
             await asyncio.to_thread(self._watch.begin)
             seen = await manifest_of(self._root, self._apart)
             await asyncio.to_thread(self._watch.check, seen)
@@ -218,7 +217,7 @@ class WatchedProject:
 
 
 class FileWatch:
-    """Watches the directories of one project. Used by one thread at a time."""
+    """Watches the directories of one project for changes; used by one thread at a time."""
 
     def __init__(self, root: Path) -> None:
         self._root = str(root)
@@ -226,7 +225,7 @@ class FileWatch:
         self._places: dict[int, str] = {}
 
     def begin(self) -> None:
-        """Watch from now on; where that can't be, `touched` says so from the beginning."""
+        """Watch from now on; if that is impossible, `touched` returns None."""
         self.close()
         if sys.platform != "linux":
             return
@@ -266,15 +265,12 @@ class FileWatch:
         return found
 
     def check(self, names: Iterable[str]) -> None:
-        """Watch nothing rather than miss something: every one of these names has to be in a watched directory."""
+        """End the watch if one of these files is in a directory that is not watched."""
         if not {name[: name.rfind("/") + 1] for name in names} <= set(self._places.values()):
             self.close()
 
     def touched(self) -> set[str] | None:
-        """Return the names something happened to since the last time, relative to the project.
-
-        None when unsure.
-        """
+        """Return the paths touched since the last call, relative to the project; None if not known for sure."""
         if self._descriptor < 0:
             return None
         names: set[str] = set()

@@ -1,8 +1,8 @@
-"""Plans the restoring of files on the way from one entry of the tree to another, as a three-way plan. Pure.
+"""Plans which files to restore for a move from one entry of the tree to another. Pure.
 
-A file is restored only if it is now exactly as the session last left it on the path one leaves.
-Everything else is a conflict and stays as it is: changes made since, or between two changes of the
-session, are not the session's.
+A file is restored only if it is now exactly as the session last left it on the path that is left.
+Every other file is a conflict and stays: somebody else changed it since, or between two changes of
+the session.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,21 +17,20 @@ CHANGED_SINCE = "changed since"
 CHANGED_BETWEEN = "changed by somebody else in between"
 DELETED_SINCE = "deleted since"
 BESIDE_JOB = "changed while a background job ran, perhaps by you"
-MOVED = "it was moved here and can't go back"
-SAME_FILE = "its other spelling may be the same file"
-DROPPED = "its image was dropped to save room"
+MOVED = "it was moved here and can't be moved back"
+SAME_FILE = "a file whose name differs only in case may be the same file"
+DROPPED = "its snapshot was dropped to save room"
 FOREIGN = frozenset({CHANGED_SINCE, CHANGED_BETWEEN, DELETED_SINCE, BESIDE_JOB})
 """Reasons that come from changes by somebody else."""
 
 
 @frozen
 class Difference:
-    """A file that is one way here and another there.
+    """A file that differs between the current entry (``here``) and the target (``there``).
 
-    ``reason`` says why it can't be restored whatever it is now.
-
-    ``taken`` are the contents that changes on the way took from there: other people's may be among
-    them.
+    ``reason`` says why it can't be restored, whatever it is now; "" if nothing is known against it.
+    ``taken`` are the digests of contents that changes on the way from the target replaced; some may
+    be other people's.
     """
 
     path: str
@@ -43,7 +42,7 @@ class Difference:
 
 @frozen
 class RestoreStep:
-    """One file to restore: from an image to another; absent is an image too."""
+    """One file to restore, from its snapshot ``now`` to ``wanted``; either may be an absent file."""
 
     path: str
     now: Image
@@ -51,6 +50,7 @@ class RestoreStep:
 
     @property
     def what(self) -> str:
+        """What happens to the file: delete, change or create."""
         if not self.wanted.exists:
             return "delete"
         return "change" if self.now.exists else "create"
@@ -58,43 +58,47 @@ class RestoreStep:
 
 @frozen
 class Conflict:
-    """A file that stays as it is, and why."""
+    """A file that is not restored; ``reason`` is a clause for the user."""
 
     path: str
     reason: str
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it stays because somebody else changed it."""
+        """Whether the reason is that somebody else changed the file."""
         return self.reason in FOREIGN
 
 
 @frozen
 class RestorePlan:
-    """Files to restore and files that stay. Empty where no file differs."""
+    """The files to restore and the conflicts; false if no file differs."""
 
     steps: tuple[RestoreStep, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     omitted: int = 0
-    """Changed files that were too many to be recorded."""
+    """Number of changed files that were not recorded because they were too many."""
 
     def __bool__(self) -> bool:
         return bool(self.steps or self.conflicts)
 
 
 def before_of(change: FileChange) -> Image:
+    """Return the snapshot of the file before a change."""
     return Image(change.before, change.before_mode, change.no_before, change.before_object)
 
 
 def after_of(change: FileChange) -> Image:
+    """Return the snapshot of the file after a change."""
     return Image(change.after, change.after_mode, change.no_after)
 
 
 def follows(first: FileChange, second: FileChange) -> bool:
+    """Return True if the second change began with the file as the first one left it."""
     return after_of(first) == before_of(second) and not first.no_after
 
 
 def changes_in(entries: Iterable[Entry]) -> list[FileChange]:
+    """Return the file changes of the checkpoints among some entries, in their order."""
     found: list[FileChange] = []
     for entry in entries:
         if isinstance(entry, CheckpointEntry):
@@ -103,9 +107,10 @@ def changes_in(entries: Iterable[Entry]) -> list[FileChange]:
 
 
 def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list[Difference]:
-    """Return how files differ, by path.
+    """Return the files that differ between the current entry and the target, sorted by path.
 
-    ``back`` and ``forth`` lead from the common ancestor to here and to there.
+    ``back`` are the changes from their common ancestor to the current entry, ``forth`` those to the
+    target.
     """
     backs = _by_path(back)
     forths = _by_path(forth)
@@ -129,9 +134,10 @@ def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list
 def decide(
     found: Iterable[Difference], current: Callable[[str], Image], kept: Callable[[Image], bool]
 ) -> tuple[tuple[RestoreStep, ...], tuple[Conflict, ...]]:
-    """Return the steps and the conflicts.
+    """Return which files can be restored, and which are conflicts.
 
-    ``kept`` says whether an image's content is still available.
+    ``current`` returns a file's snapshot now; ``kept`` returns whether the content of a snapshot is
+    still available.
     """
     steps: list[RestoreStep] = []
     conflicts: list[Conflict] = []
@@ -144,8 +150,7 @@ def decide(
             if there.exists and not difference.here.exists:
                 standing[difference.path.casefold()] = there
             if difference.reason:
-                # Somebody else wrote it in between; where it was moved to, it is not the session's
-                # to delete.
+                # Somebody else wrote this content, so the session must not delete it elsewhere.
                 stuck.update(difference.taken)
             continue
         reason = difference.reason or _reason(difference, now)
@@ -156,9 +161,8 @@ def decide(
             stuck.update(difference.taken, filter(None, [there.digest]))
         else:
             steps.append(RestoreStep(difference.path, now, there))
-    # A file that was moved and can't go back is not deleted where it is: it would be nowhere. Nor
-    # is one whose name differs in case from one that is there: many file systems take the two for
-    # one.
+    # A file that was moved and can't be moved back is not deleted, or it would be lost. Nor is one
+    # whose name differs only in case from a file to keep: many file systems take both for one.
     possible: list[RestoreStep] = []
     for step in steps:
         if not step.wanted.exists and step.now.digest in stuck:
@@ -171,9 +175,9 @@ def decide(
 
 
 def in_order(steps: Iterable[RestoreStep]) -> list[RestoreStep]:
-    """Order steps so that stopping halfway loses nothing: files are made before others are deleted.
+    """Return the steps in an order in which stopping halfway loses nothing.
 
-    Anything in the way of a file or its directory is removed first.
+    Files are made before others are deleted, except those in the way of a file or its directory.
     """
     steps = list(steps)
     places = {step.path for step in steps if step.wanted.exists}
@@ -196,7 +200,7 @@ def _parents(path: str) -> set[str]:
 
 def _reason(difference: Difference, now: Image) -> str:
     if problem := difference.there.problem or difference.here.problem:
-        return f"no image of it is kept: {problem}"
+        return f"no snapshot of it is kept: {problem}"
     if now.problem:
         return now.problem
     if now != difference.here:

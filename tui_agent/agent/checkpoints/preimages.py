@@ -1,9 +1,9 @@
-"""The shelf: how files were before a command that may change any of them, without copying a project for each command.
+"""Keeps the earlier contents of a project's files for a command that may change any of them.
 
-A file that is unmodified in git is only remembered by git's name for its content and read back from
-the repository when a command changed it. Every other small file is copied once, into one nameless
-temporary file, and again when its stamp is another one. Nothing is written to the user's
-repository, and nothing is fetched.
+Of a file that is unmodified in git, only git's name for its content is remembered; it is read from
+the repository if a command has changed the file. Every other small file is copied once into one
+temporary file, and again when its stamp differs. Nothing is written to the user's repository, and
+nothing is fetched.
 """
 
 import os
@@ -26,27 +26,22 @@ from tui_agent.lazy import frozen
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 
 READ_AHEAD = 200
-"""Objects that are read at once where they are expected; each call of git takes some
-milliseconds."""
+"""Expected objects that are read in one call of git, which takes some milliseconds."""
 
 MAX_SHELF_BYTES = 100_000_000
-"""Limit for copies on disk while the program runs."""
+"""Maximum bytes of copies on disk while the program runs."""
 
 MAX_UNCHECKED_FILES = 200
-"""So many are copied without asking git about them."""
+"""Maximum number of files that are copied without asking git first which are unmodified."""
 
 COPY_SECONDS = 1.0
-"""A command waits at most so long for copies; files that were not copied by then have no image of
-before."""
+"""Seconds that a command waits for copies; files not copied by then have no snapshot of before."""
 
 NOT_COPIED = "there was no time or room to copy it before the command"
 
 
 class GitObjects:
-    """The objects of the repository around a directory.
-
-    Nothing is written to it and nothing fetched.
-    """
+    """Reads objects of the repository that contains a directory; writes and fetches nothing."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -54,7 +49,7 @@ class GitObjects:
         self._read_ahead: dict[str, bytes] = {}
 
     def sizes(self, names: Iterable[str]) -> dict[str, int]:
-        """Return how large objects are; those that are not there are left out."""
+        """Return the sizes of objects in bytes, by name; missing objects are left out."""
         asked = "".join(f"{name}\n" for name in names)
         check = "--batch-check=%(objectname) %(objectsize)"
         output = None
@@ -64,7 +59,7 @@ class GitObjects:
         return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}
 
     def read(self, names: Iterable[str]) -> dict[str, bytes]:
-        """Return the contents of objects; those that are not there are left out."""
+        """Return the contents of objects by name; missing objects are left out."""
         asked = "".join(f"{name}\n" for name in names)
         output = None
         if asked:
@@ -80,10 +75,12 @@ class GitObjects:
         return found
 
     def expect(self, names: Iterable[str]) -> None:
+        """Announce the objects that `content` will be asked for, in this order, to read many at once."""
         self._expected = [name for name in names if name]
         self._read_ahead = {}
 
     def content(self, name: str) -> bytes | None:
+        """Return an object's content; None if it is missing."""
         if name not in self._read_ahead:
             at = len(self._expected)
             if name in self._expected:
@@ -96,6 +93,8 @@ class GitObjects:
 
 @frozen
 class _Copy:
+    """Content in the temporary file, at ``start``."""
+
     digest: str
     start: int
     size: int
@@ -103,18 +102,23 @@ class _Copy:
 
 @frozen
 class _Blob:
+    """Content that is a blob in the store."""
+
     digest: str
 
 
 @frozen
 class _Object:
-    """Content that git has, by its object name."""
+    """Content that git has, with the name of its object."""
 
     name: str
 
 
 class Shelf:
-    """Copies of one project's files. Used by one thread at a time."""
+    """The earlier contents of one project's files; used by one thread at a time.
+
+    ``blob`` reads contents from the store.
+    """
 
     def __init__(self, root: Path, blob: Callable[[str], bytes | None]) -> None:
         self._root = root
@@ -129,7 +133,7 @@ class Shelf:
         self._known.clear()
 
     def prepare(self, manifest: Manifest) -> None:
-        """Make the manifest's files readable later as they are now, as far as time and room allow."""
+        """Keep the contents that the manifest's files have now, as far as time and room allow."""
         if self._end > MAX_SHELF_BYTES // 2:
             self._forget_gone(manifest)
         missing: list[str] = []
@@ -152,20 +156,21 @@ class Shelf:
         return known is not None and known[0] == stamp
 
     def _take_from_git(self, paths: Iterable[str], manifest: Manifest) -> None:
-        """Remember the files whose content is git's by its name for it."""
+        """Remember git's name for the content of the files that are unmodified in git."""
         objects = self._unmodified()
         named = {path: objects[path] for path in paths if path in objects}
         sizes = self._git.sizes(set(named.values()))
         for path, name in named.items():
-            # Another size: git stores it otherwise than it lies there (line endings, large file
-            # storage).
+            # With another size, git stores other bytes (line endings, large file storage).
             if sizes.get(name) == manifest[path].size:
                 self._known[path] = (manifest[path], _Object(name))
 
     def note(self, path: str, stamp: Stamp, digest: str) -> None:
+        """Note that the store has a file's content with this stamp as the blob ``digest``."""
         self._known[path] = (stamp, _Blob(digest))
 
     def images(self, wanted: Sequence[tuple[str, Stamp]]) -> dict[str, Reading]:
+        """Return files as they were when they had these stamps, by path."""
         found: dict[str, Reading] = {}
         objects: dict[str, str] = {}
         stamps = dict(wanted)
@@ -186,10 +191,7 @@ class Shelf:
         return found
 
     def object_of(self, path: str, stamp: Stamp) -> str:
-        """Return git's name for a file's content as it was with that stamp.
-
-        Empty where git is not who keeps it.
-        """
+        """Return git's name for a file's content when it had this stamp; "" if it was not taken from git."""
         known = self._known.get(path)
         if known is not None and known[0] == stamp and isinstance(known[1], _Object):
             return known[1].name
@@ -212,10 +214,7 @@ class Shelf:
         self._end += len(reading.data)
 
     def _forget_gone(self, manifest: Manifest) -> None:
-        """Start over when much of it is of files that have changed since.
-
-        Files still there are copied again.
-        """
+        """Empty the temporary file if most of it is of files that have changed since."""
         others: dict[str, tuple[Stamp, _Copy | _Blob | _Object]] = {}
         used = 0
         for path, (stamp, source) in self._known.items():
@@ -231,10 +230,7 @@ class Shelf:
     # -- git --------------------------------------------------------------------------------------------------
 
     def _unmodified(self) -> dict[str, str]:
-        """Return git's names of the contents of files that are as they are in its index.
-
-        None without git.
-        """
+        """Return git's names for the contents of files that are as in its index; empty without git."""
         staged = run_git(self._root, "ls-files", "-s", "-v", "-z")
         differing = run_git(self._root, "diff-files", "--name-only", "--relative", "-z")
         if staged is None or differing is None:
@@ -254,5 +250,5 @@ class Shelf:
 def _reading(stamp: Stamp, data: bytes | None) -> Reading:
     mode = stamp.mode & 0o7777
     if data is None:
-        return Reading(Image(mode=mode, problem="its content of before could not be read back"))
+        return Reading(Image(mode=mode, problem="its earlier content could not be read"))
     return Reading(Image(digest_of(data), mode), data)

@@ -1,8 +1,9 @@
-"""Records a session's changes to the project's files: watches tool calls and commands, and makes checkpoints.
+"""Records the changes of tool calls and commands to the project's files, and makes checkpoints of them.
 
-A call that names its files has those read before and after it. A command may change any file: the
-project is listed before and after it, and files with another stamp are read; the shelf has them as
-they were. Nothing here may stop or fail a call: a failure costs the record, and is reported once.
+If a call names its files, they are read before and after it. A command may change any file, so the
+project is listed before and after it, and files with another stamp are read (`preimages` keeps
+their earlier contents). A failure here never fails a call: the changes are not recorded, and the
+user is told once.
 """
 
 import asyncio
@@ -43,20 +44,23 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_CHANGES = 60_000
-"""Changed files of one command that are read; of more only their number is kept."""
+"""Maximum changed files of one command that are read; further ones are only counted."""
 
 MAX_STORED = 1_000
-"""Of a command that changed more files than this no content is stored that git has, nor how the
-files are now: that is stored when something takes them back."""
+"""Maximum changed files of one command that are stored whole.
+
+With more, contents that git has are not stored, nor are the files as they are after the command
+(those are stored when they are restored).
+"""
 
 FILES_PER_BATCH = 500
-"""Files whose contents are in memory at once."""
+"""Maximum files whose contents are in memory at once."""
 
 MAX_BYTES = 50_000_000
-"""Limit for the images of one command's changes; files beyond it have none."""
+"""Maximum bytes stored for one command's changes; files beyond that have no snapshot."""
 
 MAX_SLOW_LISTINGS = 3
-"""A project that took too long to list so often is not watched any more."""
+"""Number of listings that took too long after which commands' changes are no longer recorded."""
 
 TOO_MUCH = "too much changed at once"
 NOT_STORED = "it could not be stored"
@@ -66,10 +70,11 @@ IS_OLDER = "it is older than the command: perhaps it was moved here"
 
 @frozen
 class SnapshotStore:
-    """Where images go. ``trim`` drops the oldest ones where all of them take too much room.
+    """The store of snapshots' contents.
 
-    Files in the directories ``apart`` are neither recorded nor restored: the store must not keep
-    itself.
+    ``put`` stores bytes and returns their digest, ``get`` returns them or None. ``trim`` drops the
+    oldest if they take too much room. Files in the directories ``apart``, as the store's own, are
+    neither recorded nor restored.
     """
 
     put: Callable[[bytes], str]
@@ -79,10 +84,10 @@ class SnapshotStore:
 
 
 class Recorder:
-    """Watches one project for one session. Called on the event loop; files are read in threads.
+    """Records the changes of one session to one project. Called on the event loop; reads in threads.
 
-    ``tell`` is given a sentence for the user, at most one of a kind. ``jobs`` says how many
-    background jobs run.
+    ``tell`` shows the user a sentence; each is given once. ``jobs`` returns the number of running
+    jobs.
     """
 
     def __init__(
@@ -98,14 +103,15 @@ class Recorder:
         self._jobs = jobs
         self._shelf: Shelf | None = None
         self._commands = 0
-        """Commands that run now and may change any file."""
+        """Number of running commands that may change any file."""
         self._seen: Manifest | None = None
-        """The project as it was before they began."""
+        """The project before those commands."""
         self._beside_jobs: Manifest | None = None
-        """The project as it was last seen while a background job ran."""
+        """The project when it was last listed while a job ran."""
         self._changed: list[FileChange] = []
+        """Changes that are in no checkpoint yet."""
         self._omitted = 0
-        """Changes seen that are in no checkpoint yet."""
+        """Number of further changes that are not recorded."""
         self._lock = asyncio.Lock()
         self._said = SayOnce()
         self._watched = True
@@ -118,6 +124,7 @@ class Recorder:
         self._files = WatchedProject(self._root, keeping.apart)
 
     async def warm(self) -> None:
+        """Prepare for the first command: list the project and keep its files' contents."""
         async with self._lock:
             if (
                 self._shelf is None
@@ -128,12 +135,10 @@ class Recorder:
 
     @asynccontextmanager
     async def around(self, paths: Sequence[Path] | None) -> AsyncIterator[None]:
-        """Watch changes to these files inside, or to any for None.
+        """Record the changes that are made to these files inside the context, None for all files.
 
-        Nothing is watched for an empty sequence.
-
-        Being cancelled inside, or while it looks afterwards, loses no change; `settle` waits for
-        it.
+        A cancellation inside, or while changes are read afterwards, loses none; `settle` waits for
+        them.
         """
         if paths is None:
             async with self._lock:
@@ -163,12 +168,14 @@ class Recorder:
             await self._whatever_happens(self._compare_known(known, before))
 
     async def _whatever_happens(self, work: Coroutine[None, None, None]) -> None:
+        """Do the work in a task of its own, so that cancelling this does not end it."""
         task = asyncio.ensure_future(work)
         self._looking.add(task)
         task.add_done_callback(self._looking.discard)
         await asyncio.shield(task)
 
     def take_checkpoint(self) -> CheckpointEntry | None:
+        """Return an entry with the changes since the last one; None if there are none."""
         files = tuple(self._changed)
         omitted = self._omitted
         self._changed = []
@@ -178,10 +185,7 @@ class Recorder:
         return None
 
     async def settle(self) -> None:
-        """Wait for reads under way, and record changes by background jobs.
-
-        Best before `take_checkpoint`.
-        """
+        """Wait for changes that are being read, and record those by jobs; call before `take_checkpoint`."""
         if self._looking:
             await asyncio.wait(self._looking)
         async with self._lock:
@@ -192,7 +196,7 @@ class Recorder:
             if self._bytes and (not self._trimmed or self._bytes > MAX_BYTES):
                 self._trimmed = True
                 self._bytes = 0
-                # Nobody waits for it: a large store takes a while to look through.
+                # In the background, because a large store takes a while.
                 self._trimming = asyncio.ensure_future(
                     self._guarded(asyncio.to_thread(self._keeping.trim))
                 )
@@ -208,10 +212,7 @@ class Recorder:
     # -- calls that name their files ----------------------------------------------------------------------------
 
     def _name(self, path: Path) -> str | None:
-        """Return the name of a file in records.
-
-        None for one outside the project or in a repository's own data.
-        """
+        """Return the path by which a file is recorded; None if its changes are not recorded."""
         if not path.is_relative_to(self._root):
             return None
         if is_among(path, self._keeping.apart):
@@ -273,13 +274,11 @@ class Recorder:
             self._watched = not error.for_good and self._failures < MAX_SLOW_LISTINGS
             self._say(str(error))
         except OSError as error:
-            self._say(
-                f"The project can't be looked through, so commands can't be taken back: {error}."
-            )
+            self._say(f"Can't list the project, so changes by commands can't be undone: {error}.")
         return None
 
     async def _copy(self, manifest: Manifest | None) -> None:
-        """Shelve the files not there yet; only after a comparison, which needs the earlier ones."""
+        """Keep the contents of new and changed files; only after a comparison, which needs the old ones."""
 
         def prepare(manifest: Manifest) -> None:
             if self._shelf is None:
@@ -310,7 +309,7 @@ class Recorder:
         shelf = self._shelf
         if shelf is None:
             return []
-        # Files that a changed ignore file let in were there already.
+        # If an ignore file changed, files may be listed now that existed before.
         unsure = any(Path(path).name in IGNORE_FILES and path in before for path in changed)
         if len(changed) <= MAX_STORED:
             changed, unread = _within(MAX_BYTES, changed, before, after)
@@ -333,7 +332,7 @@ class Recorder:
     def _pairs(
         self, changed: Sequence[str], before: Manifest, after: Manifest, *, unsure: bool
     ) -> list[tuple[str, Reading, Reading]]:
-        """Return how files were and are, those left out that are not different after all."""
+        """Return changed files before and after a command, without those that are the same after all."""
         assert self._shelf is not None  # noqa: S101 - nobody else calls it
         were = self._shelf.images([(path, before[path]) for path in changed if path in before])
         pairs = []
@@ -342,7 +341,7 @@ class Recorder:
             if path in after and now.image.problem == NOT_A_FILE:
                 continue
             if path not in before:
-                # A file moved here from an unwatched place is not deleted: it would be nowhere.
+                # A file may have been moved here from elsewhere; undoing must not delete it then.
                 if unsure:
                     problem = WAS_IGNORED
                 elif before.had(after[path]):
@@ -362,10 +361,10 @@ class Recorder:
         pairs: Iterable[tuple[str, Reading, Reading]],
         object_of: Callable[[str], str] | None = None,
     ) -> list[FileChange]:
-        """Store the images of files that differ and return the changes.
+        """Store the snapshots of files that differ and return the changes.
 
-        With ``object_of``, git's name for a file's former content, such contents are left to git,
-        and files as they are now are not stored.
+        ``object_of`` returns git's name for a file's earlier content, "" if git lacks it. If given,
+        contents that git has are not stored, nor are the files as they are now.
         """
         changes: list[FileChange] = []
         room = MAX_BYTES
@@ -387,7 +386,7 @@ class Recorder:
                         self._keeping.put(reading.data)
                         self._bytes += len(reading.data)
             except StoreError as error:
-                log.warning("an image of %s could not be stored: %s", path, error)
+                log.warning("a snapshot of %s could not be stored: %s", path, error)
                 self._unstored = error.message
                 changes.append(_lost_change(path, before, after, NOT_STORED))
                 continue
@@ -400,10 +399,10 @@ class Recorder:
         return changes
 
     def _note(self, changes: Sequence[FileChange]) -> None:
-        """Add changes to the next checkpoint, merged with earlier ones where nothing came in between."""
+        """Add changes to the next checkpoint, merged with earlier ones that they follow directly."""
         if self._unstored:
             self._say(
-                f"Images of changed files could not be stored, so they can't be restored: {self._unstored}"
+                f"Can't store snapshots of changed files, so they can't be restored: {self._unstored}"
             )
         files = self._changed
         last = {change.path: at for at, change in enumerate(files)}
@@ -423,15 +422,12 @@ class Recorder:
         ]
 
     async def _guarded(self, work: Awaitable[T]) -> T | None:
-        """Return the work's result.
-
-        None when it fails, reported once: a call must not fail for its record.
-        """
+        """Return the work's result; None if it fails, which the user is told once."""
         try:
             return await work
-        except Exception as error:  # the outermost edge of recording
+        except Exception as error:  # A call must not fail because its changes can't be recorded.
             log.exception("changes could not be recorded")
-            self._say(f"Changed files could not be recorded, so they can't be taken back: {error}")
+            self._say(f"Can't record changed files, so the changes can't be undone: {error}")
             return None
 
     def _say(self, sentence: str) -> None:
@@ -484,7 +480,7 @@ def _lost(image: Image, why: str) -> Image:
 async def watched(
     recorder: Recorder | None, tool: Tool[Any], arguments: ToolInput, context: ToolContext
 ) -> AsyncIterator[None]:
-    """Record the changes of a call that runs inside; without a recorder it just runs."""
+    """Record the changes of a call that runs inside the context; a recorder of None records nothing."""
     if recorder is None:
         yield
         return

@@ -1,7 +1,6 @@
-"""Restoring files: applies a plan to the files as they are now.
+"""Restores files by a plan, and compares files with their snapshots.
 
-Files are stored before they are overwritten or deleted, so that restoring can be undone by
-restoring.
+Files are stored before they are overwritten or deleted, so that restoring can be undone.
 """
 
 import os
@@ -39,33 +38,34 @@ from tui_agent.text_files.replacing import replace_file
 ELSEWHERE = "it leads out of the project"
 
 _COMPARED_BYTES = 1_000_000
-"""The lines of larger files are not compared."""
+"""Largest file, in bytes, whose lines are compared."""
 
 
 @frozen
 class Restored:
-    """The files that were restored, and those that stay, with the reasons."""
+    """The paths of restored files, and the files whose restoring failed."""
 
     done: tuple[str, ...] = ()
     failed: tuple[Conflict, ...] = ()
 
     def stays(self, plan: RestorePlan) -> tuple[Conflict, ...]:
-        """Return the files of a plan that are as they were before it, and why."""
+        """Return all files of the plan that were not restored: failures and conflicts."""
         return (*self.failed, *plan.conflicts)
 
 
 class Restorer:
-    """Restores files of one project. Everything here reads or writes files: call it in a thread."""
+    """Restores the files of one project. All methods read or write files: call them in a thread."""
 
     def __init__(self, project: Path, keeping: SnapshotStore) -> None:
         self.root = Path(os.path.realpath(project))
-        """The project, links resolved."""
+        """The project's directory with links resolved."""
         self._blob = keeping.get
         self._git = GitObjects(self.root)
         self._put = keeping.put
         self._apart = keeping.apart
 
     def plan(self, found: Iterable[Difference], omitted: int = 0) -> RestorePlan:
+        """Return the plan to restore files that differ, by how they are now."""
         found = tuple(found)
         in_git = self._git.sizes({row.there.object for row in found if row.there.object})
 
@@ -78,6 +78,7 @@ class Restorer:
         return RestorePlan(steps, conflicts, omitted)
 
     def expect(self, images: Iterable[Image]) -> None:
+        """Announce the snapshots whose `content` will be read, in this order."""
         self._git.expect(image.object for image in images)
 
     def carry_out(self, plan: RestorePlan) -> Restored:
@@ -105,6 +106,7 @@ class Restorer:
         return Restored(tuple(done), tuple(failed))
 
     def current(self, path: str) -> Reading:
+        """Return a recorded file as it is now."""
         place = self._place(path)
         if place is None:
             return Reading(Image(problem=ELSEWHERE))
@@ -117,13 +119,13 @@ class Restorer:
         return place
 
     def content(self, image: Image) -> bytes | None:
-        """Return the bytes of an image; None for an absent file and where they are not kept."""
+        """Return the bytes of a snapshot; None for an absent file, and if they are not kept."""
         if image.digest is None:
             return None
         data = self._blob(image.digest)
         if data is None and image.object:
             data = self._git.content(image.object)
-        # Git may give another content than it had: a filter, another object of the name.
+        # The object in git may have other content by now.
         if data is not None and digest_of(data) == image.digest:
             return data
         return None
@@ -140,7 +142,7 @@ class Restorer:
         if step.wanted.digest is None:
             place.unlink(missing_ok=True)
             directory = place.parent
-            with suppress(OSError):  # of the first one that is not empty
+            with suppress(OSError):  # raised for the first directory that is not empty
                 while directory != self.root:
                     directory.rmdir()
                     directory = directory.parent
@@ -158,9 +160,10 @@ class Restorer:
 
 @frozen
 class ChangedFile:
-    """A file that is not as it was: ``mark`` is A, M, D, or ? where nobody knows.
+    """A file that differs from its snapshot.
 
-    ``diff`` is a unified diff.
+    ``mark``: A (added), M (modified), D (deleted) or ? (snapshot not kept). ``facts`` is a short
+    text about it; ``diff`` is a unified diff, "" if the lines can't be compared.
     """
 
     mark: str
@@ -172,7 +175,7 @@ class ChangedFile:
 def diff_of(
     found: Sequence[Difference], restorer: Restorer, *, recorded: bool = False
 ) -> tuple[ChangedFile, ...]:
-    """Return how files are now, or how they were here as ``recorded``, compared to how they were there."""
+    """Return the files that changed from the target to now; with ``recorded``, to the current entry's snapshots."""
     expected: list[Image] = []
     for row in found:
         expected.append(row.there)
@@ -193,7 +196,7 @@ def diff_of(
 
 @frozen
 class ChangeAmount:
-    """How much changed: files, and lines of those whose lines can be compared."""
+    """Numbers of changed files, and of added and deleted lines where these can be compared."""
 
     files: int = 0
     additions: int = 0
@@ -201,10 +204,7 @@ class ChangeAmount:
 
 
 def amounts_of(changes: Iterable[Sequence[Difference]], restorer: Restorer) -> list[ChangeAmount]:
-    """Return how much each of several lists of differences changes; two versions are compared once.
-
-    Reads files.
-    """
+    """Return how much each list of differences changes. Reads files, each pair of contents once."""
     known: dict[tuple[str | None, str | None], tuple[int, int]] = {}
     amounts = []
     for found in changes:
@@ -223,7 +223,7 @@ def amounts_of(changes: Iterable[Sequence[Difference]], restorer: Restorer) -> l
 
 
 def _lines_changed(difference: Difference, restorer: Restorer) -> tuple[int, int]:
-    """Return how many lines came and went, none where they can't be compared."""
+    """Return the numbers of added and deleted lines; zeros if the lines can't be compared."""
     old = _text(restorer.content(difference.there))
     new = _text(restorer.content(difference.here))
     if old is None or new is None:
@@ -239,7 +239,7 @@ def _row(difference: Difference, now: Reading, restorer: Restorer) -> ChangedFil
         return None
     content = restorer.content(there)
     if there.problem or (there.digest is not None and content is None):
-        return ChangedFile("?", path, there.problem or "its image was dropped to save room")
+        return ChangedFile("?", path, there.problem or DROPPED)
     if not there.exists:
         mark = "A"
     elif not now.image.exists:

@@ -1,4 +1,4 @@
-"""Takes files along when one moves in the tree: plans it, does it, and reports differences."""
+"""Restores a session's files for moves in its tree, and answers how files differ between entries."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -27,9 +27,10 @@ from tui_agent.session.entries import CheckpointEntry
 
 
 class FileRewind:
-    """The files of one session's project.
+    """The project's files as one session changed them.
 
-    Called on the event loop; files are read and written in threads.
+    Called on the event loop; files are read and written in threads. Entries of None stand for the
+    session's beginning.
     """
 
     def __init__(self, agent: Owner, end_calls: Callable[[], Awaitable[None]]) -> None:
@@ -38,11 +39,11 @@ class FileRewind:
         self._end_calls = end_calls
         self._session = session = agent.session
         self.stayed: set[frozenset[int | None]] = set()
-        """Moves with which files stayed as they were, by their two ends."""
+        """Pairs of entries between which the user moved without restoring files."""
         self._accepted: dict[str, Image] = {}
         self._warming: asyncio.Task[None] | None = None
         self.recorder: Recorder | None = None
-        """Watches calls and commands; None where changes are not recorded."""
+        """Records the changes of calls and commands; None if changes are not recorded."""
         self._restorer: Restorer | None = None
         ports = agent.ports
         keeping = agent.ports.checkpoints
@@ -57,11 +58,12 @@ class FileRewind:
             self._restorer = Restorer(ports.project, keeping)
 
     def get_ready(self) -> None:
-        """Look through the project while the model thinks, so that the first command does not wait for it."""
+        """List the project in the background, so that the first command does not have to wait for it."""
         if self.recorder is not None:
             self._warming = asyncio.get_running_loop().create_task(self.recorder.warm())
 
     def keep_changes(self) -> None:
+        """Append a checkpoint of the recorded changes, if there are any."""
         entry = None
         if self.recorder is not None:
             entry = self.recorder.take_checkpoint()
@@ -69,6 +71,7 @@ class FileRewind:
             self._agent.keep(entry)
 
     async def settle(self) -> None:
+        """Wait for interrupted calls to end, and append a checkpoint of all changes."""
         if self.recorder is not None:
             await self._end_calls()
             await self.recorder.settle()
@@ -82,7 +85,7 @@ class FileRewind:
     # -- going --------------------------------------------------------------------------------------------------
 
     async def plan(self, target: int | None) -> RestorePlan:
-        """Plan the restoring of files for a move to an entry; raises EntryNotFound."""
+        """Return the plan to restore files for a move to an entry; raises EntryNotFound."""
         if self._restorer is None:
             return RestorePlan()
         await self.settle()
@@ -101,7 +104,10 @@ class FileRewind:
         return await asyncio.to_thread(self._restorer.carry_out, plan)
 
     async def changed_by_others(self, plan: RestorePlan) -> dict[Conflict, Image]:
-        """Return the files of a plan that somebody else changed, as they are now, but for what was accepted."""
+        """Return the conflicts that somebody else caused, with the files as they are now.
+
+        Changes that the user was told of before (`accept`) are left out.
+        """
         restorer = self._restorer
         if restorer is None:
             return {}
@@ -118,12 +124,12 @@ class FileRewind:
         return await asyncio.to_thread(look)
 
     def accept(self, changes: Mapping[Conflict, Image]) -> None:
-        """Take note that the user knows of these changes by others."""
+        """Note that the user knows about these changes by others."""
         for conflict, image in changes.items():
             self._accepted[conflict.path] = image
 
     async def foreign_changes(self, target: int | None) -> tuple[ChangedFile, ...]:
-        """Return the changes by others to the files that differ at an entry: from how the session left them to now."""
+        """Return what others changed in the files that differ at an entry: from the session's last version to now."""
         if self._restorer is None:
             return ()
         here = self._differences(self._session.leaf, target)
@@ -131,7 +137,7 @@ class FileRewind:
         return await asyncio.to_thread(diff_of, changed, self._restorer)
 
     async def diff(self, target: int | None) -> tuple[ChangedFile, ...]:
-        """Return how files that the session changed differ: from how they were at an entry to how they are now."""
+        """Return the changes to the session's files from an entry to now."""
         if self._restorer is None:
             return ()
         await self.settle()
@@ -139,14 +145,14 @@ class FileRewind:
         return await asyncio.to_thread(diff_of, found, self._restorer)
 
     async def diff_between(self, old: int | None, new: int | None) -> tuple[ChangedFile, ...]:
-        """Return how files differ between two entries, as they were recorded: from ``old`` to ``new``."""
+        """Return the recorded changes to files from the entry ``old`` to ``new``."""
         if self._restorer is None:
             return ()
         found = self._differences(new, old)
         return await asyncio.to_thread(diff_of, found, self._restorer, recorded=True)
 
     async def amounts(self, places: Sequence[int | None]) -> list[ChangeAmount]:
-        """Return how much the session changed since each of some entries of its path, None for the beginning."""
+        """Return how much the session changed since each of these entries of its path."""
         restorer = self._restorer
         if restorer is None:
             return [ChangeAmount() for _ in places]
@@ -164,7 +170,10 @@ class FileRewind:
         return await asyncio.to_thread(look)
 
     async def bring_back(self) -> Restored:
-        """Restore the session's changes where its files are as they were before it: in a fresh checkout."""
+        """Make the session's changes again in a project that lacks them, as a fresh checkout.
+
+        Only files that are as they were before the session are changed.
+        """
         restorer = self._restorer
         if restorer is None:
             return Restored()
@@ -176,7 +185,7 @@ class FileRewind:
         return Restored()
 
     async def put_back(self, plan: RestorePlan, target: int | None) -> Restored:
-        """Restore files without moving: a change like any other, with a checkpoint.
+        """Restore files as at the entry ``target`` without moving, and append a checkpoint of that.
 
         Raises StoreError.
         """

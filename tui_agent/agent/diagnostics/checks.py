@@ -1,4 +1,4 @@
-"""The commands that check a file (the user's, or those found), and their output as problems."""
+"""Finds the checkers of a file, reads problems from their output, and decides which problems are new."""
 
 import fnmatch
 import os
@@ -17,8 +17,9 @@ from tui_agent.processes.own_programs import find_project_program
 from tui_agent.text_files.encodings import user_text
 
 FILES = "{files}"
-"""Stands in a command for the edited files."""
+"""Placeholder for the edited files in a command."""
 _MAX_MARKER_BYTES = 1_000_000
+"""Bytes of a marker file that are searched for its text."""
 
 _PYTHON = ("*.py", "*.pyi")
 
@@ -35,24 +36,24 @@ _PLACED = LazyPattern(
 )
 
 _ASIDE = LazyPattern(r"(?:note|help|info|hint)\b", re.IGNORECASE)
-"""Begins a message that only goes on with the one before."""
+"""Beginning of a message that only adds to the one before."""
 
 _NUMBERED = LazyPattern(r"\b(lines?|column|col) \d+|:\d+(?::\d+)?\b")
-"""Places within messages: they move with the lines."""
+"""Line and column numbers within messages, which change when lines move."""
 
 MAX_MESSAGE = 240
-"""Characters of a message that are kept."""
+"""Maximum characters of a problem's message."""
 
 Origins = Mapping[str, Sequence[int | None]]
-"""By file: for each line, counted from 0, the line that it was before, None for one that is new."""
+"""By file: for each line, from 0, its number before the edit (from 0), None for a new line."""
 
 
 @frozen
 class KnownChecker:
-    """A program that is used where it is found.
+    """A program that checks files matching ``patterns`` if it is installed.
 
-    ``markers`` are files that make a directory one that it works in, each with a text they have to
-    hold; without any it works in the project's root.
+    It runs in the nearest directory above the file that has one of the ``markers``: a file's name
+    and a text that the file has to contain. Without markers it runs in the project's root.
     """
 
     name: str
@@ -96,27 +97,26 @@ KNOWN_CHECKERS = (
     ),
     KnownChecker("go", ("*.go",), ("vet", "./..."), (("go.mod", ""),)),
 )
-"""Checkers looked for. Each prints ``path:line: message`` or ``path(line,column): message``."""
+"""The known checkers; each prints ``path:line: message`` or ``path(line,column): message``."""
 
 
 @frozen
 class Check:
-    """One command, or a language server that runs.
-
-    ``is_users`` says that the settings name it; others may be a project's own and need a sandbox.
-    """
+    """A command that checks files in the directory ``where``, or a running language server."""
 
     name: str
     words: tuple[str, ...]
+    """The command line, with `FILES` for the files; a single text for a command of the settings."""
     where: Path
     is_users: bool = False
+    """Whether the settings name it; others may be the project's own and need a sandbox."""
     is_server: bool = False
-    """It is a language server, and no command."""
+    """Whether it is a language server instead of a command."""
 
     def command(self, files: Sequence[Path]) -> tuple[str, ...]:
-        """Return the words to run.
+        """Return the command line for these files.
 
-        Files are named from where it runs: a sandbox may show that at another place.
+        Paths are relative to ``where``, because a sandbox may show that directory elsewhere.
         """
         names = [os.path.join(".", path.relative_to(self.where)) for path in files]  # noqa: PTH118 - keeps the dot
         if self.is_users:
@@ -130,10 +130,10 @@ class Check:
 def checks_for(
     path: Path, root: Path, settings: DiagnosticSettings, server: str = ""
 ) -> list[Check]:
-    """Return what checks a file: the user's commands, else those found.
+    """Return the checks for a file: the commands of the settings, or the known checkers found.
 
-    ``server`` is the language server that runs for it, used where nothing else knows the language's
-    types: no checker that needs a project to be set up for it.
+    ``server`` is the name of the language server that runs for the file, "" for none. It is used
+    only if no known checker with markers is found, as those check types too.
     """
     if not path.is_relative_to(root):
         return []
@@ -156,7 +156,7 @@ def checks_for(
 
 
 def _checks_of_users(path: Path, root: Path, settings: DiagnosticSettings) -> list[Check] | None:
-    """Return the checks that the settings name for a file of the project, None where no pattern fits."""
+    """Return the checks that the settings give a file; None if none of their patterns matches it."""
     found: dict[str, Check] = {}
     is_named = False
     for pattern, commands in settings.commands.items():
@@ -173,7 +173,7 @@ def _checks_of_users(path: Path, root: Path, settings: DiagnosticSettings) -> li
 
 
 def _place_of(checker: KnownChecker, path: Path, root: Path) -> Path | None:
-    """Return the directory to check a file in: the nearest one that is set up for it; None for none."""
+    """Return the directory in which to check a file; None if the checker is not meant for it."""
     if not any(path.match(pattern) for pattern in checker.patterns):
         return None
     if not checker.markers:
@@ -190,7 +190,7 @@ def _holds(path: Path, text: str) -> bool:
     if not is_file(path):
         return False
     try:
-        # A link may lead to what never ends, such as /proc/kmsg.
+        # A link may lead to an endless file, such as /proc/kmsg.
         return not text or text in user_text(read_file(path, _MAX_MARKER_BYTES)[0])
     except OSError:
         return False
@@ -198,10 +198,7 @@ def _holds(path: Path, text: str) -> bool:
 
 @frozen
 class Problem:
-    """One thing that a checker found.
-
-    ``path`` is relative to the project, ``line`` counts from 1.
-    """
+    """A problem that a checker found; ``path`` is relative to the project, ``line`` counts from 1."""
 
     path: str
     line: int
@@ -209,7 +206,7 @@ class Problem:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Identifies a problem even when lines move."""
+        """A key that stays the same when lines move."""
         return self.path, _NUMBERED.sub("", self.message)
 
     def __str__(self) -> str:
@@ -217,7 +214,10 @@ class Problem:
 
 
 def parse_problems(output: str, where: Path, root: Path) -> list[Problem]:
-    """Return the problems of a checker that ran in ``where``, those of files of the project ``root`` only."""
+    """Return the problems in a checker's output that are in files of the project ``root``.
+
+    ``where`` is the directory that the checker ran in.
+    """
     names: dict[str, str] = {}
     found: list[Problem] = []
     for match in _PLACED.finditer(output):
@@ -236,7 +236,7 @@ def parse_problems(output: str, where: Path, root: Path) -> list[Problem]:
 
 
 def problem_in(root: Path, name: str, line: int, message: str) -> Problem:
-    """Return a problem of a file of the project ``root``, without secrets that its message quotes."""
+    """Return a problem of the project's file ``name``, with secrets removed from its message."""
     from tui_agent.secret_detector import remove_secrets
 
     quoted = shown_quote(root / name, " ".join(message.split())[: 4 * MAX_MESSAGE])
@@ -246,13 +246,10 @@ def problem_in(root: Path, name: str, line: int, message: str) -> Problem:
 def new_problems(
     before: Iterable[Problem] | None, after: Iterable[Problem], origins: Origins
 ) -> list[Problem]:
-    """Return the problems that were not there before, in order.
+    """Return the problems of ``after`` that an edit brought, in order.
 
-    Where nothing is known of before, None, those are on lines that were written just now: all that
-    is sure.
-
-    A problem is known if the same was said of the line that its line was before, or else as often
-    as the same was said of lines that are gone.
+    A problem is old if ``before`` has the same message for the same line, or for a line that is
+    gone (each counts once). If ``before`` is None, not known, only problems on new lines count.
     """
     if before is None:
         return [

@@ -1,12 +1,10 @@
-"""Runs checkers in the background after edits, and reports their new findings.
+"""Runs checkers in the background after edits and reports new problems to the model.
 
-Edits never wait for them. The next request waits a moment for a check that runs, once; later
-findings go with a later request. The report is an entry after all others: nothing the model was
-sent before changes.
+Edits never wait for a check. The next request waits for it briefly, once; what is found later goes
+with a later request, always as a new entry at the end.
 
-Problems from before an edit are found by running the checker once more in a view in which the
-edited files are as they were, the first time that it runs; after that its last findings are the
-earlier problems.
+To know which problems an edit brought, a checker's first run is repeated in a view in which the
+edited files are as before; later on, its previous findings are the old problems.
 """
 
 import asyncio
@@ -52,45 +50,51 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REASON = "diagnostics"
-"""Why the entry was made, as ``UserEntry.synthetic`` says it."""
+"""``UserEntry.synthetic`` of the entries made here."""
 MAX_TOLD = 10
-"""Problems of one file that the model is shown."""
+"""Maximum problems of one file that the model is shown."""
 MAX_FILES_TOLD = 5
+"""Maximum files whose problems the model is shown in one entry."""
 MAX_OUTPUT = 8_000_000
-"""Bytes a checker may print; one that prints more is left alone."""
+"""Maximum bytes that a checker may print; one that prints more is not used again."""
 MAX_KNOWN = 20
-"""Command lines of one checker whose last findings are kept."""
+"""Maximum command lines of one checker whose findings are remembered."""
 MAX_FILE_BYTES = 2_000_000
-"""Size of an edited file from which on its lines are not followed."""
+"""Largest edited file, in bytes, whose lines are compared with those before the edit."""
 
 Before = Mapping[Path, bytes | None]
-"""Edited files with their earlier contents, None for one that was not there."""
+"""Edited files with their contents before the edit; None for a file that did not exist."""
 
 
 _content = partial(read_regular, limit=MAX_CHANGED_BYTES)
 
 
 class _GaveUpError(Exception):
-    """A checker can't be used; the message goes on after its name."""
+    """Raised if a checker can't be used; the message is a verb phrase to follow its name."""
 
 
 @dataclass
 class Checker:
-    """One command and its state. ``seconds`` is how long it took last."""
+    """One check and its state."""
 
     check: Check
     edited: dict[Path, bytes | None] = field(default_factory=dict)
-    """Files that were edited since the last check began, as they were before."""
+    """Files edited since the last check began, with their contents before."""
     checking: Before = field(default_factory=dict)
+    """Files that are being checked now, with their contents before the edit."""
     known: dict[tuple[str, ...], list[Problem]] = field(default_factory=dict)
     """The last findings of each command line."""
     untold: list[Problem] = field(default_factory=list)
+    """New problems that the model has not been told about."""
     found: int = 0
-    """Problems of the last check, old and new."""
+    """Number of problems in the last check, old and new."""
     seconds: float | None = None
+    """Seconds that the last check took; None before the first."""
     gave_up: str = ""
+    """Why the checker is not used any more, as a verb phrase; "" if it is used."""
     task: asyncio.Task[None] | None = None
     was_waited_for: bool = False
+    """Whether a request has already waited for the running check."""
 
     @property
     def running(self) -> bool:
@@ -98,7 +102,7 @@ class Checker:
 
 
 class Diagnostics:
-    """The checks of one agent's edits."""
+    """Checks the files that one agent edits."""
 
     def __init__(self, ports: AgentPorts, emit: Callable[[AgentEvent], None]) -> None:
         self._ports = ports
@@ -106,21 +110,19 @@ class Diagnostics:
         self._root = Path(os.path.realpath(ports.project))
         self._switched: bool | None = None
         self.is_told_by_run = False
-        """During a run, findings go to the model; findings after it are shown to the user."""
+        """Whether a run goes on, which tells the model of findings; else the user gets a notice."""
         self.checkers: dict[Check, Checker] = {}
-        """Those that had something to do, in their order."""
+        """The checkers used so far, in the order of their first use."""
 
     @property
     def enabled(self) -> bool:
+        """Whether edits are checked, by the user's command or else by the settings."""
         if self._switched is None:
             return self._ports.diagnostics.enabled
         return self._switched
 
     def switch(self, *, on: bool) -> None:
-        """Check edits of this session or not, whatever the settings say.
-
-        Those that were left alone are tried again.
-        """
+        """Turn checks in this session on or off, and use checkers again that were given up."""
         self._switched = on
         for checker in self.checkers.values():
             checker.gave_up = ""
@@ -129,6 +131,7 @@ class Diagnostics:
 
     @contextlib.asynccontextmanager
     async def watching(self, paths: Sequence[Path] | None) -> AsyncIterator[None]:
+        """Note which of these files change inside the context, to be checked by `findings`."""
         if not self.enabled or not paths:
             yield
             return
@@ -150,7 +153,7 @@ class Diagnostics:
         return checks_for(path, self._root, self._ports.diagnostics, name)
 
     def _server_of(self, path: Path) -> "LanguageServer | None":
-        """Return the language server that runs for a file, None where there is none."""
+        """Return the language server that runs for a file; None if there is none."""
         for tool in self._ports.tools:
             if isinstance(tool, CodeTool):
                 server = tool.running_for(path, self._root)
@@ -159,12 +162,10 @@ class Diagnostics:
         return None
 
     async def findings(self) -> UserEntry | None:
-        """Check edited files and return the entry with new findings for the model.
+        """Start checks of edited files; return an entry with the new problems, None if there are none.
 
-        None without any.
-
-        It waits for each check once, as long as the settings say, and not for one that took longer
-        before; later findings come with a later call.
+        Waits for each check once, as long as the settings say, but not for a checker that took
+        longer the last time. What is found later is returned by a later call.
         """
         if self.enabled:
             for checker in self.checkers.values():
@@ -178,7 +179,7 @@ class Diagnostics:
         text = self._ports.prompt("diagnostics").strip()
         more = len(reported) - MAX_FILES_TOLD
         if more > 0:
-            text += f"\nThere is more in {more} other files."
+            text += f"\nThere are problems in {more} more files."
         parts: list[UserPart] = [TextPart(text=text)]
         for path, lines in list(reported.items())[:MAX_FILES_TOLD]:
             parts.append(FilePart(path=f"{DIAGNOSTICS_PREFIX}{path}", text=_told(lines)))
@@ -205,10 +206,10 @@ class Diagnostics:
             await asyncio.wait(tasks, timeout=wait)
 
     def _take_untold(self) -> dict[str, list[str]]:
-        """Take the findings that the model does not know, by file."""
+        """Return, by file, the problems that the model does not know, and count them as known."""
         taken: dict[str, list[str]] = {}
         for checker in self.checkers.values():
-            # Problems in files being changed or checked again may be gone.
+            # Problems in files that are being checked again may be gone.
             moving = {self._name(path) for path in (*checker.edited, *checker.checking)}
             kept: list[Problem] = []
             for problem in checker.untold:
@@ -224,6 +225,7 @@ class Diagnostics:
         return path.relative_to(self._root).as_posix()
 
     async def aclose(self) -> None:
+        """End all running checks."""
         tasks = [checker.task for checker in self.checkers.values() if checker.task is not None]
         for task in tasks:
             task.cancel()
@@ -240,22 +242,24 @@ class Diagnostics:
                 await self._check(checker, checker.checking)
             except _GaveUpError as error:
                 self._give_up(checker, str(error))
-            except Exception as error:  # the outermost edge of a check: a run must not end for it
+            except Exception as error:  # A run must not end because a check failed.
                 log.exception("a check failed")
                 self._give_up(checker, f"failed: {type(error).__name__}: {error}")
             finally:
                 checker.checking = {}
         if checker.untold and not self.is_told_by_run:
             files = dict.fromkeys([problem.path for problem in checker.untold])
-            found = f"{checker.check.name} found {len(checker.untold):,} new in {', '.join(files)}."
-            self._say(f"{found} The model is told with your next message.")
+            count = _in_words(len(checker.untold), "new ")
+            found = f"{checker.check.name} found {count} in {', '.join(files)}."
+            self._say(f"{found} Your next message tells the model.")
 
     def _give_up(self, checker: Checker, why: str) -> None:
         checker.gave_up = why
         checker.untold = []
         checker.edited = {}
-        text = f"{checker.check.name} {why} It is left alone from now on"
-        self._say(f"{text}; /diagnostics on tries it again.")
+        self._say(
+            f"{checker.check.name} {why} It is not used any more; /diagnostics on retries it."
+        )
 
     def _say(self, text: str) -> None:
         self._emit(Notice(text, action="diagnostics"))
@@ -271,7 +275,7 @@ class Diagnostics:
             after = await self._problems(checker.check, words)
         checker.seconds = (self._ports.clock() - began) / 1_000
         if known is None:
-            # After it, because caches are warm now; and where all is well nothing can be new.
+            # Run after the check, whose caches it uses, and only if there are problems.
             known = []
             if after:
                 known = await self._problems_before(checker.check, words, edited)
@@ -297,7 +301,7 @@ class Diagnostics:
         checker.found = len(after)
 
     async def _told_by_server(self, edited: Before) -> tuple[list[Problem] | None, list[Problem]]:
-        """Return what language servers find in the edited files, as they were and as they are."""
+        """Return the problems that language servers find in the edited files, before and after the edit."""
         from tui_agent.tools.language_servers.connection import ServerError
 
         known: list[Problem] = []
@@ -323,7 +327,7 @@ class Diagnostics:
     async def _problems_before(
         self, check: Check, words: tuple[str, ...], edited: Before
     ) -> list[Problem] | None:
-        """Return a checker's findings with the edited files as they were, None if unknown."""
+        """Return a checker's findings with the edited files as before; None if it can't be run so."""
         sandbox = await asyncio.to_thread(self._sandbox_for, check)
         if sandbox is None or sandbox.state.kind != "bubblewrap":
             return None
@@ -337,7 +341,10 @@ class Diagnostics:
     async def _problems(
         self, check: Check, words: tuple[str, ...], replaced: Mapping[Path, Path] | None = None
     ) -> list[Problem]:
-        """Run a checker and return its findings; raises _GaveUpError where it can't be used."""
+        """Run a checker and return its findings; raises _GaveUpError if it can't be used.
+
+        ``replaced`` has the files that it sees in place of others.
+        """
         timeout = self._ports.diagnostics.timeout
         run = FinishedCommand()
         try:
@@ -354,7 +361,7 @@ class Diagnostics:
             lines = output.strip().splitlines() or ["no output"]
             said = lines[0].strip()[:160]
             raise _GaveUpError(
-                f"ended with exit code {run.exit_code} and named no place in a file (“{said}”)."
+                f"ended with exit code {run.exit_code} and named no line of a file (“{said}”)."
             )
         return found
 
@@ -374,7 +381,7 @@ class Diagnostics:
                 Command(words, check.where, environment, timeout), lambda _text: None, run
             )
             return
-        # Caches made from files that are gone are of no use.
+        # Caches of a check with replaced files would be wrong later.
         view = View(Writes.NOTHING if replaced else Writes.OUTPUTS)
         launch = await sandbox.launch(
             words, check.where, ports.project, view, environment, replaced=replaced
@@ -394,15 +401,15 @@ class Diagnostics:
             await asyncio.shield(sandbox.finish(launch, "", code))
 
     def _sandbox_for(self, check: Check) -> Sandbox | None:
-        """Return the sandbox of a checker, None for one of the user's where there is none.
+        """Return the sandbox to run a checker in; None for a user's command if there is no sandbox.
 
-        Raises _GaveUpError.
+        Raises _GaveUpError for another checker without a sandbox.
         """
         sandbox = self._ports.sandbox
         if sandbox is not None and sandbox.active:
             return sandbox
         if not check.is_users or (sandbox is not None and sandbox.refusal()):
-            raise _GaveUpError("runs in a sandbox only, and there is none.")
+            raise _GaveUpError("needs a sandbox, and there is none.")
         return None
 
 
@@ -414,8 +421,13 @@ def _origins_of(was: bytes | None, now: bytes | None) -> list[int | None]:
     return line_origins(user_text(before), user_text(after))
 
 
+def _in_words(count: int, kind: str) -> str:
+    noun = "problem" if count == 1 else "problems"
+    return f"{count:,} {kind}{noun}"
+
+
 def _told(lines: Sequence[str]) -> str:
-    count = f"{len(lines)} new {'problem' if len(lines) == 1 else 'problems'}"
+    count = _in_words(len(lines), "new ")
     shown = ""
     if len(lines) > MAX_TOLD:
         shown = f", {MAX_TOLD} of them shown"
@@ -423,30 +435,27 @@ def _told(lines: Sequence[str]) -> str:
 
 
 def _written(place: Path, edited: Before) -> dict[Path, Path]:
-    """Write the files' earlier contents, empty for those that were not there.
-
-    Return the copies by file.
-    """
+    """Write the contents of edited files before the edit into ``place``; return the copies by file."""
     copies: dict[Path, Path] = {}
     later = time.time() + 1
     for number, (path, was) in enumerate(edited.items()):
         if is_file(path):
             copy = copies[path] = place / f"{number}-{path.name}"
             copy.write_bytes(was or b"")
-            # Checkers cache findings by time, often in whole seconds, and size; no file has this
-            # time.
+            # Checkers cache by size and time, often in whole seconds; no other file has this time.
             os.utime(copy, (later, later))
     return copies
 
 
 def state_lines(diagnostics: Diagnostics) -> Iterator[str]:
+    """Yield a line on the state of each checker, for the user."""
     for checker in diagnostics.checkers.values():
         if checker.gave_up:
-            state = f"left alone: it {checker.gave_up}"
+            state = f"not used any more: it {checker.gave_up}"
         elif checker.running:
             state = "running"
         else:
-            state = f"{checker.found:,} found in all"
+            state = f"{_in_words(checker.found, '')} in all"
             if checker.seconds is not None:
                 state += f", {checker.seconds:.1f} s"
         yield f"{checker.check.name}: {state}"

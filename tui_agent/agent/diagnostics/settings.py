@@ -4,7 +4,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class DiagnosticSettings(BaseModel):
-    """``[diagnostics]``: what looks over files that the agent changed."""
+    """The settings ``[diagnostics]``, about checkers of the files that the agent edited."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 

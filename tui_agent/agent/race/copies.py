@@ -1,10 +1,10 @@
-"""Copies of a project for the runners of a race: made without writing anything to the project or its repository.
+"""Makes and removes the copies of a project for a race, without writing to the project or its repository.
 
-A copy has the files as they are, uncommitted and untracked ones too, with a repository of its own:
-the index and the references are copies, new objects stay in it, and the old ones are read from the
-project's. Of ignored paths, files and small directories are copied; a large directory
-(``node_modules``) becomes a link where a sandbox keeps commands from writing through it, and is
-copied otherwise. Caches that programs rebuild are left out.
+A copy has the files as they are, also uncommitted and untracked ones, and its own repository: index
+and references are copied, new objects stay in the copy, old ones are read from the project's.
+Ignored files and small ignored directories are copied. A large ignored directory
+(``node_modules``) becomes a link if a sandbox prevents commands from writing through it; otherwise
+it is copied. Caches that programs rebuild are left out.
 
 Everything here reads and writes many files: call it in a thread.
 """
@@ -33,44 +33,46 @@ from tui_agent.processes.own_programs import bare_environment, find_program
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 
 ORIGINAL = "original"
-"""In a race's directory, the name under which its copies find the project."""
+"""Name, in a race's directory, of the link through which its copies reach the project."""
 
 MAX_COPIED_IGNORED = 2_000
-"""An ignored directory with more files is linked rather than copied."""
+"""Maximum files of an ignored directory that is copied; larger ones are linked if possible."""
 
 _LOCK = "lock"
-"""In a race's directory, the file that its program has locked."""
+"""Name of the file, in a race's directory, that the race's program keeps locked."""
 _REMOVAL_SECONDS = 1.0
-"""How long the removal of copies is waited for; the rest of it goes on behind the program."""
+"""Seconds to wait for the removal of copies, which then goes on in the background."""
 _GONE = ".gone-"
-"""Begins the name of a race's directory that is being removed."""
+"""Prefix of a race's directory that is being removed."""
 _SECONDS_TO_CLAIM = 10
+"""Age, in seconds, up to which a directory may be too new to be locked by its program."""
 _WORKERS = 4
+"""Number of threads that copy files."""
 
 _File = tuple[str, str, os.stat_result]
 """A file to be copied: its path, that of its copy, and its state."""
 _removals: "list[subprocess.Popen[bytes]]" = []
-"""Those that this program began: each may go on after it."""
+"""The removals that this program started, which may go on after its end."""
 
 
 @frozen
 class Copy:
-    """One copy: its root, the project it is of, and the part of it read from ``original``."""
+    """A copy of ``project`` in the directory ``root``."""
 
     root: Path
     project: Path
     shared: tuple[tuple[Path, Path], ...] = ()
-    """Places beside the copy that stand for places of the project's, each with that place."""
+    """Pairs of a path outside the copy that the copy uses, and the project's path it leads to."""
 
     def place(self, path: Path) -> Path:
-        """Return where a path of the project is in the copy; others are as they are."""
+        """Return the copy's path for a path of the project; other paths unchanged."""
         if path.is_relative_to(self.project):
             return self.root / path.relative_to(self.project)
         return path
 
 
 class GivenUpError(OSError):
-    """The copy is no longer wanted."""
+    """Raised when making a copy was given up."""
 
 
 def make_copy(
@@ -82,17 +84,16 @@ def make_copy(
     may_link: bool,
     given_up: Event | None = None,
 ) -> Copy:
-    """Copy a project into ``home/name``.
+    """Copy a project into the directory ``home/name`` and return the copy.
 
-    Raises OSError, GivenUpError soon after ``given_up`` is set.
-
-    ``names`` are the files that are not ignored; tracked files are added. ``may_link``: nothing can
-    be written through a link out of the copy.
+    ``names`` are the files that are not ignored; tracked files are added. ``may_link``: large
+    ignored directories may be links, because a sandbox prevents writing through them. Raises
+    OSError, and GivenUpError soon after ``given_up`` is set.
     """
     project = Path(os.path.realpath(project))
     root = home / name
     if is_there(root):
-        remove_home(root)  # the program was killed while it was made
+        remove_home(root)  # An earlier attempt was cut off.
     root.mkdir(parents=True, mode=0o700)
     original = home / ORIGINAL
     if not original.is_symlink():
@@ -108,11 +109,11 @@ def make_copy(
         for source, target, state in files:
             if given_up.is_set():
                 raise GivenUpError
-            # It may have gone meanwhile, or nobody may read it.
+            # The file may be gone by now, or not readable.
             with contextlib.suppress(FileNotFoundError, PermissionError):
                 _copy_file(source, target, state)
 
-    # Two threads that make files in one directory wait for each other.
+    # One thread for each directory: threads that make files in the same one block each other.
     with ThreadPoolExecutor(_WORKERS) as workers:
         for _done in workers.map(copy, work.files):
             pass
@@ -125,7 +126,7 @@ def make_copy(
 
 
 def _ignore_links(root: Path, names: Iterable[str]) -> None:
-    """Have git ignore the links in a copy: a pattern like ``node_modules/`` ignores directories only."""
+    """Make git ignore the links in a copy, because ``node_modules/`` only ignores a directory."""
     excluded = root / ".git" / "info" / "exclude"
     with excluded.open("a", encoding="utf-8", errors="surrogateescape") as file:
         for name in names:
@@ -136,10 +137,10 @@ def _ignore_links(root: Path, names: Iterable[str]) -> None:
 
 @dataclass
 class RaceHome:
-    """The directory of one race's copies, held by this program until it is removed.
+    """The directory of one race's copies, locked by this program until it is removed.
 
-    One that nobody holds was left by a program that was killed: the next race, and ``doctor
-    --clean``, remove it.
+    A directory that is not locked was left by a killed program; the next race and ``doctor
+    --clean`` remove it.
     """
 
     path: Path
@@ -147,7 +148,7 @@ class RaceHome:
 
     @classmethod
     def make(cls, parent: Path) -> "RaceHome":
-        """Make a directory for a new race, and remove those that nobody holds; raises OSError."""
+        """Make a directory for a new race, and remove abandoned ones; raises OSError."""
         parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         for left in abandoned_homes(parent):
             remove_left(left)
@@ -155,12 +156,12 @@ class RaceHome:
         path.mkdir(mode=0o700)
         held = cls.claim(path)
         if held is None:
-            raise OSError(f"{path} was taken at once by another program")
+            raise OSError(f"another program locked {path}")
         return held
 
     @classmethod
     def claim(cls, path: Path) -> "RaceHome | None":
-        """Take hold of a race's directory; None when a live program has it, or it is gone."""
+        """Lock a race's directory and return it; None if a running program has it locked or it is gone."""
         try:
             lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError:
@@ -182,10 +183,7 @@ class RaceHome:
 
 
 def abandoned_homes(parent: Path) -> list[Path]:
-    """Return the directories of races that no live program holds.
-
-    One made just now may not be held yet.
-    """
+    """Return the directories of races whose program no longer runs; very new ones are left out."""
     found = []
     with contextlib.suppress(OSError):
         for path in sorted(parent.iterdir()):
@@ -200,6 +198,7 @@ def abandoned_homes(parent: Path) -> list[Path]:
 
 
 def remove_left(path: Path) -> bool:
+    """Remove an abandoned race's directory; return True if it is gone."""
     held = RaceHome.claim(path)
     if held is not None:
         held.remove()
@@ -207,12 +206,9 @@ def remove_left(path: Path) -> bool:
 
 
 def remove_home(home: Path) -> None:
-    """Remove the directory of a race with its copies.
+    """Remove a race's directory with its copies; for large ones this goes on in the background.
 
-    Of large ones the removal goes on behind this program.
-
-    A view that was being laid out for a runner's command may make it again, so it is looked at
-    again.
+    Checks again afterwards, because starting a runner's command may have made the directory anew.
     """
     while is_there(home):
         apart = home.with_name(f"{_GONE}{secrets.token_hex(6)}")
@@ -225,10 +221,7 @@ def remove_home(home: Path) -> None:
 
 
 def _remove_behind(place: Path) -> None:
-    """Have a directory removed, and wait for that a moment.
-
-    The next race finishes what is cut off.
-    """
+    """Remove a directory by a child process and wait for it a moment; the next race removes the rest."""
     rm = find_program("rm")
     if rm is not None:
         with contextlib.suppress(OSError):
@@ -245,11 +238,11 @@ def _remove_behind(place: Path) -> None:
                 removal.wait(_REMOVAL_SECONDS)
             except subprocess.TimeoutExpired:
                 return
-    remove_tree(place)  # directories that may not be written to hinder rm
+    remove_tree(place)  # rm can't empty directories without write permission.
 
 
 class _Walk:
-    """Goes through a project once: makes directories and links, and lists the files to be copied."""
+    """Walks through a project once: makes the directories and links, and lists the files to copy."""
 
     def __init__(
         self,
@@ -269,11 +262,12 @@ class _Walk:
         self._original = original
         self._may_link = may_link
         self.files: list[list[_File]] = []
-        """Those of each directory."""
+        """The files to copy, one list for each directory."""
         self.linked: list[str] = []
+        """Names of the directories that became links."""
 
     def directory(self, name: str, *, ignored: bool = False) -> None:
-        """Add a directory of the project: all but caches where the whole of it is ``ignored``."""
+        """Add a directory of the project and those below it; ``ignored``: all its files are ignored."""
         if self._given_up.is_set():
             raise GivenUpError
         files: list[_File] = []
@@ -312,17 +306,14 @@ class _Walk:
 
 
 def _copy_file(source: str, target: str, state: os.stat_result) -> None:
-    """Copy one file with its permission bits and times.
-
-    Blocks are shared where the file system can do that.
-    """
+    """Copy a file with its permission bits and times; shares blocks if the file system can."""
     mode = state.st_mode & 0o777
     reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         try:
             copy_data(reading, writing, state.st_size)
-            if stat.S_IMODE(os.fstat(writing).st_mode) != mode:  # the umask took some away
+            if stat.S_IMODE(os.fstat(writing).st_mode) != mode:  # The umask has removed some bits.
                 os.fchmod(writing, mode)
             os.utime(writing, ns=(state.st_atime_ns, state.st_mtime_ns))
         finally:

@@ -1,8 +1,7 @@
-"""A race: runners that work on the same prompt at the same time, each on a branch of the session and in its own copy.
+"""Runs a race: runners work on the same prompt in parallel, each on its own branch and copy of the project.
 
-A runner is an agent like any other: the same loop, recorder and sandbox, on a session object with a
-leaf of its own. Its changes to its copy are recorded as checkpoints on its branch, so that taking
-it is a move in the tree.
+A runner is an agent like any other, on a session object with its own leaf. Its changes to its copy
+are recorded as checkpoints on its branch, so that taking its result is a move in the tree.
 """
 
 import asyncio
@@ -62,22 +61,21 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
 
 PARALLEL_REQUESTS = 8
-"""Requests of one race that are answered at a time."""
+"""Maximum requests of one race that are answered at the same time."""
 LAST_LINES = 10
-"""Lines of a check's output that the table keeps."""
+"""Lines kept at the end of a check's output."""
 FIRST_PAUSE = 2.0
 LONGEST_PAUSE = 60.0
-"""Seconds that all wait after a rate limit whose provider names no time: doubled each time, up to
-the longest."""
+"""First and longest pause, in seconds, after a rate limit without a time; doubled each time."""
 
 T = TypeVar("T")
 
 MAX_DIFF_CHARS = 20_000
-"""Characters of each runner's changes that are given; of more files are named."""
+"""Maximum characters of a runner's diff for the comparison; further files are only named."""
 
 
 class SharedClient:
-    """A ``ModelClient`` for all runners: when one meets a rate limit, the others send nothing until it is over."""
+    """The runners' common ``ModelClient``: after a rate limit of one of them, all wait until it is over."""
 
     def __init__(
         self,
@@ -95,10 +93,7 @@ class SharedClient:
         self._pause = FIRST_PAUSE
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Stream the answer to a request once there is a place for it.
-
-        Raises as the client does.
-        """
+        """Stream the answer to a request as soon as it may be sent; raises ModelError."""
         async with self._places:
             while (wait := self._free_at - self._clock()) > 0:
                 await self._sleep(wait)
@@ -116,24 +111,18 @@ class SharedClient:
             self._pause = FIRST_PAUSE
 
     async def aclose(self) -> None:
-        """The client is closed elsewhere."""
+        """Do nothing: the wrapped client is the session's."""
 
 
 class SharedQuestions:
-    """Passes questions of runners on.
-
-    The answer to one holds for every runner that asks the same.
-    """
+    """Asks the user the runners' questions, equal ones only once for all runners."""
 
     def __init__(self, ask: Callable[[PermissionRequest], Awaitable[PermissionAnswer]]) -> None:
         self._ask = ask
         self._answers: dict[tuple[object, ...], asyncio.Future[PermissionAnswer]] = {}
 
     async def ask(self, request: PermissionRequest, runner: str) -> PermissionAnswer:
-        """Return the user's answer to a runner's request.
-
-        A runner stuck in a loop is asked about separately.
-        """
+        """Return the user's answer to a runner's question; doom loops are asked about for each runner."""
         needs = frozenset((need.permission, need.pattern) for need in request.needs)
         key: tuple[object, ...] = (request.tool, request.rules, request.reason, needs)
         if request.loop:
@@ -151,15 +140,16 @@ class SharedQuestions:
 
 
 class RaceError(UserFacingError):
-    """A race can't do as asked; the message is one sentence for a person."""
+    """Raised if a race can't be begun, or a runner can't do what the user asked."""
 
 
 @frozen
 class RaceOrder:
     """The race to run.
 
-    ``cost`` is US dollars for each runner; ``start`` is where the branches begin. Without
-    ``parts`` the runners go on with the work at hand there, and ``prompt`` only names it.
+    ``parts`` is the message for the runners; if empty, they continue the work at ``start``, and
+    ``prompt`` only names it. ``start`` is the entry at which the branches begin. ``cost`` is the
+    limit of each runner in US dollars.
     """
 
     prompt: str
@@ -170,28 +160,28 @@ class RaceOrder:
     pick: Pick = "none"
     cost: float | None = None
     steps: int | None = None
-    """Steps that each runner looks ahead; None: until its work is done."""
+    """Steps after which each runner is paused; None to run until its work is done."""
     files: int = 0
-    """Files of the project that each copy gets, as they are listed."""
+    """Number of the project's files, for the question before the race."""
 
 
 class Runner:
-    """One runner.
+    """One runner of a race.
 
-    ``record`` holds its state; ``agent`` works for it, None before its copy is made.
+    ``record`` has its state and figures; ``agent`` works for it, None before its copy is made.
     """
 
     def __init__(self, race: "Race", number: int, record: RaceRunner) -> None:
         self._race = race
         self.number = number
-        """Counted from 1."""
+        """The runner's number, from 1."""
         self.record = record
         self.agent: Agent | None = None
         self.session: Session | None = None
         self.copy: Copy | None = None
         self.task: asyncio.Task[None] | None = None
         self.is_asking = False
-        """Whether it waits for the answer to a question."""
+        """Whether it waits for the user's answer to a question."""
         self._end_relay: Callable[[], None] | None = None
         self._began: float | None = None
         self._ended: RunEnded | None = None
@@ -207,6 +197,7 @@ class Runner:
 
     @property
     def figures(self) -> RaceRunner:
+        """The record, with time, cost and tokens of the current run added."""
         record = self.record
         if self._began is None or self.agent is None:
             return record
@@ -220,19 +211,21 @@ class Runner:
         )
 
     def update(self, **changes: Any) -> None:
+        """Change fields of the record and tell the screens."""
         self.record = self.record.model_copy(update=changes)
         self._race.tell(self)
 
     def stop(self) -> None:
+        """Interrupt its work; it can be continued later."""
         self._stopped = True
         if self.agent is not None:
             self.agent.interrupt()
         if self.task is not None and self.state in {RunnerState.WAITING, RunnerState.CHECKING}:
-            # Cancelled before its first step, a task would not even say that it has ended.
+            # A task cancelled before its first step would not report its end.
             asyncio.get_running_loop().call_soon(self.task.cancel)
 
     def begin(self, message: Sequence[UserPart] | None) -> None:
-        """Let it work in a task of its own: on a message, or on its branch as it stands."""
+        """Start its work in the background: on a message, or (None) on its branch as it is."""
         self._stopped = False
         if self.state.is_over:
             self.update(state=RunnerState.WAITING)
@@ -278,10 +271,7 @@ class Runner:
             await self._change_context(self.agent)
 
     async def _change_context(self, agent: "Agent") -> None:
-        """Prune or compact as the runner's context says.
-
-        Raises RaceError where there is nothing to gain.
-        """
+        """Prune or compact as the runner's spec says; raises RaceError if that would change nothing."""
         if self.record.context:
             self.update(state=RunnerState.WORKING)
         began = time.monotonic()
@@ -294,14 +284,14 @@ class Runner:
             if outcome.problem:
                 raise RaceError(outcome.problem)
             if isinstance(outcome, Cleared):
-                raise RaceError("There is too little to summarise: old outputs alone would go.")
-        # The meter counts a run from zero: what was spent before it is noted here.
+                raise RaceError("There is too little to summarise: only old outputs were cleared.")
+        # The meter counts each run from zero, so the cost before the run is noted here.
         meter = agent.ports.meter
         seconds = time.monotonic() - began
         self.update(cost=meter.cost, tokens=meter.tokens, seconds=seconds, **self._size(agent))
 
     def _size(self, agent: "Agent") -> dict[str, int]:
-        """Return the size of its next request, where the race compares contexts."""
+        """Return the size of its next request as a change of the record, if the race compares contexts."""
         if not any(spec.context for spec in self._race.order.specs):
             return {}
         return {"next_request": agent.context_size().total}
@@ -366,7 +356,7 @@ class Runner:
             self._race.tell(self)
 
     async def aclose(self) -> None:
-        """End everything it started; its last changes are in a checkpoint then."""
+        """End everything that it started; its last changes are in a checkpoint then."""
         self.stop()
         if self.task is not None:
             await asyncio.wait([self.task])
@@ -380,10 +370,7 @@ class Runner:
 
 
 class Race:
-    """One race of one session.
-
-    Everything is called on the event loop's thread. ``main`` is the session's agent.
-    """
+    """One race of a session, whose agent is ``main``. Called on the event loop's thread only."""
 
     def __init__(self, main: "Agent", home: RaceHome, order: RaceOrder) -> None:
         self.main = main
@@ -402,39 +389,40 @@ class Race:
             runners.append(Runner(self, len(runners) + 1, row))
         self.runners = tuple(runners)
         self.picked: int | None = None
-        """The number of the runner that ``pick`` chose; None before that."""
+        """Number of the runner that was picked automatically; None if none was."""
         self.saved = 0.0
+        """US dollars saved by stopping the others early, estimated."""
         self.comparison = ""
+        """A model's comparison of the results; "" if nobody asked for it."""
         self.client = SharedClient(main.ports.client)
         self.questions = SharedQuestions(main.questions.ask)
         self.home = home
-        """Where its copies are."""
+        """The directory of the race's copies."""
         self._listing: asyncio.Task[list[str]] | None = None
         self._copying = asyncio.Lock()
-        """Copies are made one after the other, so that the first runner begins early."""
+        """Held while a copy is made: one after the other, so that the first runner begins early."""
         self._plan = RestorePlan()
         self.over = asyncio.Event()
-        """Set while no runner works any more."""
+        """Set while no runner works."""
         self._closed = False
 
     # -- beginning --------------------------------------------------------------------------------------------
 
     @classmethod
     async def begin(cls, main: "Agent", order: RaceOrder, most: float | None = None) -> "Race":
-        """Begin a race; its runners work in tasks of their own.
+        """Begin a race and return it; its runners work in the background.
 
-        ``most`` is its stated maximum cost in US dollars.
-
-        Raises RaceError where there can be none, OSError where there is no room for its copies.
+        ``most`` is the maximum cost in US dollars that the user was told. Raises RaceError if races
+        are not possible here, and OSError if the copies' directory can't be made.
         """
         ports = main.ports
         if ports.copies is None or ports.checkpoints is None or main.session.read_only:
             raise RaceError(
-                "There can be no race here: changes of files are not recorded (checkpoints.enabled)."
+                "A race needs the recording of changed files, which is off (checkpoints.enabled)."
             )
         start = order.start
         if start == main.session.leaf:
-            # Branches from here begin with the bytes of its next request.
+            # The runners' requests begin like the session's next request, which is cached.
             await main.context.warm()
             await main.context.head.gather_tools(main.model, main.mode)
             main.context.ensure_head()
@@ -452,6 +440,7 @@ class Race:
         return race
 
     async def copied(self, number: int) -> Copy:
+        """Return the copy of the project for a runner, with the files as at the race's start."""
         home = self.home.path
         main = self.main
         if self._listing is None:
@@ -472,7 +461,7 @@ class Race:
                     given_up=given_up,
                 )
         finally:
-            given_up.set()  # the thread goes on where this is cancelled
+            given_up.set()  # Ends the thread if this was cancelled.
         if self._plan:
             keeping = main.ports.checkpoints
             assert keeping is not None  # noqa: S101 - a race needs it
@@ -482,6 +471,7 @@ class Race:
         return copy
 
     def make_agent(self, runner: Runner) -> "Agent":
+        """Return an agent that works for a runner in its copy."""
         from tui_agent.agent.agent import Agent
 
         main = self.main
@@ -500,7 +490,7 @@ class Race:
             stands_for=main.ports.project,
             checkpoints=_outside(main.ports.checkpoints, copy.root),
             copies=None,
-            # A race compares the models that were chosen.
+            # A fallback would answer instead of the model that is compared.
             fallback_models=(),
             editor=None,
             titles=False,
@@ -520,17 +510,19 @@ class Race:
     # -- for the user -----------------------------------------------------------------------------------------
 
     def runner(self, number: int) -> Runner:
+        """Return a runner by its number, from 1; raises RaceError if there is none."""
         return numbered(self.runners, number)
 
     def stop(self, number: int | None = None) -> None:
+        """Stop a runner, or all if None; raises as `runner`."""
         for runner in self.runners if number is None else (self.runner(number),):
             if not runner.state.is_over:
                 runner.stop()
 
     def steer(self, number: int, message: Sequence[UserPart]) -> None:
-        """Send a message to a runner: for its next step, or to begin again when it is over.
+        """Send a message to a runner: for its next step, or to start it again if it has ended.
 
-        Raises as `runner`.
+        Raises RaceError if the runner is neither working nor ended, or there is none.
         """
         runner = self.runner(number)
         if runner.agent is not None and runner.agent.running:
@@ -540,10 +532,11 @@ class Race:
             runner.begin(tuple(message))
         else:
             raise RaceError(
-                f"{runner.name} is {runner.state.value}: wait until it works, or is over."
+                f"{runner.name} is {runner.state.value}: wait until it works or has ended."
             )
 
     def resume(self, number: int) -> None:
+        """Start a runner again that has ended; raises RaceError if it has not, or there is none."""
         runner = self.runner(number)
         if not runner.state.is_over:
             raise RaceError(f"{runner.name} is {runner.state.value} already.")
@@ -552,14 +545,15 @@ class Race:
         runner.begin((self.order.parts or None) if is_new else None)
 
     async def end_runners(self) -> None:
-        """End all runners; their changes are on their branches then."""
+        """End all runners; all their changes are on their branches then."""
         await asyncio.gather(*(runner.aclose() for runner in self.runners))
         self.questions.close()
 
     async def finish(self, taken: int | None) -> RaceEntry:
-        """Record the result below the leaf and remove the copies.
+        """End all runners, append the race's entry and remove the copies; return the entry.
 
-        Raises StoreError and leaves them.
+        ``taken`` is the number of the runner whose result is taken; None for none. Raises
+        StoreError, and leaves the copies then.
         """
         await self.end_runners()
         entry = RaceEntry(
@@ -576,11 +570,11 @@ class Race:
         return entry
 
     async def aclose(self) -> None:
-        """End the race with its session: its results are recorded, and any runner can be taken later."""
+        """End the race with its session: record the results, so that any runner can be taken later."""
         if self._closed:
             return
         try:
-            if self.main.session.read_only:  # another program has it now
+            if self.main.session.read_only:  # Another program has taken the session over.
                 await self.end_runners()
             else:
                 await self.finish(None)
@@ -588,6 +582,7 @@ class Race:
             await self._let_go()
 
     async def _let_go(self) -> None:
+        """Remove the copies, once."""
         if not self._closed:
             self._closed = True
             await asyncio.to_thread(self.home.remove)
@@ -595,9 +590,11 @@ class Race:
     # -- from runners -----------------------------------------------------------------------------------------
 
     def tell(self, runner: Runner) -> None:
+        """Emit that a runner has changed."""
         self.main.channel.emit(RunnerChanged(self.id, runner.number, runner.figures))
 
     def after(self, runner: Runner) -> None:
+        """Pick a runner if one is to be picked now, and end the race if no runner works any more."""
         if (
             self.order.pick == "first-green"
             and runner.state is RunnerState.PASSED
@@ -606,7 +603,7 @@ class Race:
             self.picked = runner.number
             for other in self.runners:
                 if not other.state.is_over:
-                    # The rest of its spending, had it spent as much as the winner.
+                    # Assumes that it would have cost as much as the winner.
                     self.saved += max(0.0, runner.figures.cost - other.figures.cost)
                     other.stop()
         if all(other.state.is_over for other in self.runners):
@@ -619,14 +616,14 @@ class Race:
 
 
 def numbered(runners: Sequence[T], number: int) -> T:
-    """Return a runner by its number, counted from 1; raises RaceError."""
+    """Return a runner by its number, from 1; raises RaceError if there is none."""
     if not 1 <= number <= len(runners):
-        raise RaceError(f"There is no runner {number}; there are {len(runners)}.")
+        raise RaceError(f"There is no runner {number}: use 1 to {len(runners)}.")
     return runners[number - 1]
 
 
 def _outside(keeping: Any, root: Path) -> Any:
-    """Return where images go, for a copy that is in a directory of this program's."""
+    """Return the snapshot store for a copy: without the excluded directories that contain the copy."""
     apart = tuple(place for place in keeping.apart if not root.is_relative_to(place))
     return replace(keeping, apart=apart)
 
@@ -643,7 +640,7 @@ def _changes(row: RaceRunner, main: "Agent") -> Iterable[Entry]:
 
 
 async def compare(race: "Race") -> str:
-    """Return in a few lines how the runners' changes differ, "" when fewer than two have any.
+    """Have a model compare the runners' changes in a few lines; "" if fewer than two made any.
 
     Raises ModelError.
     """
@@ -666,7 +663,7 @@ async def compare(race: "Race") -> str:
 
 
 async def _diff_of(race: "Race", runner: "Runner") -> str:
-    """Return a runner's changes as a diff; files with secrets are only named."""
+    """Return a runner's changes as a diff; files with secrets, and those beyond the limit, are only named."""
     if runner.agent is None or runner.copy is None:
         return ""
     text = ""

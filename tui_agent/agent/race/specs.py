@@ -1,4 +1,4 @@
-"""The runners of a race: as typed, ``2x same, sonnet, effort=high``, and as the specs made from that. Pure."""
+"""Parses the runners of a race as the user types them: ``2x same, sonnet, effort=high``. Pure."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -9,35 +9,40 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.effort import Effort
 
 Pick = Literal["none", "first-green", "best"]
-"""The automatic choice at the end: nothing; the first that passes is taken, and the others are
-stopped; the one that comes first in the order of the result is taken."""
+"""The runner that is picked automatically.
+
+None; the first whose check passes (the others are stopped); or the best of all when they have ended.
+"""
 PICKS: tuple[Pick, ...] = get_args(Pick)
 
 
 LEAST_RUNNERS = 2
 MOST_RUNNERS = 8
 SAME = "same"
-"""Stands for a runner with the conversation's own model, effort and mode."""
+"""Word for a runner with the conversation's model, effort and mode."""
 WHOLE = "whole"
 PRUNED = "pruned"
 COMPACTED = "compacted"
 WITHOUT = "without"
-"""The part of the conversation a runner sees: all of it, all but old outputs, a summary, or not
-these entries (``without #12 #14``)."""
+"""Words for what a runner sees of the conversation.
+
+All of it, all but old outputs, a summary, or all but some entries (``without #12 #14``).
+"""
 
 _OTHER_KEYS = {"agent": "mode", "think": "effort"}
 _TIMES = LazyPattern(r"(\d+)\s*(?:[x×*]\s*(.*))?", re.IGNORECASE)
 
 
 class RunnersError(UserFacingError):
-    """The runners of a race can't be understood; the message is one sentence for a person."""
+    """Raised if the runners of a race can't be understood; the message is for the user."""
 
 
 @frozen
 class RunnerSpec:
-    """One runner. Values "" or None are the conversation's. ``mode`` may be the name of an agent.
+    """One runner; "" and None stand for the conversation's value.
 
-    ``context`` is ``pruned``, ``compacted`` or ``without #12 #14``; "" is the whole conversation.
+    ``mode`` may be the name of an agent. ``context`` is ``pruned``, ``compacted`` or ``without #12
+    #14``; "" is the whole conversation.
     """
 
     model: str = ""
@@ -47,6 +52,7 @@ class RunnerSpec:
 
     @property
     def label(self) -> str:
+        """What differs from the conversation, as a short text; `SAME` if nothing does."""
         parts = (self.model.rsplit("/", 1)[-1], self.effort or "", self.mode, self.context)
         return " ".join(filter(None, parts)) or SAME
 
@@ -56,14 +62,13 @@ def parse_runners(
     modes: Collection[str] = (),
     find_model: Callable[[str], str | None] = lambda name: name,
 ) -> tuple[RunnerSpec, ...]:
-    """Return the runners that a text names, separated by commas.
+    """Return the runners that a text describes, separated by commas.
 
-    Only a number is so many of the same.
-
-    Each is words: ``same``, ``model=NAME``, ``effort=LEVEL``, ``mode=NAME`` or ``agent=NAME``;
-    alone, a word is a level, a mode or agent of ``modes``, or else a model, whose id ``find_model``
-    returns. ``whole``, ``pruned``, ``compacted`` and ``without #12 #14`` say how much of the
-    conversation it sees. ``3x`` before them makes three. Raises RunnersError.
+    A runner is described by words: ``same``, ``model=NAME``, ``effort=LEVEL``, ``mode=NAME``,
+    ``agent=NAME``; or just a level, a mode or agent of ``modes``, or else a model, whose id
+    ``find_model`` returns. ``whole``, ``pruned``, ``compacted`` and ``without #12 #14`` say what it
+    sees of the conversation. ``3x`` in front makes three such runners, ``3`` alone three of
+    ``same``. Raises RunnersError.
     """
     found: list[RunnerSpec] = []
     for item in _items(text):
@@ -83,16 +88,16 @@ def parse_runners(
 
 
 def all_name_contexts(text: str) -> bool:
-    """Whether a text names at least two runners, each by what it sees of the conversation."""
+    """Return True if a text describes at least two runners, each with what it sees of the conversation."""
     items = _items(text)
     contexts = {WHOLE, PRUNED, COMPACTED, WITHOUT}
     return len(items) > 1 and all(contexts & set(item.lower().split()) for item in items)
 
 
 def names_of(specs: Collection[RunnerSpec], model: str) -> tuple[str, ...]:
-    """Return a name for each runner: what differs from the conversation, else its ``model``.
+    """Return a name for each runner: what differs from the conversation, else the conversation's ``model``.
 
-    Those that are alike are counted: ``gpt-5 1``, ``gpt-5 2``.
+    Equal names are numbered: ``gpt-5 1``, ``gpt-5 2``.
     """
     plain = model.rsplit("/", 1)[-1]
     if any(spec.context for spec in specs):
@@ -108,10 +113,12 @@ def names_of(specs: Collection[RunnerSpec], model: str) -> tuple[str, ...]:
 
 
 def without(entries: Iterable[int]) -> str:
+    """Return the context of a runner that does not see these entries."""
     return " ".join([WITHOUT, *(f"#{entry}" for entry in entries)])
 
 
 def left_out(context: str) -> tuple[int, ...]:
+    """Return the entries that a runner with this context does not see."""
     return tuple(int(number) for number in re.findall(r"#(\d+)", context))
 
 
@@ -135,9 +142,9 @@ def _spec(
     effort = fields.pop("effort", "")
     mode = fields.pop("mode", "")
     if fields:
-        raise RunnersError(f"“{next(iter(fields))}=” is none of model, effort, mode and agent.")
+        raise RunnersError(f"“{next(iter(fields))}=” is not one of model, effort, mode and agent.")
     if mode and mode not in modes:
-        raise RunnersError(f"There is no mode or agent “{mode}”. There are: {', '.join(modes)}.")
+        raise RunnersError(f"There is no mode or agent “{mode}”. Use one of: {', '.join(modes)}.")
     return RunnerSpec(_model(model, find_model), _effort(effort), mode, context)
 
 
@@ -146,7 +153,7 @@ def _model(named: str, find_model: Callable[[str], str | None]) -> str:
         return ""
     found = find_model(named)
     if found is None:
-        raise RunnersError(f"There is no model “{named}” that can be used here. /model lists them.")
+        raise RunnersError(f"There is no usable model “{named}”. /model lists them.")
     return found
 
 
@@ -157,12 +164,12 @@ def _effort(named: str) -> Effort | None:
         return Effort(named)
     except ValueError:
         raise RunnersError(
-            f"There is no effort “{named}”; there are {', '.join(Effort)}."
+            f"There is no effort “{named}”. Use one of: {', '.join(Effort)}."
         ) from None
 
 
 def _context(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Take what a runner sees out of its words; returns that and the other words."""
+    """Return what a runner sees of the conversation, by its words, and the other words."""
     entries: list[str] = []
     named: list[str] = []
     rest: list[str] = []
