@@ -71,7 +71,10 @@ if TYPE_CHECKING:
 
 
 MAX_ENTRIES_AT_ONCE = 2_000
-"""Entries of a session whose costs are added up at once; those of longer sessions in `Agent.warm`."""
+"""Entries of a session whose costs are added up at once.
+
+Those of longer sessions in `Agent.warm`.
+"""
 
 
 class SessionMcp:
@@ -401,7 +404,10 @@ class Agent:
         self.channel.emit(RunEnded("interrupted") if run.cancelled() else run.result())
 
     def _prepare_project(self, event: AgentEvent) -> None:
-        """Scan the project while the model writes its first call; answers without calls don't need it."""
+        """Scan the project while the model writes its first call.
+
+        Answers without calls don't need it.
+        """
         if isinstance(event, ToolCallProgress) and not self._is_project_ready:
             self._is_project_ready = True
             self.files.get_ready()

@@ -105,7 +105,10 @@ class AgentSpec:
 
 
 def builtin_specs(prompt: Callable[[str], str]) -> tuple[AgentSpec, ...]:
-    """Return the kinds ``general`` and ``explore``; ``prompt`` returns the texts of ``prompts/``."""
+    """Return the kinds ``general`` and ``explore``.
+
+    ``prompt`` returns the texts of ``prompts/``.
+    """
     return (
         AgentSpec(
             "general",

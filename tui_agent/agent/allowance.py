@@ -1,4 +1,7 @@
-"""Keeps the budgets of a session and of a day: when one is used up, asks the user whether to spend as much again."""
+"""Keeps the budgets of a session and of a day.
+
+When one is used up, the user is asked whether to spend as much again.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -85,7 +88,10 @@ class Allowance:
         return sum(self.session.store.spent_by_day(datetime.now().astimezone(), 1).values())
 
     def look(self) -> None:
-        """Read from the store what other sessions spent today, for `today`; any thread may call this."""
+        """Read from the store what other sessions spent today, for `today`.
+
+        Any thread may call this.
+        """
         if self.limit("day") is not None:
             self.ports.meter.elsewhere = self.spent("day") - self.spent("session")
 

@@ -119,7 +119,10 @@ class _Attempt:
         return text
 
     def add(self, streamed: list[str], text: str) -> None:
-        """Add a piece to the text or reasoning; from time to time check for repetition and cut it."""
+        """Add a piece to the text or reasoning.
+
+        From time to time check for repetition and cut it.
+        """
         streamed.append(text)
         self.unchecked += len(text)
         if not self.stops_repetition or self.unchecked < CHECKED_CHARS:
@@ -227,7 +230,10 @@ class Answerer:
         self._unstored: tuple[int | None, AssistantEntry] | None = None
         """An answer that could not be stored, with the leaf that it belongs below."""
         self.text_call_problem = ""
-        """Why calls that the last answer wrote as text can't be read; "" if they can or there are none."""
+        """Why calls that the last answer wrote as text can't be read.
+
+        "" if they can or there are none.
+        """
 
     @property
     def live(self) -> LiveAnswer | None:
@@ -318,7 +324,10 @@ class Answerer:
     def _take_answer(
         self, attempt: _Attempt, request: ModelRequest, check: Check
     ) -> AssistantEntry:
-        """Append the answer of an attempt that succeeded; raises RepeatingAnswer if it was stopped."""
+        """Append the answer of an attempt that succeeded.
+
+        Raises RepeatingAnswer if it was stopped.
+        """
         if attempt.repetition is not None:
             entry = self._finish(attempt.entry(interrupted=True))
             raise RepeatingAnswer(entry, attempt.repetition)

@@ -152,7 +152,10 @@ class SessionArchive:
             yield from reversed(self._session.reader.load(batch))
 
     def _beside(self, entry: Entry) -> str:
-        """Return a line with a result's call, or with the results of an answer's calls; "" if none."""
+        """Return a line with a result's call, or with the results of an answer's calls.
+
+        "" if none.
+        """
         if isinstance(entry, ToolResultEntry):
             before = self._session.entries(range(max(1, entry.id - _NEAR), entry.id))
             for answer in reversed(before):
@@ -172,7 +175,10 @@ def _is_cut(entry: Entry) -> bool:
 
 
 def _call_of(answer: Entry, result: Entry) -> ToolCallPart | None:
-    """Return the call of an answer that a result belongs to; None if it belongs to another answer."""
+    """Return the call of an answer that a result belongs to.
+
+    None if it belongs to another answer.
+    """
     if isinstance(answer, AssistantEntry) and isinstance(result, ToolResultEntry):
         for call in answer.tool_calls:
             if call.call_id == result.call_id:

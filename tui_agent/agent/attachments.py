@@ -55,7 +55,10 @@ from tui_agent.tools.outputs import image_part
 from tui_agent.tools.registry import tool_traits
 
 LoadNamed = Callable[[str], Awaitable[tuple[UserPart, ...]]]
-"""Returns the parts for a name that may be no file (a server's resource, an agent); empty if unknown."""
+"""Returns the parts for a name that may be no file (a server's resource, an agent).
+
+Empty if unknown.
+"""
 FILE_BYTES = 50 * 1024
 """Maximum bytes of text attached of one file."""
 MAX_NAMES = 300
@@ -64,7 +67,10 @@ MAX_NAMES = 300
 _MOST_FILES = 5
 """Maximum files sent again after a compaction."""
 PDF_SECONDS = 10
-"""Seconds for extracting the text of an attached PDF; after that the model has to read it itself."""
+"""Seconds for extracting the text of an attached PDF.
+
+After that the model has to read it itself.
+"""
 _PDF_LINES = 20_000
 """Maximum lines extracted of an attached PDF."""
 
@@ -191,7 +197,10 @@ def _is_of(project: Path, mention: FileMention, cwd: Path) -> bool:
 
 
 def _entry(number: int, session: Session) -> FilePart | None:
-    """Return a note for the model on an entry: its number and first line; None if it has no text."""
+    """Return a note for the model on an entry: its number and first line.
+
+    None if it has no text.
+    """
     try:
         entry = session.entry(number)
     except (EntryNotFound, EntryDamaged):
@@ -222,7 +231,10 @@ def _read(mention: FileMention, cwd: Path) -> FilePart | _Image | _Document | No
 
 
 def _path(name: str, cwd: Path) -> Path:
-    """Return the path that a mention names; one that could be several files on disk is not resolved."""
+    """Return the path that a mention names.
+
+    One that could be several files on disk is not resolved.
+    """
     try:
         return as_on_disk(cwd / at_home(name))
     except AlikeError:
@@ -376,7 +388,10 @@ def _touched(recent: Sequence[Entry], view: ContextView) -> Iterator[str]:
 
 
 def _part(name: str, project: Path, names: dict[str, float], room: int) -> FilePart | None:
-    """Return a project file with numbered lines, reduced to fit ``room`` tokens; None if it has no text."""
+    """Return a project file with numbered lines, reduced to fit ``room`` tokens.
+
+    None if it has no text.
+    """
     path = project / name
     try:
         if not is_inside(project, path) or not is_file(path) or path.stat().st_size > _LARGEST:

@@ -66,7 +66,10 @@ class Forecast:
 
 
 class CachePings:
-    """The pings of one session; ``prices`` are those of the pings since the last answer, in US dollars."""
+    """The pings of one session.
+
+    ``prices`` are those of the pings since the last answer, in US dollars.
+    """
 
     def __init__(
         self,
@@ -95,7 +98,10 @@ class CachePings:
         return sum(self.prices)
 
     def forecast(self) -> Forecast | None:
-        """Return the expected benefit of a ping now; None if there is no cache to keep, or no known price."""
+        """Return the expected benefit of a ping now.
+
+        None if there is no cache to keep, or no known price.
+        """
         context = self._context
         answer = context.last_answer()
         if answer is None or answer.usage is None or self._inspector.known_cache() is None:

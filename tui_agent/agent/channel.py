@@ -43,7 +43,10 @@ class EventChannel:
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Call ``subscriber`` with every event from now on; return the function that unsubscribes it."""
+        """Call ``subscriber`` with every event from now on.
+
+        Return the function that unsubscribes it.
+        """
         return joined(self._subscribers, subscriber)
 
     def emit(self, event: AgentEvent) -> None:
@@ -126,7 +129,10 @@ class Journal:
     channel: EventChannel
 
     def append(self, entry: EntryT, then: Callable[[], None] = lambda: None) -> EntryT:
-        """Append an entry below the leaf, emit its event and return it as stored; see `append_many`."""
+        """Append an entry below the leaf, emit its event and return it as stored.
+
+        See `append_many`.
+        """
         return cast("EntryT", self.append_many([cast("Entry", entry)], then)[0])
 
     def append_many(

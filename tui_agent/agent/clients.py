@@ -1,4 +1,7 @@
-"""Sends each request to its model's client (demo or provider), and single requests outside the conversation."""
+"""Sends each request to its model's client: that of the demo or that of the providers.
+
+Also sends single requests outside the conversation.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -60,7 +63,10 @@ class RoutedClient:
 
 @dataclass
 class CallCost:
-    """The total usage and cost of some model calls; ``cost`` is in US dollars, None without prices."""
+    """The total usage and cost of some model calls.
+
+    ``cost`` is in US dollars, None without prices.
+    """
 
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None

@@ -1,4 +1,4 @@
-"""Runs the project's check when the model says that it is done, and sends it back to work if the check fails."""
+"""Runs the project's check when the model says that it is done; a failure sends it back to work."""
 
 from collections.abc import Awaitable, Callable
 from typing import Literal

@@ -180,7 +180,10 @@ class CompactionOrder:
 
 @frozen
 class Draft:
-    """A compaction that is planned and summarised but not committed; its summary can still be edited."""
+    """A compaction that is planned and summarised but not committed.
+
+    Its summary can still be edited.
+    """
 
     order: CompactionOrder
     plan: CompactionPlan
@@ -217,7 +220,10 @@ class Compactor:
         """Models whose provider can't compact by itself; the user was told once of each."""
 
     async def plan(self, order: CompactionOrder) -> CompactionPlan | Refusal:
-        """Return the plan of a compaction, or why there is none; changes nothing and calls no model."""
+        """Return the plan of a compaction, or why there is none.
+
+        Changes nothing and calls no model.
+        """
         path = self._session.active_path()
         options = PlanOptions(
             tool_traits(),
@@ -311,7 +317,10 @@ class Compactor:
         return await self.weigh(Draft(order, plan, summary, self.size(order.model)))
 
     async def weigh(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
-        """Return what a draft would commit, or why it can't be; ``summary`` is the edited text, if any."""
+        """Return what a draft would commit, or why it can't be.
+
+        ``summary`` is the edited text, if any.
+        """
         path = self._session.active_path()
         text = draft.summary if summary is None else summary
         measures = self._measures(draft.order.model)
@@ -414,7 +423,10 @@ class Compactor:
         )
 
     async def why_hopeless(self, plan: CompactionPlan, order: CompactionOrder) -> str:
-        """Return why not even the shortest summary would help; "" if a summary is worth its cost."""
+        """Return why not even the shortest summary would help.
+
+        "" if a summary is worth its cost.
+        """
         weighed = await self.forecast(plan, order, _SHORTEST)
         return weighed.message if isinstance(weighed, Refusal) else ""
 
@@ -445,7 +457,10 @@ class Compactor:
     async def summarise(
         self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost
     ) -> Draft | SummaryFailure:
-        """Have a model write the summary of a plan; the cost is added to ``spent``, also on failure."""
+        """Have a model write the summary of a plan.
+
+        The cost is added to ``spent``, also on failure.
+        """
         settings = plan.settings.compaction
         model = settings.model or order.summariser or order.model
         if settings.style == "native" and model == order.model and not plan.instructions:
@@ -688,7 +703,10 @@ class PreparedSummary:
         self.task = asyncio.get_running_loop().create_task(self._prepare(order, needless))
 
     async def draft(self, order: "CompactionOrder") -> "Draft | None":
-        """Return the finished summary as a draft for the current path; None if it does not match the order."""
+        """Return the finished summary as a draft for the current path.
+
+        None if it does not match the order.
+        """
         ready = self.ready
         place = self._place
         if (
@@ -790,7 +808,10 @@ class PreparedSummary:
             self._channel.say(text, action="compact", label="to read it")
 
     def edit(self, draft: "Draft", text: str) -> bool:
-        """Replace the summary's text; return False if the finished summary is no longer that of ``draft``."""
+        """Replace the summary's text.
+
+        Return False if the finished summary is no longer that of ``draft``.
+        """
         if self.ready is None or self.ready.spent is not draft.spent:
             return False
         # A provider's own compaction can't be edited, so only the text is used.
@@ -800,7 +821,10 @@ class PreparedSummary:
     async def _written(
         self, order: "CompactionOrder", needless: Callable[[], Awaitable[bool]], spent: CallCost
     ) -> "Draft | None":
-        """Return the draft with the summary; None if it failed, is not worth it or exceeds the budget."""
+        """Return the draft with the summary.
+
+        None if it failed, is not worth it or exceeds the budget.
+        """
         self.is_too_early = False
         if await self._ports.hooks.wanted("before_compact") or await needless():
             return None

@@ -87,7 +87,10 @@ def _times(count: int) -> str:
 
 
 class ContextInspector:
-    """Answers questions about the context of one session; remembers answers while they are valid."""
+    """Answers questions about the context of one session.
+
+    Remembers answers while they are valid.
+    """
 
     def __init__(self, session: Session, ports: AgentPorts, context: ContextKeeper) -> None:
         self._session = session
@@ -295,7 +298,10 @@ class ContextInspector:
         return total if total >= least else 0
 
     def prefix_break(self) -> PrefixBreak | None:
-        """Return where the next request differs from the last one; None if it extends that one or is the first."""
+        """Return where the next request differs from the last one.
+
+        None if it extends that one or is the first.
+        """
         sent = self._context.sent
         if sent is None:
             return None

@@ -146,7 +146,10 @@ class ContextKeeper:
         """The effort that the user chose on this path; None for that of the settings."""
         self.follow_path()
         self.pending: str | None = None
-        """Focus of the compaction that the user asked for during a run ("": no focus); None if not asked."""
+        """Focus of the compaction that the user asked for during a run ("": no focus).
+
+        None if not asked.
+        """
         self.sent: SentRequest | None = None
         """The last request sent; None before the first."""
         self._pinged = 0, 0
@@ -238,7 +241,10 @@ class ContextKeeper:
         return self._meter().measure(self.path() if at is None else self._session.path(at))
 
     def request(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
-        """Return the next request and the program's own count of its tokens; remember it as sent."""
+        """Return the next request and the program's own count of its tokens.
+
+        Remember it as sent.
+        """
         self.announce_effort()
         request = self.next_request(tools_allowed=tools_allowed)
         counter = self._ports.directory.counter(self.model)
@@ -303,7 +309,10 @@ class ContextKeeper:
     # -- making room ----------------------------------------------------------------------------------------
 
     def room_left(self) -> int:
-        """Return the tokens free until the context has to be compacted; negative if it is beyond that."""
+        """Return the tokens free until the context has to be compacted.
+
+        Negative if it is beyond that.
+        """
         size = self.size()
         return size.limit - size.total
 
@@ -399,7 +408,10 @@ class ContextKeeper:
 
     @property
     def prepared(self) -> "PreparedSummary | None":
-        """The preparation of the next compaction's summary; None before the first use of the compactor."""
+        """The preparation of the next compaction's summary.
+
+        None before the first use of the compactor.
+        """
         if "compactor" in self.__dict__:
             return self.compactor.prepared
         return None

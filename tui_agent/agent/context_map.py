@@ -1,4 +1,7 @@
-"""Computes the map of a request: its blocks with their sizes, ages, context status and the cost of changing them."""
+"""Computes the map of a request: its blocks with their sizes, ages and context status.
+
+A block also has the cost of changing it: the tokens that the provider would read again.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -29,7 +29,10 @@ AIM_ROUNDS = 5
 VARIED_ROUNDS = 6
 """The same if the calls differ."""
 CHANGING_CALLS = 20
-"""Rounds of equal calls after which the user is asked though the results differ; polling usually ends earlier."""
+"""Rounds of equal calls after which the user is asked though the results differ.
+
+Polling usually ends earlier.
+"""
 
 
 @frozen
@@ -131,7 +134,10 @@ class _Stretch:
     marks: set[Hashable] = field(default_factory=set)
     """The different contents of their results."""
     asked: set[tuple[int, Hashable]] = field(default_factory=set)
-    """Pairs of answer and content; different calls of one answer with the same content count once."""
+    """Pairs of answer and content.
+
+    Different calls of one answer with the same content count once.
+    """
     equal: int = 0
     """Number of the calls that are equal to the newest one."""
     is_changed: bool = False
@@ -210,7 +216,10 @@ class _Stretch:
 
 
 def _changing(calls: Sequence[Call]) -> DoomLoop | None:
-    """Return the loop of equal calls with differing results; None if there is none, or it is not due."""
+    """Return the loop of equal calls with differing results.
+
+    None if there is none, or it is not due.
+    """
     for length in CYCLE_LENGTHS:
         keys = [call.key for call in calls[-length:]]
         if length > 1 and len(set(keys)) == 1:

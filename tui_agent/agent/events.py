@@ -162,7 +162,10 @@ class PermissionRequest:
 
 @frozen
 class PermissionAsked:
-    """The user is asked for permission, and the run waits; without a frontend to ask it is denied."""
+    """The user is asked for permission, and the run waits.
+
+    Without a frontend to ask it is denied.
+    """
 
     request: PermissionRequest
 
@@ -295,7 +298,10 @@ class CostKnown:
 
 @frozen
 class RaceStarted:
-    """A race began at entry ``start``; ``most`` is its maximum cost in US dollars, None if unknown."""
+    """A race began at entry ``start``.
+
+    ``most`` is its maximum cost in US dollars, None if unknown.
+    """
 
     race: str
     start: int | None

@@ -47,6 +47,9 @@ class Availability:
 
 
 def stands_in_for(path: Sequence[Entry]) -> str | None:
-    """Return the model that the user chose if a fallback model answers at the path's end; else None."""
+    """Return the model that the user chose if a fallback model answers at the path's end.
+
+    Else None.
+    """
     change = newest(path, ModelChangeEntry)
     return change.stands_in_for if change is not None else None

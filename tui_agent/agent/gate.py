@@ -99,7 +99,10 @@ class Gate:
         return None
 
     def remove(self, rule: Rule) -> bool:
-        """Remove a rule until the program ends; return False for one that is fixed (see `is_fixed`)."""
+        """Remove a rule until the program ends.
+
+        Return False for one that is fixed (see `is_fixed`).
+        """
         if rule in self.session_rules:
             self._places[rule] = self.session_rules.index(rule)
             self.session_rules.remove(rule)
@@ -121,7 +124,10 @@ class Gate:
             self._ports.rules = (*self._ports.rules[:place], rule, *self._ports.rules[place:])
 
     def remove_again(self) -> None:
-        """Remove the removed rules again after the settings were reread, except those of the user's file."""
+        """Remove the user's removed rules again after settings were reread.
+
+        Rules of the user's own file stay as the file has them.
+        """
         gone = {rule for rule in self._places if rule.source != "user"}
         self._ports.rules = tuple(rule for rule in self._ports.rules if rule not in gone)
 
@@ -324,7 +330,10 @@ def needs_of(
 
 
 def _hook_need(tool: Tool[Any], arguments: ToolInput, reason: str) -> PermissionNeed:
-    """Return a need by which the user is asked because a hook wants it; no rule can allow it for later."""
+    """Return a need by which the user is asked because a hook wants it.
+
+    No rule can allow it for later.
+    """
     return PermissionNeed(
         Permission.TOOL, tool.name, tool.command(arguments), unclear=f"a hook asks: {reason}"
     )

@@ -54,7 +54,10 @@ class Goals:
         self.rounds = 0
         """Number of times the model was sent back to work for the goal."""
         self.ended = ""
-        """Sentence that says why the last goal was given up; "" if it was reached or is worked on."""
+        """Sentence that says why the last goal was given up.
+
+        "" if it was reached or is worked on.
+        """
         self._idle = 0
 
     def begin(self, goal: str) -> None:
@@ -77,7 +80,10 @@ class Goals:
         return f"goal, round {self.rounds + 1} of {MAX_ROUNDS}"
 
     async def demand_more(self) -> bool:
-        """Have the goal judged; return True if it is not reached and the model was sent back to work."""
+        """Have the goal judged.
+
+        Return True if it is not reached and the model was sent back to work.
+        """
         if not self.goal:
             return False
         path = self._journal.session.active_path()
@@ -102,7 +108,10 @@ class Goals:
         return True
 
     def _gives_up(self, path: Sequence[Entry]) -> bool:
-        """Give up the goal after too many rounds in all or without anything new; return True if so."""
+        """Give up the goal after too many rounds in all or without anything new.
+
+        Return True if so.
+        """
         self._idle += 1
         if not self.rounds or brings_news(path):
             self._idle = 0

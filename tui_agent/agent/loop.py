@@ -69,7 +69,10 @@ class Loop:
     goals: Goals
     allowance: Allowance
     recorder: Recorder | None
-    """Records which files the calls change; None if changes are not recorded, or by another session."""
+    """Records which files the calls change.
+
+    None if changes are not recorded, or by another session.
+    """
     held_back: list[Entry] = field(default_factory=list)
     """Entries made outside the run that are appended when every call has its result."""
     step: int = 0

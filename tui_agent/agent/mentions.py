@@ -1,4 +1,7 @@
-"""Finds the names of files, directories (``@``) and entries (``#``) in a message; pure, quick to import."""
+"""Finds the names of files, directories (``@``) and entries (``#``) in a message.
+
+Pure, quick to import.
+"""
 
 import re
 from collections.abc import Iterator

@@ -107,12 +107,18 @@ class Navigator:
         await self._step(leaf, lambda: self._session.move(leaf))
 
     async def undo(self) -> int | None:
-        """Undo the newest change of the tree and return the leaf; raises NothingToUndo, NavigationError."""
+        """Undo the newest change of the tree and return the leaf.
+
+        Raises NothingToUndo, NavigationError.
+        """
         self._refuse()
         return await self._step(self._session.history.target("undo"), self._session.undo)
 
     async def redo(self) -> int | None:
-        """Redo the change undone last and return the leaf; raises NothingToUndo, NavigationError."""
+        """Redo the change undone last and return the leaf.
+
+        Raises NothingToUndo, NavigationError.
+        """
         self._refuse()
         return await self._step(self._session.history.target("redo"), self._session.redo)
 

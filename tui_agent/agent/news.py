@@ -129,7 +129,10 @@ class Call:
 
     @property
     def aim(self) -> str:
-        """What the call tries to achieve (a change of a file), for finding attempts that all fail; "" if nothing."""
+        """What the call tries to achieve (a change of a file), for finding attempts that all fail.
+
+        "" if nothing.
+        """
         if self.is_unreadable:
             return f"{self.part.tool} (unreadable arguments)"
         if self.traits.writes and self.file:
@@ -159,7 +162,10 @@ class Call:
 
     @property
     def said(self) -> ToolResultEntry | None:
-        """The result; None if the call was denied or interrupted, or its output is known to the model."""
+        """The result.
+
+        None if the call was denied or interrupted, or its output is known to the model.
+        """
         if self.answer is None or self.answer.metadata.is_known:
             return None
         if self.answer.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}:

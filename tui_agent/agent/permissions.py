@@ -210,7 +210,10 @@ def _fits_file(path: str, pattern: str) -> bool:
 
 
 def in_words(rule: str) -> str:
-    """Return what a rule that allows is about, in words; other rules as written (``deny bash: rm *``)."""
+    """Return what a rule that allows is about, in words.
+
+    Other rules as written (``deny bash: rm *``).
+    """
     action, _, rest = rule.partition(" ")
     name, _, pattern = rest.partition(": ")
     if action != Action.ALLOW or name not in set(Permission):
@@ -274,7 +277,10 @@ def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> 
 
 
 def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
-    """Return the rule that decides a need, regardless of the mode; one that asks if no rule matches."""
+    """Return the rule that decides a need, regardless of the mode.
+
+    One that asks if no rule matches.
+    """
     verdicts: dict[Source, Rule] = {}
     rules = tuple(rules)
     for rule in rules:
@@ -317,7 +323,10 @@ def files_under_rules(
 
 
 def refusal_of_tool(tool: str, rules: Iterable[Rule]) -> Rule | None:
-    """Return the rule that denies a tool by its name, whatever its calls need; None if there is none."""
+    """Return the rule that denies a tool by its name, whatever its calls need.
+
+    None if there is none.
+    """
     naming = [
         rule
         for rule in rules
@@ -373,7 +382,10 @@ def is_protected(need: PermissionNeed) -> bool:
 
 
 def _covers(rule: Rule, need: PermissionNeed) -> bool:
-    """Return True if a matching rule may decide; a catch-all that allows does not cover unusual needs."""
+    """Return True if a matching rule may decide.
+
+    A catch-all that allows does not cover unusual needs.
+    """
     if rule.action is not Action.ALLOW:
         return True
     if need.exceeds and rule.pattern == need.exceeds:

@@ -37,7 +37,10 @@ DEFAULT_ROUNDS = 3
 
 @frozen
 class RunCheck:
-    """The command that checks a run; ``rounds`` is how often the model is sent back after a failure."""
+    """The command that checks a run.
+
+    ``rounds`` is how often the model is sent back after a failure.
+    """
 
     command: str
     rounds: int = DEFAULT_ROUNDS
@@ -119,7 +122,10 @@ class AgentPorts(Adjustable):
     editor: EditorText | None = None
     """The editor that the session is used from; None if it is not."""
     stands_for: Path | None = None
-    """The project that ``project`` is a copy of, whose paths the model sees; None if it is no copy."""
+    """The project that ``project`` is a copy of, whose paths the model sees.
+
+    None if it is no copy.
+    """
     copies: Path | None = None
     """Directory for the copies of projects that races make; None if races are off."""
     checkpoints: SnapshotStore | None = None

@@ -130,7 +130,10 @@ def _check_trusted(name: str, template: str, ports: AgentPorts) -> None:
 
 
 async def _run_unheard(ports: AgentPorts, shell_command: str) -> str:
-    """Run a template's command without events; return its output, which becomes part of a message."""
+    """Run a template's command without events.
+
+    Return its output, which becomes part of a message.
+    """
     entry = await run_shell(shell_command, ports, EventChannel(), excluded=True)
     return "" if entry.output == NO_OUTPUT else entry.output
 

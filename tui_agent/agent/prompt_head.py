@@ -166,7 +166,10 @@ class Head:
         return head.tools[: len(own)] == own and of_servers.isdisjoint(names)
 
     def preview(self, model: str, mode: str) -> SystemEntry:
-        """Return the head that a first message would get; the same object while its content is the same."""
+        """Return the head that a first message would get.
+
+        The same object while its content is the same.
+        """
         fresh = self._made(model, mode)
         known = self._previewed
         if known is None or fresh != known:

@@ -106,7 +106,10 @@ def _find_period(text: str) -> Repetition | None:
 
 
 def _find_said(text: str) -> Repetition | None:
-    """Return the repetition of a few sentences that differ only in digits and word order; None if none."""
+    """Return the repetition of a few sentences that differ only in digits and word order.
+
+    None if none.
+    """
     tail = text[-LOOKED_AT_CHARS // 4 :]
     said = [(match[0], _WORD.findall(match[0].lower())) for match in _SENTENCE.finditer(tail)]
     sentences = [(sentence, words) for sentence, words in said[:-1] if words]

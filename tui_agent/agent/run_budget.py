@@ -20,7 +20,10 @@ BudgetKind = Literal["cost", "tokens", "time"]
 
 @frozen
 class RunBudget:
-    """The limits of a run, and of the money spent in its session and on one day; None is no limit."""
+    """The limits of a run, and of the money spent in its session and on one day.
+
+    None is no limit.
+    """
 
     cost: float | None = None
     """US dollars of the run."""
@@ -50,7 +53,10 @@ class Used:
 
 
 class BudgetMeter:
-    """Counts what a run uses; an agent shares it with its subagents, whose runs are part of its own."""
+    """Counts what a run uses.
+
+    An agent shares it with its subagents, whose runs are part of its own.
+    """
 
     def __init__(
         self, has_price: Callable[[str], bool] = lambda _model: True, *, before: Used | None = None

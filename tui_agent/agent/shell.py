@@ -106,7 +106,10 @@ async def _run(
 async def run_check(
     command: str, ports: AgentPorts, view: "View", recorder: Recorder | None = None
 ) -> CheckEntry:
-    """Run a check in the agent's directory, sandbox and view; return its entry, which is not appended."""
+    """Run a check in the agent's directory, sandbox and view.
+
+    Return its entry, which is not appended.
+    """
     began = time.monotonic()
     context = _context(ports, stands_for=ports.stands_for, sandbox=ports.sandbox, view=view)
     exit_code, output = await _run(

@@ -1,4 +1,7 @@
-"""Asks a side question: one answer with the whole context and no tools, off the path unless the user keeps it."""
+"""Asks a side question: one answer with the whole context and no tools.
+
+It is on no path unless the user keeps it.
+"""
 
 from __future__ import annotations
 

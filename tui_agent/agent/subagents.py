@@ -146,7 +146,10 @@ class Subagents(Generic[A]):
         return await self._work(worker, spec, task, progress, call_id=call_id)
 
     def agent_of(self, branch: int) -> str:
-        """Return the kind of the subagent whose branch has an entry; raises ToolError if there is none."""
+        """Return the kind of the subagent whose branch has an entry.
+
+        Raises ToolError if there is none.
+        """
         return self._begun(branch).agent
 
     def _begun(self, branch: int) -> SubagentEntry:

@@ -109,7 +109,7 @@ class ToolContexts:
 
 
 def _pages(limits: ModelLimits, room: int) -> int:
-    """Return the maximum pages of a PDF to send to the model as such, within half of the free room."""
+    """Return how many pages a PDF sent as a document may have, within half of the free ``room``."""
     if not limits.documents:
         return 0
     return max(0, min(MAX_PDF_PAGES, room // (2 * PAGE_TOKENS)))

@@ -69,7 +69,10 @@ def digest_of(data: bytes) -> str:
 
 
 def read_image(path: str | Path) -> Reading:
-    """Return a file as it is now; a failure to read it is its snapshot's problem and never raised."""
+    """Return a file as it is now.
+
+    A failure to read it is its snapshot's problem and never raised.
+    """
     try:
         descriptor = os.open(path, REGULAR)
     except (FileNotFoundError, NotADirectoryError):

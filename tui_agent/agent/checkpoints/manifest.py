@@ -24,7 +24,10 @@ MAX_FILES = 30_000
 """Maximum files of a project whose changes by commands are recorded."""
 
 LIST_SECONDS = 2.0
-"""Timeout for listing a project, in seconds; without a listing, changes by commands are not recorded."""
+"""Timeout for listing a project, in seconds.
+
+Without a listing, changes by commands are not recorded.
+"""
 
 IGNORE_FILES = frozenset({".gitignore", ".ignore"})
 
@@ -37,7 +40,10 @@ CACHES = frozenset(
 """Names of directories that programs rebuild; changes in them are not recorded, ignored or not."""
 
 MAX_DIRECTORIES = 5_000
-"""Maximum directories of a project that is watched; the system limits the watches of all programs."""
+"""Maximum directories of a project that is watched.
+
+The system limits the watches of all programs.
+"""
 
 _MODIFY = 0x2
 _ATTRIB = 0x4
@@ -270,7 +276,10 @@ class FileWatch:
             self.close()
 
     def touched(self) -> set[str] | None:
-        """Return the paths touched since the last call, relative to the project; None if not known for sure."""
+        """Return the paths touched since the last call, relative to the project.
+
+        None if not known for sure.
+        """
         if self._descriptor < 0:
             return None
         names: set[str] = set()

@@ -42,7 +42,10 @@ class Difference:
 
 @frozen
 class RestoreStep:
-    """One file to restore, from its snapshot ``now`` to ``wanted``; either may be an absent file."""
+    """One file to restore, from its snapshot ``now`` to ``wanted``.
+
+    Either may be an absent file.
+    """
 
     path: str
     now: Image

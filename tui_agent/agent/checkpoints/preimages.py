@@ -191,7 +191,10 @@ class Shelf:
         return found
 
     def object_of(self, path: str, stamp: Stamp) -> str:
-        """Return git's name for a file's content when it had this stamp; "" if it was not taken from git."""
+        """Return git's name for a file's content when it had this stamp.
+
+        "" if it was not taken from git.
+        """
         known = self._known.get(path)
         if known is not None and known[0] == stamp and isinstance(known[1], _Object):
             return known[1].name
@@ -230,7 +233,10 @@ class Shelf:
     # -- git --------------------------------------------------------------------------------------------------
 
     def _unmodified(self) -> dict[str, str]:
-        """Return git's names for the contents of files that are as in its index; empty without git."""
+        """Return git's names for the contents of files that are as in its index.
+
+        Empty without git.
+        """
         staged = run_git(self._root, "ls-files", "-s", "-v", "-z")
         differing = run_git(self._root, "diff-files", "--name-only", "--relative", "-z")
         if staged is None or differing is None:

@@ -64,7 +64,7 @@ MAX_SLOW_LISTINGS = 3
 
 TOO_MUCH = "too much changed at once"
 NOT_STORED = "it could not be stored"
-WAS_IGNORED = "it may have been there before, ignored"
+WAS_IGNORED = "it may have existed before, but was ignored"
 IS_OLDER = "it is older than the command: perhaps it was moved here"
 
 
@@ -185,7 +185,10 @@ class Recorder:
         return None
 
     async def settle(self) -> None:
-        """Wait for changes that are being read, and record those by jobs; call before `take_checkpoint`."""
+        """Wait for changes that are being read, and record those by jobs.
+
+        Call before `take_checkpoint`.
+        """
         if self._looking:
             await asyncio.wait(self._looking)
         async with self._lock:
@@ -278,7 +281,10 @@ class Recorder:
         return None
 
     async def _copy(self, manifest: Manifest | None) -> None:
-        """Keep the contents of new and changed files; only after a comparison, which needs the old ones."""
+        """Keep the contents of new and changed files.
+
+        Only after a comparison, which needs the old ones.
+        """
 
         def prepare(manifest: Manifest) -> None:
             if self._shelf is None:
@@ -480,7 +486,10 @@ def _lost(image: Image, why: str) -> Image:
 async def watched(
     recorder: Recorder | None, tool: Tool[Any], arguments: ToolInput, context: ToolContext
 ) -> AsyncIterator[None]:
-    """Record the changes of a call that runs inside the context; a recorder of None records nothing."""
+    """Record the changes of a call that runs inside the context.
+
+    A recorder of None records nothing.
+    """
     if recorder is None:
         yield
         return

@@ -175,7 +175,10 @@ class ChangedFile:
 def diff_of(
     found: Sequence[Difference], restorer: Restorer, *, recorded: bool = False
 ) -> tuple[ChangedFile, ...]:
-    """Return the files that changed from the target to now; with ``recorded``, to the current entry's snapshots."""
+    """Return the files that changed from the target to now.
+
+    With ``recorded``, to the current entry's snapshots.
+    """
     expected: list[Image] = []
     for row in found:
         expected.append(row.there)

@@ -156,7 +156,10 @@ def checks_for(
 
 
 def _checks_of_users(path: Path, root: Path, settings: DiagnosticSettings) -> list[Check] | None:
-    """Return the checks that the settings give a file; None if none of their patterns matches it."""
+    """Return the checks that the settings give a file.
+
+    None if none of their patterns matches it.
+    """
     found: dict[str, Check] = {}
     is_named = False
     for pattern, commands in settings.commands.items():
@@ -198,7 +201,10 @@ def _holds(path: Path, text: str) -> bool:
 
 @frozen
 class Problem:
-    """A problem that a checker found; ``path`` is relative to the project, ``line`` counts from 1."""
+    """A problem that a checker found.
+
+    ``path`` is relative to the project, ``line`` counts from 1.
+    """
 
     path: str
     line: int

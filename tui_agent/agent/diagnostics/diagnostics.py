@@ -251,7 +251,7 @@ class Diagnostics:
             files = dict.fromkeys([problem.path for problem in checker.untold])
             count = _in_words(len(checker.untold), "new ")
             found = f"{checker.check.name} found {count} in {', '.join(files)}."
-            self._say(f"{found} Your next message tells the model.")
+            self._say(f"{found} The model learns of it with your next message.")
 
     def _give_up(self, checker: Checker, why: str) -> None:
         checker.gave_up = why
@@ -327,7 +327,10 @@ class Diagnostics:
     async def _problems_before(
         self, check: Check, words: tuple[str, ...], edited: Before
     ) -> list[Problem] | None:
-        """Return a checker's findings with the edited files as before; None if it can't be run so."""
+        """Return a checker's findings with the edited files as before.
+
+        None if it can't be run so.
+        """
         sandbox = await asyncio.to_thread(self._sandbox_for, check)
         if sandbox is None or sandbox.state.kind != "bubblewrap":
             return None
@@ -435,7 +438,10 @@ def _told(lines: Sequence[str]) -> str:
 
 
 def _written(place: Path, edited: Before) -> dict[Path, Path]:
-    """Write the contents of edited files before the edit into ``place``; return the copies by file."""
+    """Write the contents of edited files before the edit into ``place``.
+
+    Return the copies by file.
+    """
     copies: dict[Path, Path] = {}
     later = time.time() + 1
     for number, (path, was) in enumerate(edited.items()):

@@ -161,7 +161,10 @@ class RaceHome:
 
     @classmethod
     def claim(cls, path: Path) -> "RaceHome | None":
-        """Lock a race's directory and return it; None if a running program has it locked or it is gone."""
+        """Lock a race's directory and return it.
+
+        None if a running program has it locked or it is gone.
+        """
         try:
             lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError:
@@ -221,7 +224,10 @@ def remove_home(home: Path) -> None:
 
 
 def _remove_behind(place: Path) -> None:
-    """Remove a directory by a child process and wait for it a moment; the next race removes the rest."""
+    """Remove a directory by a child process and wait for it a moment.
+
+    The next race removes the rest.
+    """
     rm = find_program("rm")
     if rm is not None:
         with contextlib.suppress(OSError):
@@ -267,7 +273,10 @@ class _Walk:
         """Names of the directories that became links."""
 
     def directory(self, name: str, *, ignored: bool = False) -> None:
-        """Add a directory of the project and those below it; ``ignored``: all its files are ignored."""
+        """Add a directory of the project and those below it.
+
+        ``ignored``: all its files are ignored.
+        """
         if self._given_up.is_set():
             raise GivenUpError
         files: list[_File] = []

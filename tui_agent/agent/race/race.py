@@ -122,7 +122,10 @@ class SharedQuestions:
         self._answers: dict[tuple[object, ...], asyncio.Future[PermissionAnswer]] = {}
 
     async def ask(self, request: PermissionRequest, runner: str) -> PermissionAnswer:
-        """Return the user's answer to a runner's question; doom loops are asked about for each runner."""
+        """Return the user's answer to a runner's question.
+
+        Doom loops are asked about for each runner.
+        """
         needs = frozenset((need.permission, need.pattern) for need in request.needs)
         key: tuple[object, ...] = (request.tool, request.rules, request.reason, needs)
         if request.loop:
@@ -271,7 +274,10 @@ class Runner:
             await self._change_context(self.agent)
 
     async def _change_context(self, agent: "Agent") -> None:
-        """Prune or compact as the runner's spec says; raises RaceError if that would change nothing."""
+        """Prune or compact as the runner's spec says.
+
+        Raises RaceError if that would change nothing.
+        """
         if self.record.context:
             self.update(state=RunnerState.WORKING)
         began = time.monotonic()
@@ -663,7 +669,10 @@ async def compare(race: "Race") -> str:
 
 
 async def _diff_of(race: "Race", runner: "Runner") -> str:
-    """Return a runner's changes as a diff; files with secrets, and those beyond the limit, are only named."""
+    """Return a runner's changes as a diff.
+
+    Files with secrets, and those beyond the limit, are only named.
+    """
     if runner.agent is None or runner.copy is None:
         return ""
     text = ""
