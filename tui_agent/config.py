@@ -232,6 +232,18 @@ class OtherPrograms(BaseModel):
     )
 
 
+class AddOnSettings(BaseModel):
+    """``[add_ons]``: installed packages that add tools."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    leave_out: tuple[str, ...] = Field(
+        default=(),
+        description="Add-ons that are not loaded, by the name of the package; “*” for all.",
+        json_schema_extra=ONLY_USER,
+    )
+
+
 class OwnProjectSettings(BaseModel):
     """``[projects."/home/me/app"]``: the user's settings for one project, kept in their own file."""
 
@@ -318,6 +330,7 @@ class Config(BaseModel):
         "unset: AGENTS.md, then CLAUDE.md.",
     )
     other_programs: Annotated[OtherPrograms, WhenGiven] = OtherPrograms.model_construct()
+    add_ons: Annotated[AddOnSettings, WhenGiven] = AddOnSettings.model_construct()
     memory: Annotated[MemorySettings, WhenGiven] = MemorySettings.model_construct()
     models: Annotated[dict[str, ModelSettings], WhenGiven] = Field(
         default_factory=dict, description="Models the catalog doesn't know."

@@ -57,11 +57,13 @@ from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry, Us
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.session import Session as StoredSession
 from tui_agent.session.store import Store
+from tui_agent.tools.functions.add_on_tool import AddOn
 from tui_agent.tools.functions.in_process import FunctionTool
 from tui_agent.tools.functions.tool_files import FoundFile, ToolFiles
 from tui_agent.web.settings import FetchSettings, SearchSettings
 
 __all__ = [
+    "AddOn",
     "Agent",
     "AgentEvent",
     "AnswerDelta",

@@ -80,8 +80,8 @@ def tools_lines(
     for shown, tools in groupby(files.tools, lambda tool: tool.shown):
         lines += ["", Heading(visible(shown))]
         for number, tool in enumerate(tools):
-            if not number and (declared := tool.declared.words()):
-                lines.append(f"  It {visible(declared)}.")
+            if not number and (about := tool.about):
+                lines.append(f"  It {visible(about)}.")
             lines.append(
                 f"  {tool.name}: {visible(one_line(tool.description, 90))} ({count(tool.schema())} tokens)"
             )

@@ -32,7 +32,15 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
         "other_programs",
     ),
     "Screen and keys": ("ui", "keys"),
-    "Tools and servers": ("mcp", "webfetch", "websearch", "diagnostics", "code", "parallel_calls"),
+    "Tools and servers": (
+        "mcp",
+        "webfetch",
+        "websearch",
+        "diagnostics",
+        "code",
+        "parallel_calls",
+        "add_ons",
+    ),
     "Files": ("checkpoints",),
 }
 """The groups, and the beginnings of the keys in each."""
@@ -97,6 +105,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "instructions_order": "Instruction files that count first",
     "memory.propose": "Propose lines for the memory",
     "memory.tokens": "Tokens of the memory",
+    "add_ons.leave_out": "Add-ons left out",
     "other_programs.leave_out": "Other programs' files left out",
     "ui.theme": "Theme",
     "ui.reduced_motion": "Stand still, no animations",

@@ -31,7 +31,8 @@ from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.resources import prompt
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import EffortChangeEntry
-from tui_agent.tools.functions.tool_files import FoundFile, ToolFiles
+from tui_agent.tools.functions.add_ons import AddOns
+from tui_agent.tools.functions.tool_files import FoundFile, ToolFiles, installed_add_ons
 
 if TYPE_CHECKING:
     from tui_agent.agent.mcp.settings import McpServerSettings
@@ -230,7 +231,7 @@ def _foreign(wiring: "Wiring", cwd: Path) -> ForeignSettings:
 
 
 def _tool_files(wiring: "Wiring", cwd: Path) -> ToolFiles:
-    """Return the tool files of a directory, which are read on first use."""
+    """Return the tool files of a directory and the add-ons, which are read on first use."""
     folders = folders_without_plugins(cwd, wiring.loaded.config)
 
     def find() -> tuple[list[FoundFile], list[str]]:
@@ -246,7 +247,10 @@ def _tool_files(wiring: "Wiring", cwd: Path) -> ToolFiles:
             problems.append(f"This project's tools are not loaded: {why}.")
         return users, problems
 
-    return ToolFiles(find)
+    def find_add_ons() -> AddOns:
+        return installed_add_ons(wiring.loaded.config.add_ons.leave_out)
+
+    return ToolFiles(find, find_add_ons)
 
 
 def _snapshot_store(wiring: "Wiring", project: Path) -> SnapshotStore | None:

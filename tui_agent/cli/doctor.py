@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 
 from tui_agent.agent.hooks.payloads import ANSWERS
@@ -45,6 +46,7 @@ from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
 from tui_agent.processes.own_programs import find_program
 from tui_agent.sandbox import UNPROTECTED, Sandbox
 from tui_agent.session.errors import StoreError
+from tui_agent.tools.functions.tool_files import installed_add_ons
 from tui_agent.trust import TrustItem, TrustStore
 from tui_agent.version import __version__
 from tui_agent.web.searching import BY_MODEL, advice, find_service
@@ -261,6 +263,7 @@ def _extensions(config: Config) -> Iterator[Finding]:
         yield Finding("hook", f"{events}: {handler.name}")
     for problem in hooks.problems:
         yield Finding("hook", problem, ok=False)
+    yield from _add_ons(config)
     known = knowledge_of(folders_of(cwd, config), config, trusted=is_trusted(cwd))
     yield from _knowledge(known)
     items = found_items(cwd)
@@ -269,6 +272,19 @@ def _extensions(config: Config) -> Iterator[Finding]:
             yield Finding("hook", f"{item.name} ({item.place}) does not run: {item.why}")
     if said := summary(items):
         yield Finding("other programs", said)
+
+
+def _add_ons(config: Config) -> Iterator[Finding]:
+    add_ons = installed_add_ons(config.add_ons.leave_out)
+    for shown, tools in groupby(add_ons.tools, lambda tool: tool.shown):
+        yield Finding("add-on", f"{shown}: {', '.join(tool.name for tool in tools)}")
+    for problem in add_ons.problems:
+        yield Finding(
+            "add-on",
+            problem,
+            ok=False,
+            advice='To leave it out, name its package in "leave_out" of [add_ons] in the settings.',
+        )
 
 
 def _knowledge(known: Knowledge) -> Iterator[Finding]:

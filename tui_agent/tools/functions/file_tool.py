@@ -109,6 +109,11 @@ class FileTool(DynamicTool):
         self.declared = declared
         self._source = source
 
+    @property
+    def about(self) -> str:
+        """What the functions of the file may do, for people."""
+        return self.declared.words()
+
     def command(self, arguments: RawInput) -> str:
         return f"{self.name} {json.dumps(arguments.values, ensure_ascii=False)}"
 

@@ -1,8 +1,8 @@
-"""The tool files of a session: found, described by their own process, and again when they changed."""
+"""The tools that functions add to a session: those of tool files, read again when they changed, and of add-ons."""
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +18,12 @@ from tui_agent.sandbox import Sandbox, View, Writes
 from tui_agent.say_once import SayOnce
 from tui_agent.text_files.encodings import settings_text
 from tui_agent.tools.base import ToolContext
+from tui_agent.tools.functions.add_ons import AddOns, load_add_ons, without_clashes
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import BUILTIN
 
 if TYPE_CHECKING:
+    from tui_agent.tools.functions.add_on_tool import AddOnTool
     from tui_agent.tools.functions.file_tool import Ended, FileTool
 
 # The code that runs files is loaded when there is one.
@@ -91,10 +93,11 @@ class LoadedFile:
 
 @dataclass
 class ToolFiles:
-    """The tool files that ``find`` names, with the problems of others; none without it."""
+    """The tool files that ``find`` names, with the problems of others, and the add-ons."""
 
     find: Callable[[], tuple[list[FoundFile], list[str]]] = lambda: ([], [])
-    tools: "tuple[FileTool, ...]" = ()
+    find_add_ons: Callable[[], AddOns] = AddOns
+    tools: "tuple[FileTool | AddOnTool, ...]" = ()
     """Their tools, as of the last reading."""
     problems: tuple[str, ...] = ()
     _loaded: dict[FoundFile, LoadedFile] = field(default_factory=dict)
@@ -105,8 +108,8 @@ class ToolFiles:
         """Read new and changed files; they run in the sandbox for it, side by side."""
         self._reading = self._reading or asyncio.Lock()
         async with self._reading:
-            found, problems = await asyncio.to_thread(self.find)
-            if not found and not problems and not self._loaded:
+            found, problems, add_ons = await asyncio.to_thread(self._find_all)
+            if not found and not problems and not self._loaded and add_ons == AddOns():
                 return
             read = await asyncio.gather(*(self._read(file, place) for file in found))
             self._loaded = dict(zip(found, read, strict=True))
@@ -114,7 +117,14 @@ class ToolFiles:
             for file, loaded in self._loaded.items():
                 problems += loaded.problems
                 problems += _offer(file, loaded, tools)
-            self.tools, self.problems = tuple(tools.values()), tuple(problems)
+            taken = {name: tool.shown for name, tool in tools.items()}
+            added, clashes = without_clashes(add_ons.tools, taken)
+            self.tools = (*tools.values(), *added)
+            self.problems = (*problems, *add_ons.problems, *clashes)
+
+    def _find_all(self) -> tuple[list[FoundFile], list[str], AddOns]:
+        found, problems = self.find()
+        return found, problems, self.find_add_ons()
 
     def take_problems(self) -> str:
         return " ".join(self._said.news(self.problems))
@@ -128,6 +138,11 @@ class ToolFiles:
         if known is not None and known.source == source:
             return known
         return await _describe(file, source, place)
+
+
+def installed_add_ons(left_out: Collection[str]) -> AddOns:
+    """Return the tools of the installed add-ons but those left out. Takes a moment."""
+    return load_add_ons(left_out, _RESERVED)
 
 
 def _offer(file: FoundFile, loaded: LoadedFile, tools: "dict[str, FileTool]") -> Iterator[str]:
