@@ -116,7 +116,7 @@ async def test_changes_on_the_same_lines_are_said_to_be_in_it(
 ) -> None:
     (project / "plain.txt").write_bytes((project / "plain.txt").read_bytes() + b"uncommitted\n")
     result = await result_of(tmp_path, project, "sed -i 's/eight/EIGHT/' plain.txt")
-    assert "Changes by others are in it too, on the same lines: plain.txt." in result.write(
+    assert "Changes of the same lines by others are included: plain.txt." in result.write(
         "branch:work"
     )
 
@@ -169,7 +169,7 @@ async def test_an_image_that_was_dropped_is_named(tmp_path: Path, project: Path)
     (project / "new.txt").write_text("changed since")
     store = SnapshotStore(lambda data: "", lambda _digest: None)
     lost = SessionResult.of(result.session, store)
-    assert "Not in it:" in lost.remarks()
+    assert "Left out:" in lost.remarks()
     assert not any(file.path == "new.txt" for file in lost.files)
 
 
@@ -239,6 +239,6 @@ async def test_files_of_a_nested_repository_are_named_and_left_out(tmp_path: Pat
     command = "echo x >> inner/kept; echo y > inner/new; echo z >> kept; git init -q other; echo x > other/new"
     names = ("inner/kept", "inner"), ("inner/new", "inner"), ("other/new", "other")
     told = ", ".join(f"{path} (of the repository {repository})" for path, repository in names)
-    clone = await applied(tmp_path, project, command, f" Not in it: {told}.")
+    clone = await applied(tmp_path, project, command, f" Left out: {told}.")
     assert set(tree(clone)) == {"kept"}
     assert (clone / "kept").read_text() == "kept\nz\n"

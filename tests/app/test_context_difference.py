@@ -34,12 +34,12 @@ async def test_it_says_what_only_one_has_and_what_both_have_in_another_way(tmp_p
     assert asked.startswith(f"#{left - 1} the left way")
     assert "the right way" in other
     assert (said.split()[1], answered.split()[1]) == ("Two.", "Three.")
-    assert "In both, shown differently" in page
+    assert "In both, sent differently" in page
     assert "in context → cleared" in page
     assert page.count("~$0.0") == 2
     same = f"diff {right}"
     assert await do(controller, "tree", same)
-    assert "Each has the blocks of the other." in controller.frontend.words[-1]
+    assert "Both have the same blocks." in controller.frontend.words[-1]
     assert not await do(controller, "tree", "diff")
     assert "Name two entries" in controller.frontend.words[-1]
     assert not await do(controller, "tree", "diff #1 #999")

@@ -106,7 +106,7 @@ async def test_the_price_is_of_where_it_begins_and_a_limit_needs_a_known_one(
     with pytest.raises(CommandError, match="needs a check"):
         await race_commands.begin(controller, green)
     harness.agent.ports.meter.has_price = lambda _model: False
-    with pytest.raises(CommandError, match="is not known"):
+    with pytest.raises(CommandError, match="is unknown"):
         await race_commands.begin(controller, earlier)
     assert controller.race is None
     await controller.close()

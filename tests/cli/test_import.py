@@ -236,7 +236,7 @@ def test_the_name_chooses_the_format_and_a_directory_gets_one(
         ),
         (
             ["export", "ID", "-o", "talk.xyz"],
-            "“.xyz” is not a file type to export to; there are .md",
+            "“.xyz” is not an export format. Use one of .md",
             2,
         ),
         (["import", "page.html"], "HTML and Markdown can't be imported", 1),

@@ -72,7 +72,7 @@ def test_a_key_is_tried_kept_shown_by_doctor_and_removed(
     )
 
     assert entered(monkeypatch, "", "logout", "openai") == 0
-    assert "OPENAI_API_KEY still gives one" in capsys.readouterr().out
+    assert "OPENAI_API_KEY still provides one" in capsys.readouterr().out
     assert json.loads(kept.read_text()) == {}
     assert KEY not in everything_written(tmp_path)
     assert data_dir().exists()

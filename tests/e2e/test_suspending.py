@@ -81,6 +81,6 @@ def test_it_bears_to_be_stopped_by_somebody_else(shell: Terminal, number: signal
 def test_without_a_shell_it_goes_on(own_place: Place) -> None:
     terminal = own_place.start()
     terminal.press("ctrl+z")
-    terminal.wait_for("Nothing could bring it back")
+    terminal.wait_for("nothing could resume it")
     terminal.type("hello")
     terminal.wait_for("hello")

@@ -188,9 +188,9 @@ async def test_the_head_cannot_be_edited(tmp_path: Path) -> None:
     async with stage.run(after=looks(1)) as pilot:
         screen = await opened(stage, pilot)
         await press(pilot, "home", "x")
-        assert "be changed here: they" in stage.text()
+        assert "be changed here; they" in stage.text()
         await press(pilot, "down")
-        assert "be changed here: they" not in stage.text(), "what was said of another row"
+        assert "be changed here; they" not in stage.text(), "what was said of another row"
         await press(pilot, "home", "r")
         assert stage.screen is screen, "the head races nothing"
         folded = screen.blocks.count
@@ -201,7 +201,7 @@ async def test_the_head_cannot_be_edited(tmp_path: Path) -> None:
         await press(pilot, "home", "down", "x")
         assert screen.blocks.block is not None
         assert screen.blocks.block.kind == "tool_schema"
-        assert "be changed here: they" in stage.text()
+        assert "be changed here; they" in stage.text()
 
 
 async def test_why_nothing_is_undone_is_said_as_it_is(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ async def test_a_key_that_was_not_accepted_is_kept_only_if_it_was_not_tried_and_
 @pytest.mark.parametrize(
     ("argument", "words"),
     [
-        (f"groq {KEY}", "write /login groq alone"),
+        (f"groq {KEY}", "Type /login groq without the key"),
         ("azure", "Azure OpenAI needs AZURE_API_BASE too"),
     ],
 )

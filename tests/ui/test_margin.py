@@ -100,7 +100,7 @@ async def test_the_summary_in_force_is_edited_and_the_former_comes_back(stage: S
         stage.view.transcript.focus()
         assert stage.view.transcript.jump_to(4)
         await press(pilot, "e")
-        assert "What the model is told of the history before" in screen_text(stage)
+        assert "Summary of the earlier history, as the model sees it" in screen_text(stage)
         assert stage.app.screen.query_one("TextArea").styles.scrollbar_size_vertical == 1
         stage.app.screen.query_one("TextArea").text = "Only this counts."  # type: ignore[attr-defined]
         await press(pilot, "ctrl+s")

@@ -220,7 +220,7 @@ async def test_the_login_page_is_opened_and_a_login_is_given_up(
 LINES = [
     *(
         EquipmentLine(text)
-        for text in (Heading("Agents"), "  ● build          the agent that is built in", "")
+        for text in (Heading("Agents"), "  ● build          the built-in agent", "")
     ),
     *(
         EquipmentLine(text)
@@ -267,7 +267,7 @@ async def test_a_server_is_added_from_the_screen(
     stage = await ready_stage(tmp_path, place, saved)
     async with stage.run() as pilot:
         await stage.main.controller.run("mcp", "")
-        await stage.until_text("No servers. a adds one", pilot)
+        await stage.until_text("No servers. Press a to add one", pilot)
         await pilot.press("a")
         await stage.until_text("Name of the new server", pilot)
         await write(pilot, "tracker")
@@ -281,7 +281,7 @@ async def test_a_server_is_added_from_the_screen(
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ("add a/b npx x", "A server's name is made of"),
+        ("add a/b npx x", "A server's name may contain only"),
         ("add a 'x", "A quote in the command is not closed."),
         ("add a ftp://x", "An address is http:// or https://"),
         ("other", "Use /mcp, /mcp add"),

@@ -117,7 +117,7 @@ async def test_a_style_is_chosen_by_name_and_given_up(tmp_path: Path) -> None:
     ("command", "first"),
     [
         ("agent", "● build"),
-        ("skills", "The agent loads one"),
+        ("skills", "The agent loads a skill"),
         ("tools", "Built in:"),
         ("mcp", "No servers."),
     ],

@@ -177,9 +177,9 @@ async def test_export_takes_a_name_and_flags(
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("a.md b.md", "Write it like"),
-        ("--everything", "Write it like"),
-        ("talk.xyz", "is not a file type to export to"),
+        ("a.md b.md", "Use, for example,"),
+        ("--everything", "Use, for example,"),
+        ("talk.xyz", "is not an export format"),
         ("there.md", "already exists; choose another name"),
         ("missing/a.md", "can't be written: the directory does not exist"),
     ],

@@ -271,7 +271,7 @@ ACTIONS = [
         ({"compact": "y"}, {}, "is for writing in the prompt"),
         ({"compact": "f7"}, {}, "is for writing in the prompt"),
         ({"transcript.copy": "c"}, {"transcript.copy": "c"}, None),
-        ({"compact": "escape"}, {}, "can't be given to anything else"),
+        ({"compact": "escape"}, {}, "can't be rebound"),
     ],
 )
 def test_a_table_of_keys_is_checked(

@@ -72,7 +72,7 @@ async def test_t_puts_it_into_the_context(tmp_path: Path) -> None:
     async with stage.run(after=["hi"]) as pilot:
         await asked(stage, pilot)
         await pilot.press("t")
-        await stage.until_text("with its next request", pilot)
+        await stage.until_text("from its next request on", pilot)
         await stage.say("go on", pilot)
         sent = "\n".join(message.text for message in stage.client.requests[-1].messages[1:])
         assert "why a list?" in sent

@@ -1,1 +1,1 @@
-"""The agent for editors: the Agent Client Protocol, spoken over standard input and output."""
+"""Serves editors: the Agent Client Protocol over standard input and output."""

@@ -1,4 +1,4 @@
-"""The model's questions as one form of an editor's, where it has forms."""
+"""The model's questions as a form of the Agent Client Protocol, for editors that have forms."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,13 +14,13 @@ from acp.schema import (
 from tui_agent.tools.questions import Answer, FormField, ModelQuestions, Value, as_text
 
 _WORDS = "-words"
-"""After a question's name: the place for an answer in one's own words."""
+"""Suffix of a question's name for the field that takes an answer in the user's own words."""
 
 Property = ElicitationStringPropertySchema | ElicitationMultiSelectPropertySchema
 
 
 def form_of(asked: ModelQuestions, former: Mapping[str, Value]) -> ElicitationSchema:
-    """Return the form for some questions; ``former`` are answers given before."""
+    """Return the form of the model's questions, with ``former`` answers filled in."""
     properties: dict[str, Any] = {}
     for field in asked.fields:
         properties[field.name] = _property(field, former.get(field.name, field.default))
@@ -53,7 +53,7 @@ def _property(field: FormField, given: Value | None) -> Property:
 
 
 def answer_of(asked: ModelQuestions, content: Mapping[str, Any]) -> Answer:
-    """Return the answers in a form that came back; one left open is no answer to all of them."""
+    """Return the answers of a filled-in form; "cancel" if a question is left open."""
     values: dict[str, Value] = {}
     for field in asked.fields:
         words = str(content.get(f"{field.name}{_WORDS}") or "").strip()

@@ -1,4 +1,4 @@
-"""The protocol's methods: they open, prompt, report and close sessions."""
+"""The methods of the Agent Client Protocol: open, prompt, list, configure and close sessions."""
 
 import asyncio
 import json
@@ -68,11 +68,11 @@ from tui_agent.session.store import Store
 from tui_agent.version import __version__
 
 PAGE = 50
-"""Sessions listed at once."""
+"""Number of sessions per page of a list."""
 _CURSOR_DIGITS = 10
 _KEYS = "keys"
 _TERMINAL = "terminal"
-"""Ways to a key, by their names in the protocol."""
+"""Ids of the login methods in the protocol."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -95,26 +95,26 @@ class Introduction(InitializeRequest):
 
 
 class SessionFactory(Protocol):
-    """Builds the parts of an editor's sessions; the command line has the real one."""
+    """Builds what an editor's sessions need; implemented by the command line."""
 
     store: Store
     demo: bool
 
     def services(self, cwd: Path, servers: Mapping[str, McpServerSettings]) -> AppServices:
-        """Return the services of a controller in a directory; ``servers`` are the editor's own."""
+        """Return a controller's services for a directory; ``servers`` are the editor's MCP servers."""
         ...
 
     async def models(self, *, anew: bool = False) -> Sequence[str]:
-        """Return the models that can be used; ``anew`` looks for keys again."""
+        """Return the ids of the usable models; ``anew`` looks for keys again."""
         ...
 
     def follow_settings(self, agents: Iterable[Agent]) -> str:
-        """Have agents follow settings that changed meanwhile; returns why they can't be used, "" when they can."""
+        """Apply settings that changed meanwhile to ``agents``; returns why they are invalid, "" if they aren't."""
         ...
 
 
 def reports_errors(method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
-    """Turn errors the program raises on purpose into protocol errors with their message."""
+    """Decorate a method to raise `UserFacingError` as protocol errors with the same message."""
 
     @wraps(method)
     async def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -138,7 +138,7 @@ class EditorAgent:
         self._wrong_settings = ""
         self._able = ClientCapabilities()
         self.notify: Notify | None = None
-        """Sends a raw notification, where the SDK has no class for it."""
+        """Sends a notification that the SDK has no class for."""
 
     def on_connect(self, conn: Client) -> None:
         self._client = conn
@@ -217,7 +217,7 @@ class EditorAgent:
     ) -> NewSessionResponse:
         directory = Path(cwd)
         if not directory.is_absolute() or not is_directory(directory):
-            raise RequestError(-32602, f"{cwd!r} is no directory that is there.")
+            raise RequestError(-32602, f"{cwd!r} is not an existing directory.")
         servers = _servers(mcp_servers)
         await self._require_key()
         opened = await self._take(OpenRequest(demo=self._workshop.demo), directory, servers)
@@ -271,7 +271,7 @@ class EditorAgent:
 
     @reports_errors
     async def delete_session(self, session_id: str, **_more: Any) -> DeleteSessionResponse:
-        """Delete a session; the program's own list can bring it back until it ends."""
+        """Delete a session; /sessions of a running program can still restore it."""
         await self._close(session_id)
         await asyncio.to_thread(self._workshop.store.delete, session_id)
         return DeleteSessionResponse()
@@ -332,7 +332,10 @@ class EditorAgent:
             case "effort", str() if value in set(Effort):
                 agent.change_effort(Effort(value))
             case _:
-                raise RequestError(-32602, "Choose a model, or an effort that the model has.")
+                raise RequestError(
+                    -32602,
+                    "Set config option model to a model's id, or effort to a level of the model.",
+                )
         return SetSessionConfigOptionResponse(config_options=await self._options(agent))
 
     # -- work
@@ -362,7 +365,7 @@ class EditorAgent:
         self, request: OpenRequest, cwd: Path, servers: Mapping[str, McpServerSettings]
     ) -> EditorSession:
         if self._client is None:
-            raise RequestError(-32603, "There is no connection.")
+            raise RequestError(-32603, "The editor is not connected.")
         opened = EditorSession(self._client, self._workshop.services(cwd, servers), self._able)
         opened.notify = self.notify
         await opened.open(request)
@@ -377,10 +380,10 @@ class EditorAgent:
         return await self._take(OpenRequest(found.id), Path(found.cwd), servers)
 
     async def _state(self, opened: EditorSession) -> dict[str, Any]:
-        """Return the modes and options of a session that is open now; sends its commands."""
+        """Return a session's modes and options for the answer that opens it; queues its commands."""
         options = await self._options(opened.agent)
         mode = opened.agent.mode
-        # Commands follow the answer that names the session, which an editor has to know first.
+        # The commands are sent after the answer, which tells the editor the session's id.
         commands = []
         for row in opened.controller.commands:
             commands.append(
@@ -464,18 +467,18 @@ def _servers(given: Sequence[Any] | None) -> dict[str, McpServerSettings]:
                     ) from None
             case _:
                 raise RequestError(
-                    -32602, f"The server {server.name!r} speaks a transport that is not supported."
+                    -32602, f"The transport of the server {server.name!r} is not supported."
                 )
     return servers
 
 
 class MessageLines(asyncio.StreamReader):
-    """A reader that gives lines which hold a message; the connection ends at any other JSON."""
+    """A reader that skips lines of JSON that are no message; the SDK ends the connection at these."""
 
     _overrun = False
 
     async def readuntil(self, separator: Any = b"\n") -> bytes:
-        """Read as the inherited one, past lines that are JSON and no message."""
+        """Return the next line that is a message or invalid JSON; raises as the inherited method does."""
         while True:
             try:
                 line = await super().readuntil(separator)
@@ -486,19 +489,16 @@ class MessageLines(asyncio.StreamReader):
                 raise (
                     error if is_message(error.partial) else asyncio.IncompleteReadError(b"", None)
                 ) from None
-            # The end of a line that was too long for one piece says nothing.
+            # The last piece of a line that was read in pieces can't be judged by itself.
             overrun = self._overrun
             self._overrun = False
             if overrun or is_message(line):
                 return line
-            log.warning("a line of the editor is no message: %r", line[:200])
+            log.warning("The editor sent a line that is no message: %r", line[:200])
 
 
 def is_message(line: bytes) -> bool:
-    """Whether a line may be read as a message: a request, a notification or an answer.
-
-    Invalid JSON may, too.
-    """
+    """Return whether a line is a request, a notification or an answer; True for invalid JSON too."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""One session that is open in an editor: its agent, its updates in order, and its questions."""
+"""A session open in an editor: runs its agent, sends updates in order, and asks its questions."""
 
 from __future__ import annotations
 
@@ -71,15 +71,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_OFFERED = 12
-"""Rows of a long list that are offered as answers: the first ones."""
+"""Maximum rows of a long list offered as answers; the first ones are."""
 
 MAX_BYTES = 5_000_000
-"""Larger files are read from disk: their text would travel as one message."""
+"""Maximum bytes of a file read through the editor, in one message; larger ones are read from disk."""
 
 NEEDS_KEY = -32000
-"""The protocol's error for an agent that needs a login first."""
+"""Error code of the protocol for an agent that needs a login first."""
 
-KEYLESS = "No key of a provider was found: set one in the environment or the settings."
+KEYLESS = "No provider's key was found. Set one in the environment or in config.toml."
 
 _STOPS: dict[str, StopReason] = {
     "done": "end_turn",
@@ -94,7 +94,7 @@ Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
 
 
 class EditorFrontend(Frontend):
-    """Speaks for the controller of one session in an editor."""
+    """Shows messages and questions of one session's controller in an editor."""
 
     def __init__(self, session: EditorSession) -> None:
         self._session = session
@@ -107,7 +107,7 @@ class EditorFrontend(Frontend):
         self._session.tell(helpers.update_agent_message_text(f"{message}\n\n"))
 
     async def ask(self, question: Question[T]) -> T | None:
-        """Ask for a choice by a permission request, for a text by a form if there are any; nothing else is asked."""
+        """Ask a choice as a permission request, a line of text as a form; other questions return None."""
         match question:
             case Choice():
                 return await self._ask(question)  # type: ignore[return-value]  # a choice is answered by a key
@@ -144,7 +144,7 @@ class EditorFrontend(Frontend):
         return None
 
     async def fill_in(self, asked: ModelQuestions, former: Mapping[str, Value]) -> Answer | None:
-        """Ask all questions in a form of the editor's, None where it has none."""
+        """Ask all questions in one form of the editor; None if the editor has no forms."""
         response = await self._fill_in("The model asks you", form_of(asked, former))
         if response is None:
             return None
@@ -153,7 +153,7 @@ class EditorFrontend(Frontend):
         return Answer("cancel")
 
     async def _fill_in(self, message: str, form: ElicitationSchema) -> Any:
-        """Return how the editor answers a form, None where it has no forms."""
+        """Return the editor's response to a form; None if it has no forms or the request fails."""
         able = self._session.able.elicitation
         if able is None or able.form is None:
             return None
@@ -178,7 +178,7 @@ class EditorFrontend(Frontend):
 
 
 class UnsavedText:
-    """Reads files of one session through the editor, where it offers that, and has it save a file before an edit."""
+    """Reads unsaved text of files from the editor, and has it save a file before an edit."""
 
     def __init__(self, client: Client, able: FileSystemCapabilities, session: str) -> None:
         self._client = client
@@ -187,14 +187,14 @@ class UnsavedText:
         self._told: dict[Path, bytes] = {}
 
     async def unsaved(self, path: Path) -> str | None:
-        """Return the text of a file as the editor has it, None where it is the same on disk."""
+        """Return a file's text in the editor; None if it is the same on disk or unknown."""
         text = await self._differing(path)
         if text is not None:
             self._told[path] = _digest(text)
         return text
 
     async def save(self, path: Path) -> bool:
-        """Have the editor save a file it has other text of; returns whether that is the text the model has read."""
+        """Have the editor save a file with unsaved text; return True if the model had read that text."""
         text = None
         if self._able.write_text_file:
             text = await self._differing(path)
@@ -223,7 +223,7 @@ class UnsavedText:
 
 
 def _read(path: Path) -> str | None:
-    """Return a file's text, None where no editor would show it as text."""
+    """Return a file's text; None if it is not text, too large or unreadable."""
     data = read_regular(path, MAX_BYTES + 1)
     if data is not None and len(data) <= MAX_BYTES:
         return decode_text(data)
@@ -231,7 +231,7 @@ def _read(path: Path) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """Return a text with line ends normalised, which editors change on their own."""
+    """Return a text with line feeds as line ends, since editors change line ends on their own."""
     return text.replace("\r\n", "\n")
 
 
@@ -249,26 +249,26 @@ class EditorSession:
         self.able = able or ClientCapabilities()
         """The editor's capabilities."""
         self.controller = Controller(EditorFrontend(self), self._on_event)
-        """Everything a person can ask of the session."""
+        """Runs the session's commands."""
         self.controller.attach(services)
         self._updates = Updates(services.cwd)
         self._waiting: asyncio.Queue[Any] = asyncio.Queue()
         self.tell = self._waiting.put_nowait
         self.wait_sent = self._waiting.join
-        """Queues an update behind the earlier ones; waits until all are sent."""
+        """``tell`` queues an update for sending; ``wait_sent`` waits until all queued ones are sent."""
         self._telling: asyncio.Task[None] | None = None
-        """Sends queued updates; begun when the session has its name, which they carry."""
+        """Sends queued updates; started once the session is open, because updates have its id."""
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._ended: list[asyncio.Future[RunEnded]] = []
         self._finish = ""
         self._cancels = 0
         self.options: Callable[[], Awaitable[list[Any]]] | None = None
-        """Returns the session's options, as the editor shows them; set once it is open."""
+        """Returns the session's options for the editor; set once the session is open."""
         self.notify: Notify | None = None
         """Sends a raw notification, where the SDK has no class for it."""
 
     async def open(self, request: OpenRequest) -> None:
-        """Open the session it is about, once; raises StoreError."""
+        """Open the session; call this once. Raises `StoreError`."""
         agent = await self.controller.open_or_raise(request)
         asked = (
             self.notify is not None and getattr(self.able.session, "compaction", None) is not None
@@ -327,10 +327,10 @@ class EditorSession:
         return ended
 
     async def _outcome(self, ended: asyncio.Future[RunEnded]) -> StopReason:
-        """Wait for the end of a run and of those that continue its turn; raises RequestError where it failed."""
+        """Wait for the end of a run and of runs that continue its turn; raises `RequestError` if it fails."""
         result = await ended
         while (deciding := self.controller.deciding) is not None:
-            # A plan that is approved goes on in the same turn.
+            # An approved plan is carried out in the same turn.
             self.controller.deciding = None
             await deciding
             if self.agent.running:
@@ -345,7 +345,7 @@ class EditorSession:
         return _STOPS.get(result.reason, "end_turn")
 
     async def _command(self, intent: CommandIntent) -> StopReason | None:
-        """Run a command of the program's own; None when it is none, but a message or a command of the user's."""
+        """Run a built-in command; return None if there is none of that name."""
         command = find(intent.name, command_table())
         if command is None:
             return None
@@ -366,13 +366,13 @@ class EditorSession:
         self.agent.interrupt()
 
     async def replay(self) -> None:
-        """Send everything on the path, as if it happened now."""
+        """Send updates for all entries of the path, as if they were happening now."""
         for entry in await asyncio.to_thread(self.agent.session.path):
             for update in self._updates.replay(entry):
                 self.tell(update)
         await self.wait_sent()
 
-    # -- telling
+    # -- updates
 
     async def _send_all(self) -> None:
         while True:
@@ -385,7 +385,7 @@ class EditorSession:
                 else:
                     await self.client.session_update(self.agent.session.id, update)
             except ConnectionError:
-                # The editor is gone: nobody needs the rest.
+                # The editor has disconnected.
                 pass
             finally:
                 self._waiting.task_done()
@@ -414,7 +414,7 @@ class EditorSession:
                 pass
 
     async def _tell_options(self) -> None:
-        """Send the editor the current options: a command may have changed them."""
+        """Send the editor the current options, which a command may have changed."""
         if self.options is not None:
             options = await self.options()
         else:
@@ -429,14 +429,14 @@ class EditorSession:
                 future.set_result(ended)
 
     async def _ask(self, request: PermissionRequest) -> None:
-        """Ask the editor; without an answer from it the call is refused."""
+        """Ask the editor for permission; the call is denied if it gives no answer."""
         chosen = await self.choice(self._updates.question(request), options_of(request))
         self.agent.answer_permission(
             request.call_id, PermissionAnswer(Decision(chosen or Decision.DENY))
         )
 
     async def choice(self, call: ToolCallUpdate, options: list[PermissionOption]) -> str | None:
-        """Ask by a permission request; returns the option, None without an answer from the editor."""
+        """Ask by a permission request; return the chosen option's id, None without an answer."""
         await self.wait_sent()
         with contextlib.suppress(RequestError, ConnectionError):
             response = await self.client.request_permission(self.agent.session.id, call, options)
@@ -450,7 +450,7 @@ class EditorSession:
 
 
 def options_of(request: PermissionRequest) -> list[PermissionOption]:
-    """Return the answers an editor offers: as in the full-screen program, with the rule that "always" makes."""
+    """Return the answers to a permission question; "always" names the rules that it adds."""
     rules = ", ".join(map(in_words, request.rules))
     rows: list[tuple[Decision, str, PermissionOptionKind, bool]] = [
         (Decision.ONCE, "Allow once", "allow_once", True),

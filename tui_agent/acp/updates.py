@@ -1,7 +1,4 @@
-"""The updates an editor gets on a session: events while it runs, entries when it is loaded.
-
-Nothing here waits.
-"""
+"""Turns a session's events and stored entries into the protocol's updates. Nothing here waits."""
 
 import base64
 import binascii
@@ -70,13 +67,13 @@ from tui_agent.tools.registry import tool_traits
 from tui_agent.tools.todo import TodoStatus, TodoTool, parse
 
 MAX_RESOURCE_CHARS = 200_000
-"""Characters taken of one resource the editor embeds."""
+"""Maximum characters of a resource that the editor embeds in a prompt."""
 
 MAX_OUTPUT_CHARS = 20_000
-"""Characters of one output that an editor is sent; all of it is in the session."""
+"""Maximum characters of an output sent to the editor; the session has all of it."""
 
 STEP_CHARS = 400
-"""Characters a running command has to have written before its output is sent again."""
+"""Minimum new characters of a running command after which its output is sent again."""
 
 _PLAN: dict[TodoStatus, Any] = {
     TodoStatus.PENDING: "pending",
@@ -87,17 +84,17 @@ _PLAN: dict[TodoStatus, Any] = {
 
 @frozen
 class Prompt:
-    """The typed text and its attachments."""
+    """A message from the editor: the typed text and its attachments."""
 
     text: str
     attached: tuple[UserPart, ...] = ()
 
 
 async def read_prompt(blocks: Sequence[Any], cwd: Path, put_blob: Callable[[bytes], str]) -> Prompt:
-    """Return the message that content blocks make.
+    """Return the message in the content blocks of a prompt.
 
     Raises:
-        RequestError: a block can't be taken; it says why.
+        RequestError: a block is not supported or invalid.
     """
     texts: list[str] = []
     attached: list[UserPart] = []
@@ -124,12 +121,14 @@ async def read_prompt(blocks: Sequence[Any], cwd: Path, put_blob: Callable[[byte
                     _image(resource.blob, resource.mime_type or "", resource.uri, put_blob)
                 )
             case _:
-                raise _refused(f"A prompt can't hold {getattr(block, 'type', 'this')} content.")
+                raise _refused(
+                    f"Prompts can't have content of the type {getattr(block, 'type', 'unknown')}."
+                )
     return Prompt("".join(texts), tuple(attached))
 
 
 def _apart(texts: Sequence[str], name: str) -> str:
-    """Return a name as it stands in the text: editors put it where the user did, mostly with a space before it."""
+    """Return a resource's name to append to ``texts``, with a space before it if one is missing."""
     if not texts or texts[-1][-1:].isspace():
         return name
     return f" {name}"
@@ -138,11 +137,11 @@ def _apart(texts: Sequence[str], name: str) -> str:
 def _image(data: str, mime: str, uri: str | None, put_blob: Callable[[bytes], str]) -> ImagePart:
     if not mime.startswith("image/"):
         raise _refused(
-            f"Attachments of the type {mime or 'unknown'} can't be taken, images and PDFs can."
+            f"Attachments of the type {mime or 'unknown'} are not supported; images and PDFs are."
         )
     picture = read_picture(_decoded(data))
     if isinstance(picture, NoPicture):
-        raise _refused(f"An image can't be taken: it is {picture.reason}.")
+        raise _refused(f"An image can't be attached: it is {picture.reason}.")
     return image_part(picture, put_blob, _file_name(uri))
 
 
@@ -151,7 +150,7 @@ async def _document(resource: BlobResourceContents, put_blob: Callable[[bytes], 
     picture = await read_pdf(_decoded(resource.blob), Path(name or "document.pdf"))
     if picture is None:
         raise _refused(
-            f"A PDF can't be taken: it can't be read, holds secrets, or is more than {MAX_PDF_PAGES}"
+            f"A PDF can't be attached: it is unreadable, has secrets in it, or has more than {MAX_PDF_PAGES}"
             f" pages or {MAX_PDF_BYTES // 1_000_000} MB. Name its file instead."
         )
     return image_part(picture, put_blob, name)
@@ -171,7 +170,7 @@ def _file_name(uri: str | None) -> str | None:
 
 
 def _name(uri: str, cwd: Path) -> str:
-    """Return how a resource is named to the model: a file of the project by its relative path."""
+    """Return a resource's name for the model: a path, relative for files of the project, or its URI."""
     parts = urlsplit(uri)
     if parts.scheme != "file":
         return uri
@@ -208,10 +207,10 @@ class CompactionUpdate:
 
 
 class Updates:
-    """Keeps track of the calls of one session: an editor wants each by an id that is used once.
+    """Makes the updates of one session; gives each tool call an id that is used only once.
 
-    ``blob`` returns the bytes of an image, None when they are gone. ``compactions``: the editor
-    asked for updates of that kind; others read about them among the thoughts.
+    ``blob`` returns the bytes of an image, None if they are gone. ``compactions``: the editor
+    supports updates on compactions; otherwise they are reported as thoughts.
     """
 
     def __init__(
@@ -231,7 +230,7 @@ class Updates:
         self._sent: dict[str, int] = {}
         self._streamed = False
 
-    # -- while it runs
+    # -- during a run
 
     def of(self, event: AgentEvent) -> Iterator[Any]:
         match event:
@@ -384,10 +383,10 @@ class Updates:
             tool_call_id=call, title=title, kind=kind, status="pending", content=content
         )
 
-    # -- when it is loaded
+    # -- loading a session
 
     def replay(self, entry: Entry) -> Iterator[Any]:
-        """Yield the updates an editor would have got when an entry came to be."""
+        """Yield the updates that an editor would have got when the entry was added."""
         match entry:
             case UserEntry(synthetic=None) if (line := command_line(entry.parts)) is not None:
                 yield helpers.update_user_message_text(line)
@@ -440,7 +439,7 @@ def usage_update(size: ContextSize, cost: float | None) -> UsageUpdate:
 
 
 def diffs_of(diff: str, path: str) -> list[Any]:
-    """Return a unified diff as an editor wants it: for each hunk the text before and after."""
+    """Return a unified diff as the protocol's diffs: for each hunk the text before and after."""
     found: list[Any] = []
     old: list[str] = []
     new: list[str] = []

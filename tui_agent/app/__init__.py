@@ -1,4 +1,4 @@
-"""The controller: all that a person can ask of the program, on a screen, in an editor, in a script.
+"""The controller and its commands: all that a user can do in any frontend.
 
-No Textual.
+Nothing here imports Textual.
 """

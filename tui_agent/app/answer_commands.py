@@ -1,4 +1,4 @@
-"""``/answer``: give the model's question another answer. The first one stays in the tree, on its own branch."""
+"""``/answer`` answers a question of the model differently; the first answer stays on its branch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tui_agent.tools.questions import ModelQuestions, Value
 
 ASK = "ask"
-"""Name of the tool that asks."""
+"""Name of the tool with which the model asks the user."""
 
 
 @Command(
@@ -27,7 +27,7 @@ ASK = "ask"
     words="reply, question, change",
 )
 async def answer(controller: Controller, argument: str) -> None:
-    """Ask again what the model asked, go back to before the answer, files along, and go on with the new one."""
+    """Ask the model's question again, rewind to before the answer, and continue with the new one."""
     from tui_agent.app.moves import move_with_files
     from tui_agent.app.server_questions import ask_for_model
     from tui_agent.tools.ask import words_of
@@ -58,7 +58,7 @@ async def answer(controller: Controller, argument: str) -> None:
 
 
 def _chosen(path: Sequence[Entry], argument: str) -> ToolResultEntry:
-    """Return the answer an argument names, the newest for none; raises `CommandError`."""
+    """Return the answer that ``argument`` numbers, by default the newest; raises `CommandError`."""
     from tui_agent.session.entries import ToolResultEntry
 
     answers = []
@@ -73,7 +73,9 @@ def _chosen(path: Sequence[Entry], argument: str) -> ToolResultEntry:
     found = [entry for entry in answers if str(entry.id) == wanted]
     if not found:
         known = ", ".join(f"#{entry.id}" for entry in answers)
-        raise CommandError(f"#{one_line(wanted, 20)} is no answer of yours. There are: {known}.")
+        raise CommandError(
+            f"#{one_line(wanted, 20)} is not an answer of yours. Answers on this branch: {known}."
+        )
     return found[0]
 
 
@@ -86,11 +88,11 @@ def _questions(path: Sequence[Entry], result: ToolResultEntry) -> ModelQuestions
         for part in entry.parts:
             if isinstance(part, ToolCallPart) and part.call_id == result.call_id:
                 return _read(part.arguments)
-    raise CommandError("The question of that answer is not on this branch.")
+    raise CommandError("The question to that answer is not on this branch.")
 
 
 def _read(arguments: str) -> ModelQuestions:
-    """Return the questions of a call; raises `CommandError`."""
+    """Return the questions in the arguments of a call; raises `CommandError`."""
     from tui_agent.tools.arguments import parse_arguments
     from tui_agent.tools.ask import AskInput, AskTool, questions_of
 
@@ -103,7 +105,7 @@ def _read(arguments: str) -> ModelQuestions:
 
 
 def _given(asked: ModelQuestions, result: ToolResultEntry) -> Mapping[str, Value]:
-    """Return the answers that were given, as far as they are among the options."""
+    """Return the former answers by field name; empty if they don't match the questions."""
     lines = [line[2:] for line in result.output.splitlines() if line.startswith("→ ")]
     if len(lines) != len(asked.fields):
         return {}
@@ -117,7 +119,7 @@ def _given(asked: ModelQuestions, result: ToolResultEntry) -> Mapping[str, Value
 
 
 def _others(path: Sequence[Entry], result: ToolResultEntry) -> list[ToolResultEntry]:
-    """Return the other results of the same step that came after: they hold with any answer."""
+    """Return the results of the same step after ``result``; they are valid with any answer."""
     from tui_agent.session.entries import ToolResultEntry
 
     others = []
@@ -129,5 +131,5 @@ def _others(path: Sequence[Entry], result: ToolResultEntry) -> list[ToolResultEn
 
 
 def _anew(entry: ToolResultEntry) -> ToolResultEntry:
-    """Return an entry as a new one: the store gives it its place."""
+    """Return a copy of an entry that the store gives a new number and place."""
     return entry.model_copy(update={"id": 0, "parent_id": None})

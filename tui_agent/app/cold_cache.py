@@ -1,6 +1,6 @@
-"""Says when the provider is about to forget a long conversation, when it has, and when its cache missed.
+"""Warns before the prompt cache of a long conversation goes cold, when it has, and when it missed.
 
-Shortly before, it is pinged where that pays; compacting is offered where it is not, or no more.
+Shortly before, a ping keeps the cache warm where that pays; otherwise compacting is offered.
 """
 
 from typing import TYPE_CHECKING
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 Answer = tuple[str, int]
-"""An answer of a model: its session's id and its entry's number, which other sessions have too."""
+"""An answer of a model: session id and entry number (numbers alone repeat in other sessions)."""
 
 OFFER_SECONDS = 60
-"""Seconds before the provider forgets a conversation at which compacting it is offered."""
+"""Seconds before the cache goes cold at which compacting is offered."""
 
 
 class ColdCache:
-    """Reports a cache that is about to be cold, and one that is, once for each time it cools."""
+    """Warns once per answer that the prompt cache is about to go cold, and once that it has."""
 
     def __init__(self, controller: "Controller") -> None:
         self._controller = controller
@@ -35,7 +35,7 @@ class ColdCache:
         self._is_pinging = False
 
     def look(self) -> None:
-        """Report what the next request reads again, or what compacting saves; cheap while the cache stays warm."""
+        """Warn if the cache is cold, or about to be; cheap to call often while it is warm."""
         agent = self._controller.agent
         if agent is None or agent.running or agent.session.read_only:
             return
@@ -79,7 +79,7 @@ class ColdCache:
         )
 
     async def _offer(self, agent: "Agent") -> None:
-        """Say what compacting now saves of the next request, if that is worth a word."""
+        """Say what compacting now saves of the next request, if it saves enough."""
         from tui_agent.context.compaction import CompactionPlan
 
         if not agent.inspector.cached_tokens():
@@ -101,7 +101,7 @@ class ColdCache:
         )
 
     def _say(self, agent: "Agent", text: str, count: int, difference: str) -> None:
-        """Say what so many tokens mean for the next request, and how to compact."""
+        """Report ``text`` with the price of ``count`` tokens, and offer /compact."""
         dollars = self._controller.services.reread_cost(agent.model, count)
         about = about_cost(dollars, difference)
         label = "compact first"

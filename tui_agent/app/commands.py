@@ -33,7 +33,7 @@ Handler = Callable[..., Coroutine[Any, Any, None]]
 """Called with the controller and the text after the name."""
 
 _USES = "commands-used.json"
-"""A file of its own, so that lists begin with this user's commands."""
+"""File that counts the uses of commands: lists begin with those used most."""
 
 
 async def _no_handler(*_given: Any) -> None:
@@ -42,31 +42,29 @@ async def _no_handler(*_given: Any) -> None:
 
 @frozen
 class Command:
-    """One row of the table; as a decorator it takes its handler."""
+    """One row of the table. As a decorator, it adds itself with the function as its handler."""
 
     name: str
     help: str
     key: str = ""
     """Keys as Textual names them, separated by commas."""
     argument: str = ""
-    """How the argument is written in the help, in brackets when it may be left out."""
+    """The argument as the help writes it, in brackets if it is optional."""
     aliases: tuple[str, ...] = ()
     words: str = ""
-    """Other words it is looked for by, separated by commas: what one wants, or calls it elsewhere."""
+    """More search words, separated by commas: what a user wants, or other programs call it."""
     hint: str = ""
-    """Label in the line of keys; empty keys are not shown there."""
+    """Label in the line of keys; "" leaves the command out of it."""
     needs_screen: bool = False
-    """Whether it is of no use where there is no screen of ours: in an editor, in a run without
-    one."""
+    """Whether it works on the full screen only: not in an editor, not in a run without a screen."""
     is_early: bool = False
-    """Whether it works before the store is open, in the first moments of the program."""
+    """Whether it works before the session store is open."""
     yields: bool = False
-    """Whether a command of the user's own with its name counts instead."""
+    """Whether a command of the user's own with the same name replaces it."""
     now: Callable[[Session], str] = lambda _session: ""
-    """Describes its effect in the session as it is, in place of ``help``; "" for nothing more
-    exact."""
+    """Returns a help text for the current state of a session, to replace ``help``; "" for none."""
     place: int = 1_000
-    """Lists show commands by ascending place; those without one come last, by their module."""
+    """Position in lists, ascending. Commands without a place come last, by module."""
     handler: Handler = _no_handler
 
     def __call__(self, handler: Handler) -> Handler:
@@ -75,17 +73,17 @@ class Command:
 
     @property
     def takes_argument(self) -> bool:
-        """Whether it is useless without an argument."""
+        """Whether an argument is required."""
         return bool(self.argument) and not self.argument.startswith("[")
 
 
 _ROWS: list[Command] = []
-"""The rows of the modules that are imported."""
+"""Rows of the command modules imported so far."""
 
 
 @cache
 def command_table() -> tuple[Command, ...]:
-    """Return every command of the program: those of the modules of this package named ``…_commands``."""
+    """Return the built-in commands by place; imports the modules named ``…_commands``."""
     package = __name__.rpartition(".")[0]
     for path in sorted(Path(__file__).parent.glob("*_commands.py")):
         import_module(f"{package}.{path.stem}")
@@ -93,7 +91,7 @@ def command_table() -> tuple[Command, ...]:
 
 
 def remedy_of(name: str, keymap: Mapping[str, str], label: str = "") -> tuple[str, str, str]:
-    """Return key, label and action of a remedy that is a command; one without a key is named."""
+    """Return the remedy that runs a command: its key (or ``/name`` if it has none), label and action."""
     command = find(name, command_table())
     key = keymap.get(name, command.key if command is not None else "")
     action = f"screen.command('{name}')"
@@ -103,7 +101,7 @@ def remedy_of(name: str, keymap: Mapping[str, str], label: str = "") -> tuple[st
 
 
 def commands_of(agent: Agent | None) -> list[Command]:
-    """Return the commands of a session: the table's, then the user's own and the skills."""
+    """Return the commands of a session: the built-in ones, then the user's own and the skills."""
     table = command_table()
     if agent is not None:
         own = _own_rows(agent.commands())
@@ -119,7 +117,7 @@ def commands_of(agent: Agent | None) -> list[Command]:
 
 
 def _without_aliases(row: Command, names: AbstractSet[str]) -> Command:
-    """Return a row without the other names that the user gave to commands of their own."""
+    """Return a row without the aliases that the user's own commands have as names."""
     left = tuple(name for name in row.aliases if name not in names)
     if left == row.aliases:
         return row
@@ -166,7 +164,7 @@ def find(name: str, commands: Iterable[Command]) -> Command | None:
 
 
 def command_uses(folder: Path) -> Counter[str]:
-    """Return how often each command was used; nothing where that is not known."""
+    """Return how often each command was used, by name; empty if the file can't be read."""
     try:
         found = json.loads((folder / _USES).read_text(encoding="utf-8"))
         return Counter({str(name): int(count) for name, count in found.items()})
@@ -175,7 +173,7 @@ def command_uses(folder: Path) -> Counter[str]:
 
 
 def count_use(folder: Path, name: str) -> None:
-    """Count a use of a command; one that can't be written down costs nothing else."""
+    """Count one use of a command; a failure to write the count is only logged."""
     found = command_uses(folder)
     found[name] += 1
     try:

@@ -1,4 +1,4 @@
-"""The commands about the context: look at it, compact it, prune it, bring things back."""
+"""The commands about the context: show it, edit it, compact it, prune it, bring entries back."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     words="what the model sees, tokens, bring back, restore, pin, hide, cleared output, delete from",
 )
 async def context(controller: Controller, argument: str) -> None:
-    """Show the next request block by block; without a screen as lines, as ``--json``, or the exact ``--request``.
+    """Show the next request block by block, as a page or as lines.
 
-    ``--at N``, ``--model NAME`` and ``--window TOKENS`` show another one.
+    Without a screen, ``--json`` writes JSON and ``--request`` its exact bytes; ``--at N`` is for another
+    entry, ``--model NAME`` for another model, ``--window TOKENS`` for another window.
     """
     agent = controller.open_agent
     if controller.frontend.has_screen:
@@ -75,7 +76,7 @@ async def context(controller: Controller, argument: str) -> None:
 
 
 def _options(argument: str) -> dict[str, str]:
-    """Return the options of ``/context``; those that take nothing are ""."""
+    """Return the options by name, "" for those without a value; raises `CommandError`."""
     words = argument.split()
     found = dict[str, str]()
     while words:
@@ -103,10 +104,10 @@ def _options(argument: str) -> dict[str, str]:
     words="compaction, compress, summarize, summary, free tokens, context full, shorten",
 )
 async def compact(controller: Controller, argument: str) -> None:
-    """Summarise the history: with a focus at once, otherwise after a preview.
+    """Summarise the history: at once if a focus is given, otherwise after a preview.
 
-    ``#412`` before the focus is the entry to end before. ``--preview`` shows the effect, ``--json``
-    as JSON.
+    ``#412`` before the focus is the entry to stop before. ``--preview`` only shows the effect, with
+    ``--json`` as JSON.
     """
     from tui_agent.agent.context_inspector import room_made
 
@@ -143,7 +144,7 @@ async def compact(controller: Controller, argument: str) -> None:
 async def _preview(
     controller: Controller, agent: Agent, focus: str, boundary: int | None, *, as_json: bool
 ) -> None:
-    """Preview a compaction; no model is asked, so the summary is a room that it may take."""
+    """Show the effect of a compaction. No model is called: the summary's size is an estimate."""
     from tui_agent.app import plans, session_reports
     from tui_agent.context.commit_plan import Commit
     from tui_agent.context.compaction import Refusal
@@ -164,7 +165,7 @@ async def _preview(
 
 
 async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") -> None:
-    """Summarise the conversation before an entry; without a focus after a preview."""
+    """Summarise the conversation before an entry: at once with a focus, else after a preview."""
     agent = controller.idle_agent
     controller.require_writable()
     if not agent.session.on_path(entry_id):
@@ -183,9 +184,9 @@ async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") 
     words="free tokens, remove, shrink, truncate",
 )
 async def prune(controller: Controller, _argument: str) -> None:
-    """Prune old tool outputs, and say the cost.
+    """Prune old tool outputs and report the cost.
 
-    Nothing is lost, and nothing spent before the next request.
+    Nothing is lost; the cost arises with the next request.
     """
     from tui_agent.app import plans
     from tui_agent.app.edit_cost import Edit, plan_edit
@@ -216,7 +217,10 @@ async def prune(controller: Controller, _argument: str) -> None:
 
 
 def cost_of(controller: Controller, edit: Edit | None) -> tuple[bool, float | None]:
-    """Return whether the provider's cache is warm, and the US dollars for what it reads again after an edit."""
+    """Return whether the prompt cache is warm, and the US dollars that an edit costs by rereading.
+
+    The price is None if it is unknown, the cache is cold, or there is no edit.
+    """
     agent = controller.open_agent
     warm = agent.context.cache_state().warm
     if not warm or edit is None:
@@ -225,9 +229,9 @@ def cost_of(controller: Controller, edit: Edit | None) -> tuple[bool, float | No
 
 
 async def edit_block(controller: Controller, entry_id: int) -> str:
-    """Ask for other content of an entry, with the price; return what was done in a sentence, "" for nothing.
+    """Let the user edit what the model sees of an entry; return a sentence about it, "" if unchanged.
 
-    The stored entry stays as it is.
+    The stored entry stays as it is. Raises `CommandError` if the entry can't be edited.
     """
     from tui_agent.app import edit_cost
     from tui_agent.context.edited import content_of
@@ -260,7 +264,7 @@ async def edit_block(controller: Controller, entry_id: int) -> str:
 
 
 async def edit_summary(controller: Controller, entry_id: int) -> None:
-    """Change the summary in force; the former one stays in the tree and /undo brings it back."""
+    """Let the user edit the summary in force; /undo brings the former one back."""
     from tui_agent.context.compaction import with_summary
     from tui_agent.context.view import resolve
     from tui_agent.session.entries import CompactionEntry
@@ -272,7 +276,7 @@ async def edit_summary(controller: Controller, entry_id: int) -> None:
         controller.say("Only the summary in force can be edited: this one was summarised again.")
         return
     text = await controller.ask(
-        LongText("What the model is told of the history before", entry.summary)
+        LongText("Summary of the earlier history, as the model sees it", entry.summary)
     )
     if text and text != entry.summary and controller.idle_agent is agent:
         agent.keep(with_summary(resolve(agent.session.active_path()), text, agent.counter.entry))
@@ -316,7 +320,7 @@ async def view(controller: Controller, _argument: str) -> None:
     words="configuration, options, preferences, turn off, disable, automatic compaction",
 )
 async def settings(controller: Controller, argument: str) -> None:
-    """Show every setting as it is in the file, and follow that."""
+    """Read and apply the settings file again, and show every setting."""
     from tui_agent.config import ConfigError
 
     try:
@@ -330,7 +334,7 @@ def reread_settings(controller: Controller) -> None:
     """Read the settings again and apply those that take effect at once.
 
     Raises:
-        ConfigError: they can't be used; everything stays as it was.
+        ConfigError: the settings are invalid; everything stays as it was.
     """
     controller.services.reread_settings()
     controller.frontend.apply_settings(controller.services.config())
@@ -338,6 +342,7 @@ def reread_settings(controller: Controller) -> None:
 
 
 async def jump(controller: Controller, entry_id: int) -> None:
+    """Go to what an entry is about: an edit's target, a compaction, a summarised branch."""
     from tui_agent.session.entries import BranchSummaryEntry, CompactionEntry, ContextEditEntry
 
     match controller.open_agent.session.entry(entry_id):
@@ -353,7 +358,7 @@ async def jump(controller: Controller, entry_id: int) -> None:
 
 
 async def restore(controller: Controller, entry_id: int) -> None:
-    """Show the model an entry again; for a prune, everything it took out that is still out."""
+    """Bring an entry back into the context; for a prune, every output that it cleared."""
     from tui_agent.session.entries import ContextEditEntry, PruneEntry
 
     agent = controller.open_agent

@@ -1,4 +1,4 @@
-"""How the model's context differs between two entries of the tree: side by side, with tokens and price. Pure."""
+"""Compares the model's context at two entries, side by side, with tokens and price. Pure."""
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -16,7 +16,7 @@ _LEAST_LABEL = 8
 
 @frozen
 class Side:
-    """The next request at an entry. ``dollars`` is its price where nothing of it is cached, None if unknown."""
+    """The next request at an entry. ``dollars`` is its uncached price, None if unknown."""
 
     entry_id: int
     model: str
@@ -29,7 +29,7 @@ class Side:
 
 
 def difference_lines(left: Side, right: Side) -> Iterator[str]:
-    """Yield the lines of the page: sizes, what only one has, what both have in another way."""
+    """Yield the page's lines: sizes, blocks that only one side has, blocks sent differently."""
     change = change_between(left.shown, right.shown)
     yield Heading(_row(left.name, right.name))
     yield _row(_size(left), _size(right))
@@ -48,10 +48,10 @@ def difference_lines(left: Side, right: Side) -> Iterator[str]:
     for one, other in zip_longest(change.went, change.came):
         yield _row(_block(one), _block(other))
     if not (change.went or change.came):
-        yield "Each has the blocks of the other."
+        yield "Both have the same blocks."
     if change.changed:
         yield ""
-        yield Heading("In both, shown differently")
+        yield Heading("In both, sent differently")
     for one, other in change.changed:
         yield _row(f"{_block(one)}", f"{_state(one)} → {_state(other)}, {tokens(other.tokens)}")
 

@@ -1,4 +1,4 @@
-"""The provider's cache and the changes since the last request, in words; and the texts of blocks.
+"""Texts about the next request: its prompt cache, what changed since the last one, and its blocks.
 
 Pure.
 """
@@ -24,35 +24,35 @@ CAUSES: dict[str, str] = {
     BreakCause.COMPACTION: "the history was compacted",
     BreakCause.PRUNE: "old outputs were cleared",
     BreakCause.EDIT: "the context was edited",
-    BreakCause.RESULT: "a result took the place of its stand-in",
+    BreakCause.RESULT: "a result replaced its placeholder",
     BreakCause.MOVED: "the conversation goes on elsewhere in the tree",
     BreakCause.COLD: "the provider had forgotten it",
-    BreakCause.UNKNOWN: "nothing on the path explains it, which is a defect",
+    BreakCause.UNKNOWN: "nothing on the path explains it, which is a bug",
 }
 
 
 HEAD_WORDS = (
-    "The prompt and the tools are made from their files and can't be changed here. "
+    "The prompt and the tools come from files and can't be changed here. "
     "Enter shows them one by one."
 )
 
 
 REST_WORDS = (
-    "What the provider counted beside the blocks, which are estimated: the sum is the number of the gauge. "
+    "Tokens that the provider counted beyond the blocks' estimates; with them, the sum is the gauge's. "
     "Nothing can be changed here."
 )
 
 NO_RESULT = "(no result yet)"
-"""Stands for the result of a call that runs; a request would say that it was interrupted."""
+"""Shown as the result of a call that still runs; a request would say that it was interrupted."""
 
 
 def next_words(
     state: CacheState, shown: ContextMap, found: PrefixBreak | None, *, sent: bool
 ) -> str:
-    """Return in one sentence how much of the next request should come from the cache, and why not the rest.
+    """Return a sentence: how much of the next request should be cached, and why the rest is not.
 
-    ``found`` is where it stops extending the last one, ``sent`` whether one was sent since the
-    session was opened.
+    ``found`` is where it stops extending the last request, ``sent`` whether a request was sent
+    since the session was opened.
     """
     if not state.warm:
         return "Next request: read whole, because the cache is cold."
@@ -91,7 +91,7 @@ def miss_cause(miss: CacheMiss) -> str:
 
 
 def miss_words(miss: CacheMiss, dollars: float | None) -> str:
-    """Return what the cache missed of the last request, and why; ``dollars`` is the extra cost."""
+    """Return a sentence: what the cache missed of the last request, why, and the extra cost."""
     by = ""
     if miss.entry_id:
         by = f" (#{miss.entry_id})"
@@ -138,9 +138,9 @@ def facts_of(block: ContextBlock) -> str:
 
 
 def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, now: float) -> str:
-    """Return one line on an entry: its size, how the model has it and for how long, whether it is cached.
+    """Return one line on an entry: size, context status and since when, whether it is cached.
 
-    ``block`` is its block of the next request, None without one; ``now`` is in seconds since the
+    ``block`` is its block of the next request, None if it has none; ``now`` is in seconds since the
     epoch.
     """
     standing = found.of(entry.id, entry.kind)
@@ -169,7 +169,7 @@ def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, n
 
 
 def text_of(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> str:
-    """Return the text of a block that the model sees; ``entry`` is the one it comes from."""
+    """Return a block's text as the model sees it, then what it doesn't see; ``entry`` is its entry."""
     if block.kind == "tool_schema":
         for tool in request.tools:
             if tool.name == block.tool:
@@ -197,9 +197,9 @@ def text_of(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> 
 
 
 def _call_text(tool: str, arguments: str) -> str:
-    """Return a call to read, without the escapes of JSON.
+    """Return a tool call for reading: one argument a line, without JSON escapes.
 
-    Arguments that are no object stay as they were written.
+    Arguments that are not a JSON object stay as they are.
     """
     try:
         given = json.loads(arguments, strict=False)

@@ -1,8 +1,8 @@
-"""The controller: one open session with its agent, and everything a person can ask of it in any frontend.
+"""The controller: the open session with its agent, and every command, the same in any frontend.
 
-Handlers of commands get the controller. A failure in one passes the one edge here
-(`Controller.attempt`): it becomes a sentence with the remedy, the log has the traceback, and the
-session goes on.
+Handlers of commands get the controller. Their failures are caught in one place
+(`Controller.attempt`): the user sees a sentence with the remedy, the log has the traceback, and
+the session goes on.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tui_agent.tools.questions import Answer, ModelQuestions, ServerQuestion
 
 MAX_WARNINGS = 100
-"""Warnings that are kept, the newest ones."""
+"""Maximum warnings kept; the oldest are dropped first."""
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ PLAN_READY = "The plan is ready. /plan carries it out or changes it."
 WORKING = "The agent is working: press Escape first."
 
 COPYING = "Copying the session …"
-"""Shown while a session is copied, which takes seconds for 100,000 entries."""
+"""Shown while a session is copied; 100,000 entries take seconds."""
 
 SESSIONLESS_COMMANDS = frozenset({"quit", "help", "doctor"})
 """Commands that need no session."""
@@ -59,7 +59,7 @@ _WAYS = (
     (OpenHow.FORK, "Fork it: continue here in a copy"),
     (OpenHow.TAKE_OVER, "Take it over: the other program can only read on"),
 )
-"""How to continue with a session that another program has."""
+"""Ways to continue with a session that another program has open, with their texts."""
 
 _REMEDY: Final = ("send", "to choose how to continue", "screen.choose_how")
 
@@ -69,9 +69,9 @@ class WarningLog:
     """The program's warnings since its start, and how many of them left the screen unread."""
 
     said: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=MAX_WARNINGS))
-    """When, in seconds since the epoch, and the sentence."""
+    """Time of each warning, in seconds since the epoch, and its sentence."""
     unread: int = 0
-    """Warnings that left the screen for something newer since the user last saw them all."""
+    """Warnings replaced by a newer message since the user last saw the list."""
 
     def lines(self) -> list[str]:
         lines: list[str] = []
@@ -82,7 +82,7 @@ class WarningLog:
 
 
 class Controller:
-    """One session is open at a time; others may go on aside.
+    """Owns the open session and runs every command. Other sessions may go on aside.
 
     ``hear`` is called with every event of the open session's agent.
     """
@@ -96,25 +96,25 @@ class Controller:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._asks = asyncio.Event()
         self.deciding: asyncio.Task[bool | None] | None = None
-        """The question about the plan that the last run ended with."""
+        """Asks about the plan that the last run made; None if there was none."""
         self.choosing: asyncio.Task[None] | None = None
-        """The question which model to use, at a first start; withdrawn once there is one."""
+        """Asks which model to use, at a first start; cancelled once there is a model."""
         self.is_leaving = False
-        """Whether the user was asked if the program shall end; the next request ends it."""
+        """Whether the user was asked to confirm quitting; the next /quit ends the program."""
         self.clock: Callable[[], float] = time.time
-        """Returns seconds since the epoch. A key can come before there are services."""
+        """Returns seconds since the epoch. Works before ``attach``: keys can arrive that early."""
         self.agent: Agent | None = None
-        """The agent of the open session; None before the first is open."""
+        """The agent of the open session; None while no session is open."""
         self.race: Race | None = None
-        """The race of the open session; None where none is to be looked after."""
+        """The running race of the open session, if any."""
         self.asides: dict[str, Aside] = {}
-        """Sessions that go on off the screen, or went on since they were last looked at, by id."""
+        """Sessions off the screen that are busy, or were since the user last saw them, by id."""
         self.progress = RunState()
-        """What the open session's agent was at when the session came back on the screen."""
+        """What the open session's agent was doing when the session came back to the screen."""
         self.outbox = Outbox(self)
         """Sends the user's messages."""
         self.attached = asyncio.Event()
-        """Set once there are services: a key can come before them."""
+        """Set once there are services; keys can arrive earlier."""
         self._pasted: PastedImages | None = None
         self.warnings = WarningLog()
         """The program's own warnings."""
@@ -128,7 +128,7 @@ class Controller:
 
     @property
     def services(self) -> AppServices:
-        """The ports of the application; there after ``attach``."""
+        """The application's ports; available after ``attach``."""
         assert self._services is not None, "attach comes first"  # noqa: S101 - a promise of this class
         return self._services
 
@@ -140,7 +140,7 @@ class Controller:
 
     @property
     def cwd(self) -> Path:
-        """The directory of the open session, before there is one the program's."""
+        """The directory of the open session; the program's while none is open."""
         if self.agent is not None:
             return Path(self.agent.session.info.cwd)
         return Path.cwd()
@@ -153,7 +153,7 @@ class Controller:
                 commands.append(row)
         return commands
 
-    # -- the three ways to speak, and the edge
+    # -- messages, questions and pages; and where failures are caught
 
     def say(
         self, message: str, severity: Severity = "information", remedy: Remedy | None = None
@@ -161,7 +161,7 @@ class Controller:
         self.frontend.say(message, severity, remedy)
 
     async def ask(self, question: Question[T]) -> T | None:
-        """Ask the user; None when they went back."""
+        """Ask the user; None if they cancel."""
         self._asks.set()
         return await self.frontend.ask(question)
 
@@ -169,7 +169,7 @@ class Controller:
         self.frontend.show(page)
 
     async def attempt(self, work: Awaitable[T]) -> T | None:
-        """Do some work; report a failure and return None."""
+        """Await ``work``; report a failure to the user and return None."""
         try:
             return await work
         except Exception as error:  # noqa: BLE001 - the edge: everything becomes a sentence
@@ -178,7 +178,7 @@ class Controller:
             return None
 
     def soon(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T | None]:
-        """Do some work in a task of its own, through the edge."""
+        """Run ``work`` in a task of its own; failures are reported as by ``attempt``."""
         task = asyncio.get_running_loop().create_task(self.attempt(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -187,23 +187,20 @@ class Controller:
     # -- commands
 
     def begin(self, name: str, arguments: str = "") -> asyncio.Task[bool | None]:
-        """Run a command in a task of its own; nothing waits for it."""
+        """Start a command in a task of its own and return the task."""
         self.frontend.command_begins()
         command = find(name, self.commands)
         if command is not None and self.attached.is_set() and self.frontend.has_screen:
             count_use(self.services.state_dir, command.name)
         if command is None:
-            # Its file may be new.
+            # It may be a command of the user's own whose file is new.
             return self.soon(
                 self.outbox.send_command(name, arguments, self.unknown(name, arguments))
             )
         return self.soon(self._run(command, arguments))
 
     async def _run(self, command: Command, arguments: str) -> bool:
-        """Run a command and return True.
-
-        One whose key came before there were services waits for them.
-        """
+        """Run a command and return True; waits for ``attach`` unless the command is early."""
         if not command.is_early:
             await self.attached.wait()
         await command.handler(self, arguments)

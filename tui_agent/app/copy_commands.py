@@ -1,4 +1,4 @@
-"""The texts that ``/copy`` copies: the last answer, its last code, an entry, or the whole conversation."""
+"""``/copy`` copies the last answer, its last code, an entry, or the whole conversation."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def copy(controller: Controller, argument: str) -> None:
             text = text_of(session.entry(int(number)), controller.services.store.blob)
             nothing = f"#{number} has no text."
         case _:
-            raise CommandError("Write /copy, /copy code, /copy all or /copy #12.")
+            raise CommandError("Use /copy, /copy code, /copy all or /copy #12.")
     if text.strip():
         controller.frontend.copy(text)
     else:
@@ -66,7 +66,7 @@ async def _whole_branch(controller: Controller, session: Session) -> str:
 
 
 def _answers(session: Session) -> list[str]:
-    """Return the texts of the model's answers on the path, the newest first."""
+    """Return the texts of the model's answers on the path, newest first."""
     from tui_agent.session.entries import AssistantEntry
 
     answers = []
@@ -77,7 +77,7 @@ def _answers(session: Session) -> list[str]:
 
 
 def last_code(answers: Iterable[str]) -> str | None:
-    """Return the last block of code of the first text that has one, without its fences; None when none has."""
+    """Return the last code block, without fences, of the first answer with one; None if none has."""
     for answer in answers:
         if found := _CODE.findall(answer):
             return str(found[-1][1]).removesuffix("\n")
@@ -85,7 +85,7 @@ def last_code(answers: Iterable[str]) -> str | None:
 
 
 def text_of(entry: Entry, blob: Callable[[str], bytes | None] = lambda _digest: None) -> str:  # noqa: PLR0911 - one arm per kind
-    """Return an entry's text: a message, an answer or its calls, all of an output, seen by the model or not."""
+    """Return an entry's text: a message, an answer or its calls, a whole output; may be ""."""
     from tui_agent.session import entries
     from tui_agent.session.entries import typed_text
 

@@ -11,7 +11,7 @@ from tui_agent.lazy import frozen
 
 EditAction = Literal["pin", "drop", "mask", "restore", "edit"]
 
-FIXED = "The prompt and the tools can't be changed here: they are made anew from their files."
+FIXED = "The prompt and the tools can't be changed here; they come from files."
 
 _OPEN = frozenset({EntryState.LIVE, EntryState.PINNED})
 _AFTER: dict[str, EntryState] = {
@@ -33,10 +33,10 @@ _VERB = {"pin": "Pin", "drop": "Hide", "mask": "Clear", "restore": "Bring back",
 
 @frozen
 class Edit:
-    """A change of some blocks. ``places`` are those it changes, in the order of the request.
+    """A planned change of blocks: their ``places`` in the request, their entries' numbers (``targets``).
 
-    ``freed`` is tokens the request gets smaller by, negative when it grows; ``reread`` is tokens
-    that the provider remembers and would have to read again.
+    ``freed`` is the tokens by which the request shrinks, negative if it grows; ``reread`` is the
+    cached tokens that the provider would have to read again.
     """
 
     action: EditAction
@@ -49,7 +49,7 @@ class Edit:
 def plan_edit(
     blocks: Sequence[ContextBlock], places: Sequence[int], action: EditAction
 ) -> Edit | str:
-    """Return the effect of an action on blocks, or a sentence that says why it has none."""
+    """Return the effect of an action on the blocks at ``places``, or a sentence why it has none."""
     entries = []
     for place in sorted(places):
         if not blocks[place].is_head and blocks[place].origin:
@@ -58,7 +58,7 @@ def plan_edit(
         return FIXED
     after = _AFTER[action]
     wanted: list[int] = []
-    # Only for these the request gets other bytes.
+    # Only these change the bytes of the request.
     changed: list[int] = []
     for place in entries:
         block = blocks[place]

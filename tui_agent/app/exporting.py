@@ -1,4 +1,4 @@
-"""Writing a session to a file for others: in which format, how much of the tree, and with no secrets in it."""
+"""Exports a session to a file: the format, how much of the tree, and the removal of secrets."""
 
 import errno
 import hashlib
@@ -45,7 +45,7 @@ _HOMES = re.compile(r"(?<![/\w])((?:/home|/Users|[A-Za-z]:\\+Users)[/\\]+)[^/\\\
 
 
 _LEAST_START = 6
-"""Characters at the beginning of a secret by which a cut one is known."""
+"""Minimum characters by which a secret that is cut off at the end is recognised."""
 _ENDINGS = {
     ".md": "markdown",
     ".markdown": "markdown",
@@ -56,7 +56,7 @@ _ENDINGS = {
     ".claude.jsonl": "claude-code",
     ".codex.jsonl": "codex",
 }
-"""The suffixes of each format, the one that is written first; of two that fit, the longer one."""
+"""Formats by suffix. A format's first suffix is written; the longest that fits a name counts."""
 
 
 class ExportFormat(StrEnum):
@@ -70,14 +70,15 @@ class ExportFormat(StrEnum):
 
 
 _FOUND_BY_NAME = frozenset({ExportFormat.CLAUDE_CODE, ExportFormat.CODEX})
-"""Formats of other programs, which look for a file by its name."""
+"""Formats of programs that find a session by its file's name."""
 
 
 @frozen
 class ExportOrder:
-    """An export to make.
+    """What to export, and how.
 
-    ``whole`` None: one branch as Markdown, otherwise all of them. ``leaf`` None: where one is.
+    ``leaf`` is the end of the branch, None for the session's leaf. ``whole`` says whether all
+    branches are exported; None: all, unless ``leaf`` is given or the format holds one branch.
     """
 
     session_id: str
@@ -95,7 +96,7 @@ class ExportOrder:
         return not one
 
     def file_name(self, title: str, directory: Path) -> str:
-        """Return a name nothing in a directory has; for Claude Code and Codex the one they look for."""
+        """Return a file name free in ``directory``; for Claude Code and Codex the one they look for."""
         if self.format is ExportFormat.CLAUDE_CODE:
             return f"{self.session_id}.jsonl"
         if self.format is ExportFormat.CODEX:
@@ -121,11 +122,11 @@ def format_of(path: str) -> ExportFormat | None:
 
 
 def unknown_ending(path: str) -> str:
-    """Return why a file's name asks for no format there is, as a sentence; "" when it asks for one, or for none."""
+    """Return a sentence if a file's suffix is no export format; "" if it is, or is missing."""
     ending = Path(path).suffix
     if not ending or format_of(path) is not None:
         return ""
-    return f"“{one_line(ending)}” is not a file type to export to; there are {', '.join(_ENDINGS)}."
+    return f"“{one_line(ending)}” is not an export format. Use one of {', '.join(_ENDINGS)}."
 
 
 def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str] = os.environ) -> str:
@@ -169,15 +170,15 @@ def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str] = o
 def write_export(
     store: Store, order: ExportOrder, path: Path, *, replaces: bool = False
 ) -> tuple[Path, int]:
-    """Write the export to a file only its owner can read, all of it or nothing; return the file and its bytes.
+    """Write an export to a file that only its owner can read; return the path and its size in bytes.
 
-    In a directory the file gets a name of its own. Claude Code and Codex find a session by that name
-    only, so for them a path without an ending is a directory, made if needed.
+    In a directory the file gets a name of its own. Claude Code and Codex find a session by that
+    name only, so for them a path without a suffix is a directory, made if needed.
 
     Raises:
         SessionNotFound: there is no such session.
-        FileExistsError: the file is there already, and it is not to be replaced.
-        OSError: it can't be written.
+        FileExistsError: the file exists, and ``replaces`` is False.
+        OSError: the file can't be written; nothing of it is there then.
     """
     if order.format in _FOUND_BY_NAME and format_of(path.name) is None:
         path.mkdir(parents=True, exist_ok=True)
@@ -194,12 +195,12 @@ def write_export(
 
 
 class Scrubber:
-    """Takes secrets and the names of home directories out of a session.
+    """Removes secrets and the names of home directories from a session.
 
-    Anything the rules miss stays in.
+    Secrets that no rule recognises stay in.
 
     Args:
-        secrets: values that are secrets, wherever they stand.
+        secrets: values to remove wherever they occur.
         home: the user's home directory; it becomes ``~``.
     """
 
@@ -228,9 +229,9 @@ class Scrubber:
         return _HOMES.sub(r"\1[redacted]", text)
 
     def copy(self, copy: SessionCopy) -> SessionCopy:
-        """Return a session without them, texts kept as blobs included.
+        """Return a session without secrets, in its blobs of text too.
 
-        Images can't be looked into and stay.
+        Images stay as they are.
         """
         needed = set()
         for entry in copy.entries:
@@ -248,7 +249,7 @@ class Scrubber:
             self.text, (copy.info.cwd, copy.info.title, copy.info.first_message)
         )
         labels = {entry_id: self.text(label) for entry_id, label in copy.labels.items()}
-        # Titles have the lines of a text in one, where a secret may not look like one.
+        # A title joins the lines of a text, so that no pattern may recognise a secret in it.
         shorten = partial(_shortened, secrets=sorted(self._found, key=len, reverse=True))
         for entry in dumped:
             for name in ("title", "preview"):
@@ -271,7 +272,7 @@ class Scrubber:
             return encoding.encode(clean)
         except (
             UnicodeEncodeError
-        ):  # what has no place in the encoding stands for bytes that were no text
+        ):  # characters that the encoding lacks stand for bytes that were no text
             return clean.encode("utf-8", "replace")
 
     def _value(self, value: Any, renamed: Mapping[str, str]) -> Any:
@@ -293,7 +294,7 @@ class Scrubber:
         return value
 
     def _arguments(self, text: str) -> str:
-        """Return a call's arguments without secrets: in JSON the lines of a command are one."""
+        """Return a call's arguments without secrets; JSON is parsed, because it escapes line breaks."""
         try:
             arguments = loads(text)
         except ValueError:
@@ -305,7 +306,7 @@ class Scrubber:
 
 
 def _shortened(title: str, secrets: Sequence[str]) -> str:
-    """Return a title without secrets, and without the beginning of one at which it was cut."""
+    """Return a title without secrets, and without one that is cut off at the title's end."""
     title = remove_known(title, secrets)
     bare = title.rstrip("… ")
     for secret in secrets:

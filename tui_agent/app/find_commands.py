@@ -1,4 +1,4 @@
-"""Searching: which entries of the path hold a text, folded or not, and the messages sent before in the project."""
+"""``/find`` searches the conversation, ``/history`` the messages sent before in the project."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 MAX_SCANNED: Final = 2_000
-"""Newest entries that are read for any part of a word; in older ones the index finds the beginnings
-of words."""
+"""Newest entries that are searched for any part of a word; the index, which finds only beginnings
+of words, searches older ones."""
 MAX_PROMPTS: Final = 20_000
-"""Prompts that are searched; older ones are in their sessions."""
+"""Maximum sent messages that ``/history`` lists, newest first."""
 _BATCH: Final = 200
 
 
@@ -34,7 +34,7 @@ async def find(controller: Controller, argument: str) -> None:
 
 
 async def find_entries(controller: Controller, query: str) -> list[int]:
-    """Return the entries of the path that hold a text in any case, newest first."""
+    """Return the ids of the path's entries that contain ``query``, ignoring case, newest first."""
     if (agent := controller.agent) is None or not query:
         return []
     from tui_agent.session.entries import kinds

@@ -37,7 +37,7 @@ def tokens(count: int) -> str:
 
 
 def amount_in(text: str) -> float:
-    """Read a number above 0, in digits with a point at most.
+    """Return the number above 0 that ``text`` writes in digits, with at most one decimal point.
 
     Raises ValueError for anything else.
     """
@@ -50,14 +50,14 @@ def amount_in(text: str) -> float:
 
 
 def count_in(text: str) -> int:
-    """Return the whole number above 0 that a text is; raises ValueError for anything else."""
+    """Return the whole number above 0 that ``text`` writes; raises ValueError for anything else."""
     if not text.isdecimal() or not int(text):
         raise ValueError(text)
     return int(text)
 
 
 def dollars_in(text: str) -> float:
-    """Read an amount of US dollars above 0, with or without the sign.
+    """Return the US dollars above 0 that ``text`` writes, with or without ``$``.
 
     Raises ValueError for anything else.
     """
@@ -65,7 +65,7 @@ def dollars_in(text: str) -> float:
 
 
 def money(dollars: float) -> str:
-    """Return US dollars: two digits, four for less than a cent."""
+    """Return US dollars with two decimals, below a cent with four: ``$1.25``, ``$0.0042``."""
     if dollars >= 0.01 or not dollars:
         return f"${dollars:.2f}"
     return f"${dollars:.4f}"
@@ -80,7 +80,7 @@ def seconds(duration: float) -> str:
 
 
 def duration(length: float) -> str:
-    """Return how many seconds something took, with a tenth where that matters: ``0.1 s``, ``12 s``, ``3:05``."""
+    """Return seconds as text, below ten with a tenth: ``0.1 s``, ``12 s``, ``3:05``."""
     if length < 9.95:
         return f"{length:.1f} s"
     if length < 99.5:
@@ -129,12 +129,12 @@ def plural(count: int, noun: str) -> str:
 
 
 def dotted(*facts: str | None) -> str:
-    """Return facts on one line, without those that are empty: ``12 s · 84.2k tokens``."""
+    """Return the facts that are not empty on one line: ``12 s · 84.2k tokens``."""
     return " · ".join(filter(None, facts))
 
 
 def listed(names: Sequence[str], most: int) -> str:
-    """Return names, and the count of those after the first ``most``: ``a, b and 12 more``."""
+    """Return the first ``most`` names and the count of the others: ``a, b and 12 more``."""
     more = ""
     if len(names) > most:
         more = f" and {len(names) - most:,} more"
@@ -142,21 +142,21 @@ def listed(names: Sequence[str], most: int) -> str:
 
 
 def about_cost(dollars: float | None, words: str = "") -> str:
-    """Return a cost as the end of a sentence, "" for none: ``, about $0.25 more``."""
+    """Return a cost as the end of a sentence: ``, about $0.25 more``; "" if unknown or nothing."""
     if dollars:
         return f", about {money(dollars)}{words}"
     return ""
 
 
 def lines_text(additions: int, deletions: int) -> str:
-    """Return how many lines a change adds and removes, "" for none: ``+3 −1``."""
+    """Return how many lines a change adds and removes: ``+3 −1``; "" if none."""
     if additions or deletions:
         return f"+{additions} −{deletions}"
     return ""
 
 
 def changes_text(files: int, additions: int, deletions: int) -> str:
-    """Return the changes, "" for none: ``2 files +3 −1``."""
+    """Return the size of a change: ``2 files +3 −1``; "" if no file changed."""
     if files:
         return f"{plural(files, 'file')} {lines_text(additions, deletions)}".rstrip()
     return ""

@@ -1,4 +1,4 @@
-"""How the controller speaks with a person: questions, pages, and the three ways to show them."""
+"""The questions and pages of the controller, and the `Frontend` that shows them to the user."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 Severity = Literal["information", "warning", "error"]
 Remedy = tuple[str, str, str]
-"""A key, a label for it, and the action of the screen it runs."""
+"""What a message offers to do: a key, its label, and the screen action it runs."""
 
 Answer_co = TypeVar("Answer_co", covariant=True)
 
 MAX_DIFF_CHARS = 100_000
-"""Characters of a diff that are printed where there is no screen."""
+"""Maximum characters of a diff printed where there is no screen."""
 
 
 class Shown:
@@ -41,44 +41,43 @@ class Shown:
 
     @property
     def identity(self) -> object:
-        """What only the same one has: it is not opened over itself."""
+        """Equal for two that show the same: one is not opened over the other."""
         return self
 
 
 class Question(Shown, Generic[Answer_co]):
-    """Something a person is asked. Its answer is None when they went back."""
+    """Something the user is asked. The answer is None if they cancel."""
 
 
 @frozen
 class Choice(Question[str]):
-    """One of a few answers; each is a key and its text."""
+    """A question with a few answers, each a key and its text."""
 
     question: str
     answers: Sequence[tuple[str, str]]
     details: str = ""
     at: str | None = None
-    """The answer the cursor begins on, the first by default."""
+    """The answer that the cursor starts on; None: the first."""
     numbered: bool = False
-    """Whether a digit chooses an answer, as its key does where that is a letter."""
+    """Whether digits choose answers; keys that are letters always do."""
     why: str = ""
-    """Why it is asked, in one line."""
+    """Reason for the question, in one line."""
     files: Sequence[ChangedFile] = ()
-    """Changes of files that it is about."""
+    """Changed files that the question is about."""
     inline: bool = False
-    """It stands over the prompt, where the conversation stays readable and typing goes on."""
+    """Whether it is shown above the prompt, where the conversation and the prompt stay usable."""
     by_tab: bool = False
-    """An inline one that takes keys only after Tab or a click: until then all that is typed is
-    text."""
+    """Whether an inline question takes keys only after Tab or a click; typing is text until then."""
     comes_first: bool = False
-    """An inline one without whose answer nothing can be sent: it stays when a message is."""
+    """Whether an inline question stays when a message is sent: nothing can be sent unanswered."""
     wide: bool = False
-    """Its details are rows, which may be longer than a line of text is."""
+    """Whether the details are table rows, which may be wider than running text."""
     unasked: str | None = None
-    """The answer where nobody can be asked; None: the asking command can't be used there."""
+    """The answer used where nobody can be asked; None: the command fails there."""
 
     @property
     def keys(self) -> list[str]:
-        """The keys of the answers: their names where those are letters, else their numbers."""
+        """The key of each answer: its name if that is a letter, otherwise its number."""
         keys = []
         for number, (name, _text) in enumerate(self.answers, 1):
             is_letter = len(name) == 1 and name.isalpha()
@@ -88,9 +87,9 @@ class Choice(Question[str]):
 
 @frozen
 class PickRow:
-    """One of many answers. ``text`` is one line, in which one searches; ``facts`` stand at its end.
+    """A row of a `Pick`. ``text`` is one line, which is searched; ``facts`` are shown at its end.
 
-    ``details`` are lines shown while it is highlighted.
+    ``details`` are lines shown while the row is highlighted.
     """
 
     key: str
@@ -101,9 +100,9 @@ class PickRow:
 
 @frozen
 class Pick(Question[str]):
-    """One of many rows, found by typing.
+    """A question with many answers, found by typing.
 
-    Answered with its key. ``confirm`` is the action of Enter, in a word.
+    The answer is the key of a row. ``confirm`` is the label of Enter.
     """
 
     question: str
@@ -113,9 +112,9 @@ class Pick(Question[str]):
 
 @frozen
 class TextLine(Question[str]):
-    """One line of text.
+    """Asks for one line of text.
 
-    ``confirm`` is the action of Enter, in a word; a ``hidden`` one is never shown or kept.
+    ``confirm`` is the label of Enter; a ``hidden`` text is never shown or kept.
     """
 
     question: str
@@ -127,7 +126,7 @@ class TextLine(Question[str]):
 
 @frozen
 class LongText(Question[str]):
-    """A text of many lines to be changed. ``confirm`` is the action of keeping it, in a word."""
+    """A text of several lines to edit. ``confirm`` is the label of the key that keeps it."""
 
     question: str
     text: str
@@ -136,9 +135,9 @@ class LongText(Question[str]):
 
 @frozen
 class EditedText(Question[str]):
-    """A text as the user makes it in their editor.
+    """A text to edit in the user's own editor.
 
-    ``name`` is the file's: its suffix says the type to editors.
+    ``name`` is the file's name, whose suffix tells editors the type.
     """
 
     text: str
@@ -147,17 +146,17 @@ class EditedText(Question[str]):
 
 @frozen
 class ModelPick:
-    """A model that was picked. With ``server``, a base URL, it is to be set up there first."""
+    """The chosen model. With ``server`` (a base URL), it is to be set up there first."""
 
     model: str
     server: str = ""
     only_here: bool = False
-    """Whether it is for this session, and not for the next start too."""
+    """Whether it is for this session only, not for later starts too."""
 
 
 @frozen
 class ModelChoice(Question[ModelPick]):
-    """A model of the catalog, or any id. ``switches`` asks whether it is for this session only."""
+    """Asks for a model; with ``switches`` also whether it is for this session only."""
 
     current: str
     switches: bool = False
@@ -165,36 +164,36 @@ class ModelChoice(Question[ModelPick]):
 
 @frozen
 class SessionChoice(Question["OpenRequest"]):
-    """A session to open."""
+    """Asks for a session to open; ``current`` is the id of the open one."""
 
     current: str | None
 
 
 @frozen
 class ThemeChoice(Question[str]):
-    """A theme."""
+    """Asks for a theme."""
 
 
 class Heading(str):
-    """A line of a report that stands over others."""
+    """A line of a report that is a heading."""
 
     __slots__ = ()
 
 
 class Page(Shown):
-    """Something that is shown and left again. Only a screen can show most of them."""
+    """Something that is shown and left again. Most pages need a screen."""
 
     title: str
     fence: ClassVar[str | None] = ""
-    """The language that its words are fenced with in Markdown; None: they are Markdown."""
+    """Language of the Markdown fence around its text; None: the text is Markdown itself."""
 
     def words(self) -> str | None:
-        """Return what it says where there is no screen, None where it needs one."""
+        """Return the page as text, for where there is no screen; None if it needs one."""
         return None
 
 
 class LinedPage(Page):
-    """A page whose ``lines`` say it."""
+    """A page whose text is its ``lines``."""
 
     lines: Sequence[str]
 
@@ -204,7 +203,7 @@ class LinedPage(Page):
 
 @frozen
 class Report(Page):
-    """Lines to read, from the heading ``at`` on."""
+    """Lines to read; the page opens at the heading ``at``."""
 
     title: str
     lines: Sequence[str]
@@ -219,7 +218,7 @@ class Report(Page):
 
 @frozen
 class Output(Page):
-    """All of a long output."""
+    """A long output, complete."""
 
     title: str
     text: str
@@ -230,7 +229,7 @@ class Output(Page):
 
 @frozen
 class TreePage(LinedPage):
-    """All branches of the session, the cursor at an entry or at the leaf; ``lines`` where there is no screen."""
+    """All branches of the session, the cursor ``at`` an entry or the leaf. ``lines``: without a screen."""
 
     at: int | None = None
     lines: Sequence[str] = ()
@@ -239,7 +238,7 @@ class TreePage(LinedPage):
 
 @frozen
 class ContextPage(LinedPage):
-    """The next request, block by block. ``lines`` are for where there is no screen."""
+    """The next request, block by block. ``lines``: without a screen."""
 
     lines: Sequence[str] = ()
     title: str = "The context map"
@@ -247,9 +246,9 @@ class ContextPage(LinedPage):
 
 @frozen
 class CompactPage(Page):
-    """A compaction that is looked at and edited before it counts.
+    """A compaction to look at and edit before it is applied.
 
-    ``boundary`` is where the summarised part ends.
+    ``boundary`` is the entry that the summarised part ends before; None: chosen by the program.
     """
 
     boundary: int | None = None
@@ -258,7 +257,7 @@ class CompactPage(Page):
 
 @frozen
 class SettingsPage(Page):
-    """Every setting, those found that a text names."""
+    """Every setting, filtered by ``query``."""
 
     query: str = ""
     title: str = "The settings"
@@ -266,7 +265,7 @@ class SettingsPage(Page):
 
 @frozen
 class HelpPage(Page):
-    """The keys of the conversation, and every command, key and setting; without the former the list alone."""
+    """Every command, key and setting; ``with_keys``: below the keys of the conversation."""
 
     with_keys: bool = True
     title: str = "Help"
@@ -274,7 +273,7 @@ class HelpPage(Page):
 
 @frozen
 class EquipmentLine:
-    """A line of the page; choosing it switches to ``agent``, "" to nothing."""
+    """A line of the equipment page. Choosing it switches to ``agent``; "" does nothing."""
 
     text: str
     agent: str = ""
@@ -282,9 +281,9 @@ class EquipmentLine:
 
 @frozen
 class EquipmentPage(Page):
-    """Agents, skills, tools and, below these lines, MCP servers.
+    """Agents, skills and tools as ``lines``, and the MCP servers below them.
 
-    The cursor is on the line below the heading ``at``.
+    The cursor starts on the line below the heading ``at``.
     """
 
     lines: Sequence[EquipmentLine] = ()
@@ -294,7 +293,7 @@ class EquipmentPage(Page):
 
 @frozen
 class MemoryPage(LinedPage):
-    """The project's memory and what is proposed for it; ``lines`` are a diff for where there is no screen."""
+    """The project's memory and the proposals for it. ``lines``: a diff, without a screen."""
 
     view: MemoryView = field(compare=False)
     lines: Sequence[str] = ()
@@ -310,7 +309,7 @@ class PermissionsPage(Page):
 
 @frozen
 class SubagentPage(Page):
-    """A subagent's session; ``watched`` is the agent at work, or a session that is over."""
+    """A subagent's session; ``watched`` is the agent at work, or the session it has finished."""
 
     watched: Agent | FinishedSubagent
     close: Callable[[], None] = field(default=lambda: None)
@@ -324,10 +323,7 @@ class SubagentPage(Page):
 
 @frozen
 class RacePage(LinedPage):
-    """A race: the one that goes on, with its runners at work, or the entry of one that is over.
-
-    ``lines`` say it.
-    """
+    """A running race, or the entry of a finished one. ``lines``: its text."""
 
     race: Race | RaceEntry
     lines: Sequence[str] = ()
@@ -337,7 +333,7 @@ class RacePage(LinedPage):
 
 @frozen
 class RunnerPage(Page):
-    """A runner of a race: ``watched`` is its agent, or a session that ends where it did; ``race`` is a ``RaceView``."""
+    """A runner of a race, by its agent or its finished session. ``race`` is a ``RaceView``."""
 
     watched: Agent | FinishedSubagent = field(compare=False)
     race: Any = field(compare=False)
@@ -347,7 +343,7 @@ class RunnerPage(Page):
 
 @frozen
 class DiffPage(Page):
-    """How files differ, one by one."""
+    """The differences of files, one by one."""
 
     title: str
     files: Sequence[ChangedFile]
@@ -359,7 +355,7 @@ class DiffPage(Page):
 
 @frozen
 class FindPage(Page):
-    """The places of the conversation that hold a text; an empty one is still to be typed."""
+    """The occurrences of a text in the conversation; with "" the user types it there."""
 
     query: str = ""
     title: str = "Searching the conversation"
@@ -367,7 +363,7 @@ class FindPage(Page):
 
 @frozen
 class JobsPage(Page):
-    """The background jobs, their output as it comes."""
+    """The background jobs with their output, live."""
 
     title: str = "The background jobs"
 
@@ -382,28 +378,28 @@ def diff_text(files: Sequence[ChangedFile]) -> str:
 
 
 class Frontend:
-    """A screen, an editor, or a run without either: shows the controller's messages and answers its questions.
+    """Shows the controller's messages and asks its questions: a screen, an editor or a plain run.
 
-    The methods here suit a frontend that has only words, which has to ``say`` and ``ask``: those
-    for a screen print text or do nothing.
+    A frontend that has only text implements ``say`` and ``ask``; the other methods print text here
+    or do nothing.
     """
 
     has_screen = False
     """Whether it can show every page and ask every question."""
     keeps_asides = False
-    """Whether a session that works goes on when another one is opened, instead of being stopped."""
+    """Whether a busy session goes on when another one is opened, instead of being stopped."""
     is_attended = True
-    """Whether a person is there to be asked."""
+    """Whether a user is there to answer."""
     keymap: Mapping[str, str] = MappingProxyType({})
-    """The user's own keys, by the name of their action."""
+    """The user's own keys, by name of the action."""
 
     def command_begins(self) -> None:
-        """Note that the user gave a command now."""
+        """Note that the user gave a command just now."""
 
     def say(
         self, message: str, severity: Severity = "information", remedy: Remedy | None = None
     ) -> None:
-        """Show one sentence, which stays until something new begins."""
+        """Show one sentence until something new begins; ``remedy`` is what it offers."""
         raise NotImplementedError
 
     def announce(self, message: str, severity: Severity = "information") -> None:
@@ -411,11 +407,11 @@ class Frontend:
         self.say(message, severity)
 
     def warn(self, message: str) -> None:
-        """Show one sentence that a run which begins now does not take away."""
+        """Show a warning that stays even if a run begins now."""
         self.say(message, "warning")
 
     async def ask(self, question: Question[Answer_co]) -> Answer_co | None:
-        """Ask a person and return the answer; None when they went back, or where nobody can be asked."""
+        """Ask the user and return the answer; None if they cancel or nobody can be asked."""
         raise NotImplementedError
 
     async def fill_in(
@@ -423,7 +419,7 @@ class Frontend:
         asked: ModelQuestions,  # noqa: ARG002 - as overridden
         former: Mapping[str, Value],  # noqa: ARG002 - as overridden
     ) -> Answer | None:
-        """Ask all of the model's questions as one form; None where there are no forms."""
+        """Ask the model's questions as one form, ``former`` answers filled in; None: no forms here."""
         return None
 
     def show(self, page: Page) -> None:
@@ -441,32 +437,32 @@ class Frontend:
         self.say(words)
 
     def opening(self) -> None:
-        """Take note that another session is about to be opened."""
+        """Note that another session is about to be opened."""
 
     def opened(self, agent: Agent, entry: int | None = None) -> None:
-        """Show that another session is open, at an entry if one is named."""
+        """Show the session that was opened, at ``entry`` if given."""
 
     @property
     def progress(self) -> RunState:
-        """What the open session's agent is at."""
+        """What the open session's agent is doing."""
         return RunState()
 
     def show_asides(self, asides: Sequence[Aside]) -> None:
-        """Show how the sessions off the screen stand."""
+        """Show the state of the sessions off the screen."""
 
     def call_to_aside(self, aside: Aside, sentence: str) -> None:
-        """Call the user to a session off the screen."""
+        """Tell the user news of a session off the screen."""
         del aside
         self.announce(sentence)
 
     def refresh_facts(self) -> None:
-        """Show title, leaf, model, mode, size and cost as they are now."""
+        """Update the shown title, leaf, model, mode, size and cost."""
 
     def apply_settings(self, config: Config) -> None:
-        """Apply the settings that concern looks and keys."""
+        """Apply the settings of looks and keys."""
 
     def copy(self, text: str) -> None:
-        """Put a text into the clipboard."""
+        """Copy a text to the clipboard."""
         self.say(text)
 
     def open_page(self, url: str) -> None:
@@ -477,24 +473,21 @@ class Frontend:
         """End the program."""
 
     def go_to(self, request: OpenRequest) -> None:
-        """Open a session; where it is open already, go to the entry that is asked for."""
+        """Open a session; if it is open already, go to the requested entry."""
         raise NotImplementedError
 
     def jump_to(self, entry_id: int) -> bool:
-        """Show an entry of the conversation; False when it is not on this branch."""
+        """Scroll to an entry of the conversation; False if it is not on this branch."""
         del entry_id
         return False
 
     def use_theme(self, name: str) -> bool:
-        """Use a theme; False when there is none of that name."""
+        """Switch to a theme; False if there is none of that name."""
         del name
         return False
 
     def toggle_view(self) -> bool:
-        """Show only the part of the conversation the model sees, or all of it.
-
-        Return whether it is the former now.
-        """
+        """Switch between what the model sees and all; return True if the former is shown now."""
         return False
 
     def toggle_panel(self) -> None:
@@ -504,7 +497,7 @@ class Frontend:
         """Remove the last message of ``say``."""
 
     def warnings_read(self) -> None:
-        """Take note that the user has seen every warning."""
+        """Note that the user has seen every warning."""
 
     # -- the prompt
 
@@ -517,7 +510,7 @@ class Frontend:
         """Replace the prompt's text."""
 
     def rewrite_typed(self, clean: Callable[[str], str]) -> None:
-        """Replace the texts that were typed and are kept in memory by what ``clean`` makes of them."""
+        """Replace typed texts that are kept in memory by what ``clean`` returns for each."""
 
     def put_back(self, text: str) -> None:
         """Put a message back into the prompt, before the text that is there."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 OFF = frozenset({"off", "stop", "clear", "none"})
-NO_GOAL = "There is no goal. /goal TEXT sets one: what has to be true at the end, and how it shows."
+NO_GOAL = "There is no goal. /goal TEXT sets one: what has to be true at the end, and how to tell."
 NO_LOOP = "There is no loop. /loop 10m TEXT sends a message every ten minutes."
 HOW_TO_LOOP = "Say how often and what: /loop 10m TEXT. An interval is 10s to 24h, with s, m or h."
 
@@ -21,7 +21,7 @@ _INTERVAL = re.compile(r"(\d{1,5})([smh])\s+(\S.*)", re.DOTALL)
 _SECONDS = {"s": 1, "m": 60, "h": 3_600}
 _SHORTEST = 10
 _LONGEST = 24 * 3_600
-"""Limits of an interval, in seconds."""
+"""Shortest and longest interval of a loop, in seconds."""
 
 
 @Command(
@@ -47,7 +47,7 @@ async def goal(controller: Controller, argument: str) -> None:
     if text.lower() in OFF:
         done = NO_GOAL
         if goals.goal:
-            done = "The goal is dropped; what is being done goes on."
+            done = "The goal is dropped; the current run goes on."
         goals.drop()
         controller.say(done)
         controller.frontend.refresh_facts()

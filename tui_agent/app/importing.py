@@ -1,4 +1,4 @@
-"""Importing sessions from files: the outcome of each import, in words, for the command line and the screen."""
+"""Imports sessions from files and reports each outcome in words."""
 
 import os
 from collections import Counter
@@ -15,9 +15,9 @@ from tui_agent.session.formats.table import files_of
 from tui_agent.session.store import Store
 
 _ESTIMATED_AS = "gpt-4o"
-"""Whose encoding counts the tokens of entries that come without; models differ little."""
+"""Model whose tokenizer counts entries that come without a count; models differ little."""
 _NUMBERS_TOLD = 10
-"""Numbers of damaged lines that are named."""
+"""Maximum damaged lines whose numbers are named."""
 
 _TOTALS = {
     ImportChange.NEW: "imported",
@@ -28,7 +28,7 @@ _TOTALS = {
 
 
 class Importer:
-    """Imports files, one after the other, each in one transaction of its own."""
+    """Imports files one by one, each in a transaction of its own."""
 
     def __init__(
         self,
@@ -38,10 +38,10 @@ class Importer:
         skip_damaged: bool = False,
         keep_directories: bool = False,
     ) -> None:
-        """Make it.
+        """Create an importer.
 
-        Sessions work in the current directory, unless ``keep_directories`` or a file of the user's
-        own.
+        Sessions work in the directory that their file names if ``keep_directories`` is set or the file
+        is the user's own, otherwise in the current one.
         """
         self._store = store
         self._source = source
@@ -51,14 +51,14 @@ class Importer:
         self._came: Counter[ImportChange] = Counter()
         self._empty = 0
         self.failed = 0
-        """Files and sessions that could not be read."""
+        """Number of files and sessions that could not be read."""
 
     def run(
         self, files: Sequence[Path]
     ) -> Iterator[tuple[Path, Sequence[Imported] | None, list[str]]]:
-        """Yield each file with its sessions and a line to show on each; None where nothing of it was stored.
+        """Yield each file with its sessions (None: nothing was stored) and the lines to show.
 
-        Of several files those without a conversation are only counted.
+        Of several files, those without a conversation are only counted.
         """
         several = len(files) > 1
         top = os.path.commonpath([path.parent for path in files])
@@ -142,12 +142,12 @@ def summary_of(imported: Imported) -> str:
 
 
 def _is_internal(row: tuple[str, int]) -> bool:
-    """Whether something left out is a kind of line that only its program reads; losses come first."""
+    """Return whether something left out is a kind of line that only its own program reads."""
     return row[0].startswith("“")
 
 
 def _with_advice(said: str) -> str:
-    return f"{said} That session was left out; --skip-damaged leaves out such messages alone."
+    return f"{said} That session was left out; --skip-damaged leaves out only such messages."
 
 
 def _why_refused(error: StoreError) -> str:
@@ -160,10 +160,7 @@ def _why_refused(error: StoreError) -> str:
 
 
 def _of_file(name: str, told: str) -> str:
-    """Return a message with the file's name before it.
-
-    One that begins with the file's name gets this one instead.
-    """
+    """Return a message that begins with the file's ``name``, in place of a shorter form of it."""
     shown = one_line(name, 120)
     own = one_line(name.rpartition("/")[2], 120)
     if told.startswith(own):

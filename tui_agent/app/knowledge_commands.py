@@ -1,4 +1,4 @@
-"""The commands that come from files or are about them: the user's own, skills, agents, servers, AGENTS.md."""
+"""The commands about skills, tools, agents, output styles, MCP servers and AGENTS.md."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _DEFAULT_STYLE = "default"
 
 
 async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None:
-    """Show agents, skills, tools and servers on one page; where there is no screen, one of them."""
+    """Show agents, skills, tools and servers on one page; without a screen, the part ``at`` alone."""
     ports, count = owner.ports, owner.ports.directory.counter(owner.model).schema
     await asyncio.to_thread(ports.knowledge.load)
     await ports.read_tool_files()
@@ -100,7 +100,9 @@ def skills_lines(rows: Iterable[CommandRow]) -> list[str]:
     skills = [row for row in rows if row.name.startswith(SKILL_PREFIX)]
     if not skills:
         return ["No skills yet (.agents/skills/NAME/SKILL.md)."]
-    lines: list[str] = ["The agent loads one when it fits; /skill:NAME TASK has it used."]
+    lines: list[str] = [
+        "The agent loads a skill when it fits the task; /skill:NAME TASK uses one at once."
+    ]
     for row in skills:
         lines += [
             "",
@@ -112,7 +114,7 @@ def skills_lines(rows: Iterable[CommandRow]) -> list[str]:
 
 def kinds_of(owner: Agent) -> dict[str, str]:
     own = {spec.name: spec.description for spec in owner.ports.knowledge.specs if spec.primary}
-    return {"build": "the agent that is built in"} | own
+    return {"build": "the built-in agent"} | own
 
 
 @Command("skills", "list the skills the agent can load", place=250, words="knowledge, plugins")
@@ -189,7 +191,7 @@ async def _choice_of(controller: Controller, question: str, kinds: dict[str, str
 
 
 async def _switch(controller: Controller, chooser: Agent, name: str) -> None:
-    """Switch to another kind of agent; asks first where the model must read all of it again."""
+    """Switch to another agent; asks first if the model has to read the whole context again."""
     if await may_reread(controller, chooser, f"Switch to {name}?", chooser.model):
         chooser.choose_agent(name)
         controller.frontend.refresh_facts()
@@ -225,16 +227,18 @@ async def mcp(controller: Controller, argument: str) -> None:
 
 
 async def add_server(controller: Controller, owner: Agent, given: str) -> None:
-    """Add an MCP server to the user's settings and start it; asks for what is not ``given``."""
+    """Add an MCP server to the user's settings and start it; asks for what ``given`` lacks."""
     name, _, words = given.strip().partition(" ")
     name = name or await controller.ask(TextLine("Name of the new server", confirm="next")) or ""
     if not name.strip():
         return
     if _SERVER_NAME.fullmatch(name.strip()) is None:
-        raise CommandError("A server's name is made of letters, digits, “_”, “-” and “.”.")
+        raise CommandError("A server's name may contain only letters, digits, “_”, “-” and “.”.")
     name = name.strip()
     if name in controller.services.config().mcp:
-        raise CommandError(f"There is a server {name} already: tui-agent mcp remove {name} first.")
+        raise CommandError(
+            f"There is a server {name} already. tui-agent mcp remove {name} removes it."
+        )
     asked = TextLine(
         f"How is {name} reached?",
         confirm="add",
@@ -246,7 +250,7 @@ async def add_server(controller: Controller, owner: Agent, given: str) -> None:
     controller.services.save_setting(f'mcp."{name}"', _server_row(words))
     controller.services.reread_settings()
     await owner.mcp.reload()
-    controller.say(f"Added {name}; it is being started. /mcp shows how it goes.")
+    controller.say(f"Added {name}; it is starting. /mcp shows its state.")
 
 
 def _server_row(words: str) -> dict[str, object]:

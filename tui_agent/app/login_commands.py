@@ -1,4 +1,4 @@
-"""/login and /logout: take a provider's key, try it at once, keep it, remove it again."""
+"""``/login`` asks for a provider's key, tries it and keeps it; ``/logout`` removes it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def login(controller: Controller, argument: str) -> None:
     port, (name, rest) = controller.services.logins, _words(argument)
     if rest:
         controller.say(
-            f"The key is asked for, and not shown: write /login {one_line(name, 30)} alone.",
+            f"Type /login {one_line(name, 30)} without the key: it is asked for, and not shown.",
             "warning",
         )
         return
@@ -67,7 +67,7 @@ async def logout(controller: Controller, argument: str) -> None:
     rows = [row for row in await asyncio.to_thread(port.rows) if row.is_kept]
     if not rows:
         controller.say(
-            "No key was entered with /login; those of the environment and of config.toml are removed there."
+            "No key was entered with /login. Keys in the environment or in config.toml are removed there."
         )
         return
     row = await _provider(controller, rows, name)
@@ -81,7 +81,7 @@ def _words(argument: str) -> tuple[str, str]:
 
 
 async def _provider(controller: Controller, rows: Sequence[LoginRow], name: str) -> LoginRow | None:
-    """Return the provider of a name, or the one the user picks."""
+    """Return the provider of that name, for "" the one the user picks; None if it can't be used."""
     by_name: dict[str, LoginRow] = {}
     for one in rows:
         by_name[one.name.lower()] = one
@@ -107,7 +107,7 @@ async def _provider(controller: Controller, rows: Sequence[LoginRow], name: str)
 
 
 def _pick_row(row: LoginRow) -> PickRow:
-    """Return a provider as one of many; it is found by the id that /login takes, too."""
+    """Return a provider as a row, which is also found by the id that /login takes."""
     name = one_line(row.name, 30)
     if row.id.replace("_", " ") not in name.lower():
         name += f" ({row.id})"
@@ -119,12 +119,12 @@ def _pick_row(row: LoginRow) -> PickRow:
 
 
 async def _take_key(controller: Controller, port: LoginController, row: LoginRow) -> str:
-    """Ask for a key until one is kept; return a sentence about it, "" when the user went back."""
+    """Ask for a key until one is kept; return a sentence about it, "" if the user cancels."""
     where = await asyncio.to_thread(port.where)
     while True:
         made = ""
         if row.page:
-            made = f"Keys are made at {row.page}\n"
+            made = f"Create a key at {row.page}\n"
         now = "It has no key yet."
         if row.source:
             now = f"Its key comes from {row.source} now."
@@ -153,7 +153,7 @@ async def _take_key(controller: Controller, port: LoginController, row: LoginRow
 async def _sign_in(
     controller: Controller, port: LoginController, row: LoginRow, how: str
 ) -> str | None:
-    """Show the provider's page; keep the login from the browser or from an entered or pasted code."""
+    """Sign in with a browser and keep the key; return a sentence, None if the user has to choose again."""
     controller.frontend.announce(f"Signing in to {row.name} …")
     try:
         async with port.sign_in(row.id) as attempt:
@@ -177,7 +177,7 @@ async def _sign_in(
 async def _wait_for_sign_in(
     controller: Controller, row: LoginRow, attempt: BrowserSignIn
 ) -> str | None:
-    """Return the key of a sign-in, None when the user went back."""
+    """Return the key of a sign-in; None if the user cancels."""
     signing = asyncio.ensure_future(attempt.key())
     details = (
         f"Sign in at\n{attempt.url}\n"
@@ -201,9 +201,9 @@ async def _wait_for_sign_in(
 
 
 async def _enter(controller: Controller, port: LoginController, row: LoginRow) -> str | None:
-    """Ask for a key, try and keep it. None when it is not to be kept.
+    """Ask for a key, try it and keep it; return a sentence, None if it is not kept.
 
-    The user says whether to keep one whose trial did not show that it is good.
+    The user decides whether to keep a key that could not be tried.
     """
     details = "It is not shown, logged or sent elsewhere."
     entered = await controller.ask(

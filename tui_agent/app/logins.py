@@ -1,4 +1,4 @@
-"""Enters, tries, keeps and removes the keys of providers, for ``/login`` and ``tui-agent login``."""
+"""Tries, keeps and removes the provider keys that a user enters."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from tui_agent.model.sign_in import BrowserSignIn
 
 FIRST = ("anthropic", "openai", "gemini", "openrouter", "mistral", "deepseek", "groq", "xai")
-"""The best known providers, which stand first."""
+"""Ids of the best-known providers, which are listed first."""
 
 
 def keys_of(config: Config, logins: Logins | None = None) -> Keys:
-    """Return the keys under these settings and this environment; ``logins`` are those entered, read when left out."""
+    """Return the keys of the environment, the settings and ``logins`` (None: read from the disk)."""
     return Keys(
         os.environ,
         providers=config.providers,
@@ -33,35 +33,30 @@ def keys_of(config: Config, logins: Logins | None = None) -> Keys:
 
 @frozen
 class LoginRow:
-    """A provider one can enter a key of.
-
-    ``source`` says where its key comes from now, "" when it has none.
-    """
+    """A provider whose key can be entered. ``source`` says where its key comes from, "" if it has none."""
 
     id: str
     name: str
     variable: str
-    """The environment variable its key is looked for in."""
+    """Environment variable that its key is read from."""
     page: str = ""
-    """Where its keys are made."""
+    """Address where its keys are created."""
     source: str = ""
     is_kept: bool = False
     """Whether a key was entered in the program."""
     missing: tuple[str, ...] = ()
-    """Variables that it needs beside a key and that are not set."""
+    """Variables that it needs besides a key and that are not set."""
     note: str = ""
     """A sentence about signing in to it."""
     signs_in: bool = False
-    """Whether one can sign in to it in a browser."""
+    """Whether the user can sign in with a browser."""
 
 
 class LoginController:
-    """The keys a user enters in the program.
+    """Handles the keys that a user enters in the program.
 
-    All but trials read files or the keyring: call them in a thread.
-
-    ``config`` returns the settings as they are now, ``first_model`` the model a new session would
-    have.
+    All methods except ``try_key`` read files or the keyring: call them in a thread.
+    ``config`` returns the current settings, ``first_model`` the model of a new session.
     """
 
     def __init__(
@@ -73,10 +68,10 @@ class LoginController:
         self._logins = logins
         self._config = config
         self.first_model = first_model
-        """Returns the model to begin with, "" when the user has to say."""
+        """Returns the model to start with, "" if the user has to choose."""
 
     def rows(self) -> Sequence[LoginRow]:
-        """Return the providers that take a key, the best known first."""
+        """Return the providers that take a key, the best-known first."""
         keys = keys_of(self._config(), self._logins)
         kept = set(self._logins)
         ids = dict.fromkeys((*FIRST, *PROVIDERS))
@@ -115,7 +110,7 @@ class LoginController:
         return await try_key(asked, self._place(asked), key)
 
     def keep_key(self, provider: str, key: str) -> str:
-        """Keep a key from now on; return a sentence that says where, and which key takes precedence.
+        """Keep a key; return a sentence that says where, and which other key takes precedence.
 
         Raises:
             LoginError: it can't be kept.
@@ -124,11 +119,11 @@ class LoginController:
         source = self._source(provider)
         before = ""
         if source != SOURCE:
-            before = f" {source} counts before it: unset that to use this one."
+            before = f" {source} takes precedence: unset it to use this key."
         return f"The key is kept in {where}.{before}"
 
     def sign_in(self, provider: str) -> "BrowserSignIn":
-        """Return an attempt to sign in, to be entered; its key is for ``keep_key``."""
+        """Return a sign-in, to be entered as a context; its key is for ``keep_key``."""
         from tui_agent.model.sign_in import BrowserSignIn
 
         asked = PROVIDERS[provider]
@@ -137,7 +132,7 @@ class LoginController:
         return BrowserSignIn(asked, asked.sign_in)
 
     def forget(self, provider: str) -> str:
-        """Remove a key that was entered; return a sentence on it, and where a key still comes from.
+        """Remove an entered key; return a sentence about it, and where a key still comes from.
 
         Raises:
             LoginError: it can't be removed.
@@ -150,7 +145,7 @@ class LoginController:
             return f"No key of {name} was entered."
         sentences = [f"The key of {name} is removed."]
         if source := self._source(provider):
-            sentences.append(f"{source} still gives one.")
+            sentences.append(f"{source} still provides one.")
         return " ".join(sentences)
 
     def _source(self, provider: str) -> str:

@@ -1,4 +1,4 @@
-"""``/remember``, ``/forget`` and ``/memory``: what is kept about the project, and what is proposed."""
+"""``/remember``, ``/forget`` and ``/memory``: the project's memory and the proposals for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui_agent.app.memory_view import MemoryView
     from tui_agent.files.memory import MemoryLine
 
-HOW = "Say /memory take TOPIC, /memory drop TOPIC, /memory undo, or /memory alone."
+HOW = "Use /memory take TOPIC, /memory drop TOPIC, /memory undo, or /memory alone."
 
 
 @Command(
@@ -45,7 +45,7 @@ async def remember(controller: Controller, argument: str) -> None:
         agent.keep(UserEntry(parts=(TextPart(text=text),), synthetic="remember"))
     controller.say(
         f"Noted in the memory, as “{line.topic}”: every session here begins with it. "
-        "/forget takes it out again."
+        "/forget removes it."
     )
 
 
@@ -64,7 +64,7 @@ async def forget(controller: Controller, argument: str) -> None:
     wanted = " ".join(argument.split())
     if not wanted:
         answers = [(row.key, one_line(row.diff[0][1], 100)) for row in reversed(view.kept)]
-        wanted = await controller.ask(Choice("Take out which line?", answers)) or ""
+        wanted = await controller.ask(Choice("Remove which line?", answers)) or ""
     if not wanted:
         return
     for row in view.kept:

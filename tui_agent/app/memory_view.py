@@ -1,4 +1,4 @@
-"""A project's memory as a person looks at it and answers what is proposed. Its methods read and write files."""
+"""The project's memory as rows to look at, and the answers to proposals. Reads and writes files."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import field
@@ -23,12 +23,12 @@ NOTHING = (
 )
 NOT_THERE = "There is nothing on “{}” any more."
 _NOTE = f"{NOTES_FILE}:{{}}"
-"""Topic of a line of the project's own notes, made of its line number; no real topic begins like this."""
+"""Topic of a line of the project's notes file, by line number; no real topic begins like this."""
 
 
 @frozen
 class MemoryRow:
-    """A line, or a proposal. ``diff`` are its marks (``+``, ``-``, or a space) with texts."""
+    """A line of the memory, or a proposal. ``diff`` is pairs of a mark (``+``, ``-``, space) and a text."""
 
     key: str
     diff: tuple[tuple[str, str], ...]
@@ -39,10 +39,10 @@ class MemoryRow:
 
 @dataclass
 class MemoryView:
-    """One look at the memory. ``session`` is this session's short id.
+    """The memory as last read. ``session`` is this session's short id.
 
-    ``text_of`` returns the entry that a source names; ``count`` a text's tokens, ``cost`` those of
-    lines as they are sent; ``clock`` milliseconds since the epoch.
+    ``text_of`` returns the text of the entry that a source names; ``count`` the tokens of a text,
+    ``cost`` those of lines as they are sent; ``clock`` milliseconds since the epoch.
     """
 
     memory: Memory
@@ -55,7 +55,7 @@ class MemoryView:
     kept: list[MemoryRow] = field(default_factory=list)
 
     def read(self) -> None:
-        """Read it anew; raises NotKeptError."""
+        """Read the memory again; raises `NotKeptError`."""
         state = self.memory.read()
         try:
             notes = self.memory.notes()
@@ -69,7 +69,7 @@ class MemoryView:
             self.kept.append(MemoryRow(line.topic, ((" ", text),), facts, line))
 
     def find(self, key: str) -> MemoryRow:
-        """Return the row of a topic, a proposal before a line; raises CommandError."""
+        """Return the row of a topic, its proposal before its line; raises `CommandError`."""
         name = " ".join(key.lower().split())
         for row in (*self.proposed, *self.kept):
             if name in {row.key, row.line.topic}:
@@ -77,7 +77,7 @@ class MemoryView:
         raise CommandError(NOT_THERE.format(one_line(key, 60)))
 
     def take(self, row: MemoryRow) -> str:
-        """Do what a proposal says; returns what was done."""
+        """Accept a proposal; returns what was done, as a sentence."""
         proposal = row.proposal
         if proposal is None:
             raise CommandError("That is kept already: it can be edited or dropped.")
@@ -87,7 +87,7 @@ class MemoryView:
         return self._keep(row.line, row)
 
     def edit(self, row: MemoryRow, text: str) -> str:
-        """Keep a line in other words, which are the user's."""
+        """Keep a line or a proposal in the user's own words; returns what was done, as a sentence."""
         wanted = line_of(text)
         if row.proposal is not None and text.strip() == row.line.shown:
             return self.take(row)
@@ -98,7 +98,7 @@ class MemoryView:
         return self._keep(row.line.model_copy(update=changed), row)
 
     def drop(self, row: MemoryRow) -> str:
-        """Decline a proposal, or take a line out."""
+        """Decline a proposal, or remove a line; returns what was done, as a sentence."""
         proposal = row.proposal
         if proposal is None:
             try:
@@ -112,7 +112,7 @@ class MemoryView:
         return f"Not kept: {_quoted(row.line)}. It is not proposed again."
 
     def undo(self) -> str:
-        """Take back the newest change of the memory, made here or before."""
+        """Undo the newest change of the memory, in this session or earlier; returns a sentence."""
         try:
             change = self.memory.undo()
         except (NoteError, OSError) as error:

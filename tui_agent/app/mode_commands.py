@@ -1,4 +1,4 @@
-"""Permissions: modes, rules, and the outcome of a plan that was made in plan mode."""
+"""The commands about permissions: modes, rules, the decision on a plan, one command unsandboxed."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _ANSWERS = (
     words="approve, accept, plan mode",
 )
 async def plan(controller: Controller, argument: str) -> None:
-    """Decide on the plan; the name of a mode carries it out at once.
+    """Decide on the plan; with the name of a mode, carry it out in that mode at once.
 
-    Without a plan, go into plan mode to make one.
+    If there is no plan, switch to plan mode.
     """
     from tui_agent.agent.permissions import Mode
     from tui_agent.app.proposed_plan import proposed_plan
@@ -44,7 +44,7 @@ async def plan(controller: Controller, argument: str) -> None:
     if not text and agent.mode != Mode.PLAN:
         controller.begin("mode", Mode.PLAN.value)
     elif not text:
-        controller.say("There is no plan yet: say what is to be planned.")
+        controller.say("There is no plan yet. Describe what to plan.")
     elif argument.strip() in {Mode.BUILD, Mode.AUTO_EDIT}:
         await _carry_out(controller, agent, text, argument.strip())
     else:
@@ -52,6 +52,7 @@ async def plan(controller: Controller, argument: str) -> None:
 
 
 async def decide(controller: Controller, text: str) -> None:
+    """Ask whether to carry out the plan ``text``, which the user may edit first."""
     question = "Carry out this plan?"
     while True:
         answer = await controller.ask(Choice(question, _ANSWERS, inline=True))
@@ -123,11 +124,11 @@ async def permissions(controller: Controller, _argument: str) -> None:
     words="sandbox off, disable, network, unsandboxed",
 )
 async def outside(controller: Controller, argument: str) -> None:
-    """Run a command as the user's own, as ``!`` does; the model sees its output."""
+    """Run a command without the sandbox, as ``!`` does, if the user agrees; the model sees the output."""
     agent = controller.open_agent
     command = argument.strip() or _last_command(agent)
     if not command:
-        controller.say("The model has run no command here. Write /outside COMMAND.")
+        controller.say("The model has run no command here. Use /outside COMMAND.")
         return
     question = Choice(
         "Run this once without the sandbox?",
@@ -143,7 +144,7 @@ async def outside(controller: Controller, argument: str) -> None:
 
 
 def _last_command(agent: Agent) -> str:
-    """Return the command of the newest bash call of the path, "" without one."""
+    """Return the command of the newest bash call on the path; "" if there is none."""
     from tui_agent.session.entries import AssistantEntry
     from tui_agent.tools.registry import tool_traits
 

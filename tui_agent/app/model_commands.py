@@ -1,4 +1,4 @@
-"""The model and how much it thinks: ``/model``, ``/effort``, how a conversation fits, the cost of rereading it."""
+"""``/model`` and ``/effort``: choose the model and how much it thinks, with what a switch costs."""
 
 import asyncio
 from typing import TYPE_CHECKING, Final
@@ -47,7 +47,7 @@ async def model(controller: "Controller", argument: str) -> None:
 
 
 async def ask_for_model(controller: "Controller", current: str) -> str | None:
-    """Ask for a model, which may be another of a server's that is set up; return its id."""
+    """Ask for a model and set it up if its server is new; return its id, None if the user cancels."""
     pick = await controller.ask(ModelChoice(current))
     if pick is None:
         return None
@@ -56,7 +56,7 @@ async def ask_for_model(controller: "Controller", current: str) -> str | None:
 
 
 def set_up(controller: "Controller", pick: ModelPick) -> None:
-    """Write down where a model is served that one of the user's servers named."""
+    """Save the address of the user's server that offered the model, if one did."""
     from tui_agent.app.context_commands import reread_settings
 
     if pick.server:
@@ -65,11 +65,10 @@ def set_up(controller: "Controller", pick: ModelPick) -> None:
 
 
 async def choose_model(controller: "Controller", name: str, *, only_here: bool = False) -> bool:
-    """Use a model if there may be one of that name; ask where the catalog doesn't have it.
+    """Switch to a model; asks first if the catalog doesn't have it. Returns whether it is used now.
 
-    The demo's opens the demo: it plays with files of its own.
-
-    Returns whether the model changed.
+    The demo's model opens the demo, which works on files of its own.
+    Raises `CommandError` if there can't be such a model.
     """
     from tui_agent.model.demo import DEMO_MODEL
     from tui_agent.model.naming import NameStanding
@@ -100,7 +99,7 @@ async def choose_model(controller: "Controller", name: str, *, only_here: bool =
 
 
 def reread_price(controller: "Controller", model: str, cached: int) -> str:
-    """Return ", about $0.25 more" for tokens that are read again; "" where that is less than a cent, or unknown."""
+    """Return ", about $0.25 more" for reading ``cached`` tokens again; "" if below a cent or unknown."""
     dollars = controller.services.reread_cost(model, cached)
     if dollars and dollars >= 0.01:
         return about_cost(dollars, " more")
@@ -108,9 +107,10 @@ def reread_price(controller: "Controller", model: str, cached: int) -> str:
 
 
 async def may_reread(controller: "Controller", agent: "Agent", what: str, model: str) -> bool:
-    """Whether a switch may go ahead; asked only where it makes ``model`` reread ``cache.warn_tokens``.
+    """Return whether a switch may go ahead; asks if ``model`` would have to read cached tokens again.
 
-    ``what`` is the switch as a question: "Switch to opus?".
+    ``what`` is the switch as a question: "Switch to opus?". The user may have the history compacted
+    first.
     """
     cached = agent.inspector.cached_tokens()
     if not cached:
@@ -132,9 +132,9 @@ async def may_reread(controller: "Controller", agent: "Agent", what: str, model:
 
 
 async def use_model(controller: "Controller", model: str, *, only_here: bool = False) -> bool:
-    """Use a model from the next request on, and at the next start unless ``only_here``.
+    """Use a model from the next request on, and after a restart unless ``only_here``.
 
-    Asks first if the conversation does not fit it. Returns whether the model changed.
+    Asks first if the conversation does not fit it. Returns whether the model is used now.
     """
     agent = controller.open_agent
     if model == agent.model or not agent.context_size().history:
@@ -163,7 +163,7 @@ async def use_model(controller: "Controller", model: str, *, only_here: bool = F
 
 
 async def _switch(controller: "Controller", model: str, *, only_here: bool) -> str:
-    """Use a model, at the next start too unless it is only for here or has no key: return a sentence that says so."""
+    """Switch the model, and save it unless it is only for here or has no key; return a sentence."""
     controller.open_agent.change_model(model)
     controller.frontend.refresh_facts()
     controller.soon(_learn_of(controller, model))
@@ -177,7 +177,7 @@ async def _switch(controller: "Controller", model: str, *, only_here: bool) -> s
 
 
 async def _learn_of(controller: "Controller", model: str) -> None:
-    """Ask the server of a model how large its window is, where only that knows, and measure the next request."""
+    """Ask the model's server for its window if only the server knows, and measure the next request."""
     await controller.services.ask_servers(model)
     if controller.agent is not None:
         await controller.agent.warm()
@@ -207,7 +207,7 @@ async def _ask(
 
 
 def _told(controller: "Controller", model: str, ahead: "SwitchAhead") -> str:
-    """Return the size of the next request; a model that has not seen it reads all of it."""
+    """Return a sentence on the switch: the new model reads the whole request uncached."""
     dollars = controller.services.reread_cost(model, ahead.pruned)
     price = ""
     if dollars and dollars >= 0.01:
@@ -287,7 +287,7 @@ async def _choose(controller: "Controller", agent: "Agent") -> str | None:
 
 
 def use_effort(controller: "Controller", agent: "Agent", effort: Effort | None) -> None:
-    """Have models think so much from the next request on; None: as the settings say."""
+    """Set the effort from the next request on, and report it; None: as the settings say."""
     before = agent.effort.level
     agent.change_effort(effort)
     controller.frontend.refresh_facts()
@@ -297,7 +297,7 @@ def use_effort(controller: "Controller", agent: "Agent", effort: Effort | None) 
     when = "step" if agent.running else "request"
     sentence = f"Effort {now.level or DEFAULT_EFFORT} from the next {when} on."
     if cached := agent.inspector.cached_tokens():
-        # OpenAI's and Anthropic's caches are kept apart for each level.
+        # OpenAI and Anthropic keep a separate cache for each level.
         price = reread_price(controller, agent.model, cached)
         sentence += f" The provider may read {tokens(cached)} tokens anew{price}: most keep a cache for each level."
     controller.say(sentence)

@@ -1,4 +1,4 @@
-"""Moves in the session's tree that take files along: the one question they may need, and the words afterwards."""
+"""Moves in the session's tree that restore files too: the question they may need, and the report."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     Go = Callable[[], Awaitable[object]]
 
 MAX_NAMED = 3
-"""Files or commits that a sentence names; the rest is counted."""
+"""Maximum files or commits named in a sentence; the others are counted."""
 
 REST = "y"
 CONVERSATION = "c"
 NOWHERE = "n"
-"""Answers where somebody else changed a file: all but that file, no file at all, or no move."""
+"""Answers if somebody else changed a file: restore the other files, restore none, don't move."""
 
 _RUNS = ("tool_result", "shell")
 """Kinds of entries that may have made a commit."""
@@ -40,10 +40,9 @@ async def move_with_files(
     *,
     pair: tuple[int | None, int | None],
 ) -> str | None:
-    """Move by ``go`` and take files along; return what that did to files, None where the user went back.
+    """Move by ``go`` and restore files; return what that did to files, None if the user cancels.
 
-    ``pair`` are the ends of the move as it was made at first: where files stayed then, they stay
-    now.
+    ``pair`` are the ends of the move that is undone or redone: if files stayed then, they stay now.
     """
     from tui_agent.agent.checkpoints.plan import RestorePlan
 
@@ -70,10 +69,7 @@ async def carry_out(
     focus: str | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> str:
-    """Move (see ``Navigator.move``) and restore files, None to keep them.
-
-    Return what that did to files.
-    """
+    """Move (see ``Navigator.move``) and restore ``files`` (None: files stay); return what it did to files."""
     commits = await commits_left(agent, move.leaf)
     await agent.navigator.move(move, focus=focus, progress=progress)
     if files is None:
@@ -85,9 +81,9 @@ async def carry_out(
 async def files_along(
     controller: Controller, agent: Agent, target: int | None
 ) -> RestorePlan | None:
-    """Return how files go along with a move to an entry; None where the user goes back.
+    """Return the plan that restores files for a move to ``target``; None if the user cancels.
 
-    It asks only where somebody else changed one of the files, and once about each change.
+    Asks only if somebody else changed one of the files, and once about each change.
     """
     from tui_agent.agent.checkpoints.plan import RestorePlan
 
@@ -132,7 +128,7 @@ def _why(foreign: Sequence[Conflict], plan: RestorePlan) -> str:
 
 
 def files_told(plan: RestorePlan, done: Restored, commits: Sequence[str] = ()) -> str:
-    """Return what a move did to files, and what it left as it is, in words; "" for nothing at all."""
+    """Return what a move did to files, and which files and ``commits`` stay; "" if nothing."""
     said = []
     if done.done:
         said = [_steps_told(plan, done.done)]
@@ -188,7 +184,7 @@ def _name(path: str) -> str:
 
 
 async def commits_left(agent: Agent, target: int | None) -> list[str]:
-    """Return the short names of the commits made while the entries were written that a move leaves."""
+    """Return short ids of commits made in the time of the entries that a move to ``target`` leaves."""
     from tui_agent.files.own_git import commits_between
 
     left = agent.session.reader.parting(agent.session.leaf, target).left

@@ -1,17 +1,17 @@
-"""Commands of Claude Code, Codex and Pi that are no command here, with the way to the same thing."""
+"""Commands of Claude Code, Codex and Pi that do not exist here, with the way to do the same."""
 
 from collections.abc import Mapping
 
 ELSEWHERE: Mapping[str, str] = {
     "add-dir": "Let commands reach it with [sandbox] read and write in config.toml; files outside are asked about.",
-    "archive": "/sessions lists them: xx deletes one, u takes that back.",
+    "archive": "/sessions lists sessions: xx deletes one, u restores it.",
     "autocompact": "/settings compaction changes when the history is summarised.",
     "cd": "A session stays in its directory: start tui-agent in the other one.",
-    "delete": "/sessions lists them: xx deletes one, u takes that back.",
+    "delete": "/sessions lists sessions: xx deletes one, u restores it.",
     "hooks": "tui-agent doctor lists the hooks; they are written in config.toml.",
     "ide": "Editors connect with the Agent Client Protocol: tui-agent acp.",
     "mention": "Type @ and a part of the file's name.",
-    "reload": "/new begins a session that reads everything again; /mcp reload starts the servers again.",
+    "reload": "/new begins a session that reads all files again; /mcp reload restarts the MCP servers.",
     "sandbox": "/status shows it, and /settings sandbox changes it.",
     "session": "/status shows this session, /sessions all of them.",
     "share": "/export page.html writes a page that needs no server.",
@@ -22,4 +22,4 @@ ELSEWHERE: Mapping[str, str] = {
     "vim": "/settings vim switches the vi keys on.",
     "worktree": "/race works in copies of the project, and /fork continues in a copy of the session.",
 }
-"""The name, and what to do instead."""
+"""What to do instead, by the command's name there."""

@@ -1,4 +1,4 @@
-"""Images pasted from the clipboard: kept in a directory of the program, so that a message can name them like a file."""
+"""Keeps images pasted from the clipboard as files, so that a message can mention them by name."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import ImagePart
 
 MAX_KEPT = 50
-"""Images kept; those of messages that were sent are in the store as well."""
+"""Maximum images kept; images of sent messages are in the store as well."""
 
 NAME = LazyPattern(r"clipboard-[0-9a-f]{8}\.(?:png|jpg|gif|webp)")
-"""How such an image is named in a message, after the ``@``."""
+"""Name of a pasted image, as it follows ``@`` in a message."""
 
 
 class PastedImages:
-    """The images below ``directory``, by default one of their own that nobody finds again."""
+    """The pasted images in ``directory``; None: in a temporary directory."""
 
     def __init__(self, directory: Path | None) -> None:
         self._directory = (directory or Path(tempfile.mkdtemp(prefix="tui-agent-"))) / "pasted"
@@ -34,7 +34,7 @@ class PastedImages:
         """Keep an image and return its name.
 
         Raises:
-            OSError: it is none, or can't be written.
+            OSError: ``data`` is not an image, or can't be written.
         """
         picture = read_picture(data)
         if isinstance(picture, NoPicture):
@@ -47,14 +47,14 @@ class PastedImages:
         return name
 
     def path(self, name: str) -> Path | None:
-        """Return where an image is, None when there is none of that name."""
+        """Return the path of an image; None if there is none of that name."""
         path = self._directory / name
         if NAME.fullmatch(name) and is_file(path):
             return path
         return None
 
     def part(self, name: str, put_blob: Callable[[bytes], str]) -> ImagePart | None:
-        """Return the part of a message that holds an image, None when there is none of that name."""
+        """Return the message part of an image; None if there is none of that name."""
         from tui_agent.tools.outputs import image_part
 
         if (path := self.path(name)) is None:

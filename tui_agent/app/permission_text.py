@@ -1,4 +1,4 @@
-"""The words of a permission question and of its answers, the same on the screen and in plain mode."""
+"""The text of a permission question and of its answers, the same in every frontend."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OBJECTS = {
     Permission.WEBFETCH: "this address",
     Permission.DOOM_LOOP: "it again",
 }
-"""Objects of the question where the details below it name them."""
+"""Objects of questions whose details name the thing itself."""
 _REQUESTS = {
     Permission.READ: "reading",
     Permission.EDIT: "changing",
@@ -65,7 +65,7 @@ def _command_question(request: PermissionRequest, need: PermissionNeed) -> str:
 
 
 def _amount(diff: str) -> str:
-    """Return how many lines the diff of a file adds and removes: `` (+502 lines)``, `` (+3 −1)``."""
+    """Return how many lines a file's diff adds and removes: `` (+502 lines)``, `` (+3 −1)``, or ""."""
     signs = [row[:1] for row in diff.partition("\n@@")[2].splitlines()[1:]]
     added = signs.count("+")
     removed = signs.count("-")
@@ -79,11 +79,11 @@ def _amount(diff: str) -> str:
 
 
 def asked_parts(request: PermissionRequest) -> list[str]:
-    """Return the parts of a command that ask, one line each; none if the whole command is one part."""
+    """Return the parts of a command that need an answer, a line each; empty if it is one part."""
     command = request.command.strip()
     if not command or all(need.detail.strip() == command for need in request.needs):
         return []
-    # Why it asks says what is changed, and by which of its commands.
+    # A need with changes is described by the reason of the question.
     return list(dict.fromkeys(_part(need) for need in request.needs if not need.changes))
 
 
@@ -95,9 +95,9 @@ def _part(need: PermissionNeed) -> str:
 
 
 class Answer(NamedTuple):
-    """An answer: its name, the key that gives it, and its text.
+    """An answer to a permission question: its name, its key, and its text.
 
-    To a call's question the names are once, session, deny, note, project, rule and stop.
+    The names are once, session, deny, note, project, rule and stop.
     """
 
     name: str
@@ -107,10 +107,7 @@ class Answer(NamedTuple):
 
 
 def answers(request: PermissionRequest, made: Sequence[str] = ()) -> list[Answer]:
-    """Return the answers to a question.
-
-    "Always" names the offered rules, or ``made`` in their place.
-    """
+    """Return the possible answers. "Always" names the offered rules, or ``made`` in their place."""
     from tui_agent.agent.permissions import in_words
 
     if request.loop:
@@ -139,7 +136,7 @@ def answers(request: PermissionRequest, made: Sequence[str] = ()) -> list[Answer
 
 
 def first_answers(request: PermissionRequest) -> tuple[str, ...]:
-    """Return the names of the three answers that are shown at once."""
+    """Return the names of the three answers shown first."""
     if request.loop:
         return ("once", "deny", "stop")
     if request.rules:
@@ -148,13 +145,13 @@ def first_answers(request: PermissionRequest) -> tuple[str, ...]:
 
 
 def is_risky(request: PermissionRequest) -> bool:
-    """Whether a yes may harm what can't be undone, or goes on with a repetition."""
+    """Return whether a yes may destroy data, continues a doom loop, or has no rule to offer."""
     loses = any("data" in need.changes for need in request.needs)
     return loses or bool(request.loop) or not request.rules
 
 
 def why(request: PermissionRequest) -> str:
-    """Return why it is asked, in one line; "" where the question or the diff below it says so."""
+    """Return why it is asked, in one line; "" if the question or its diff already says it."""
     reason = one_line(request.reason, 200)
     if len(request.needs) != 1 or request.loop:
         return reason

@@ -1,4 +1,4 @@
-"""The model's text in one line without the marks of Markdown, for lists that show a line of it."""
+"""Strips Markdown from the model's text, for lists that show one line of it."""
 
 import json
 import re
@@ -22,7 +22,7 @@ _CALL: Final = LazyPattern(
 
 
 def plain(text: str) -> str:
-    """Return a line of Markdown as it reads when it is rendered; text in backticks stays as it is."""
+    """Return a line of Markdown without its marks; text in backticks stays as it is."""
     text = _FENCE.sub("", _LEAD.sub("", text.strip()))
     if _RULE.search(text):
         prose = _tabular
@@ -36,16 +36,16 @@ def plain(text: str) -> str:
     joined = "".join([*parts, prose(text[at:])])
     has_marks_in_code = "**" in "".join(parts[1::2])
     if not has_marks_in_code:
-        # Marks around code were parted by it.
+        # Code inside bold text split its marks.
         joined = _STRONG.sub(r"\2", joined)
     return joined.rstrip(" ·")
 
 
 def plain_preview(kind: str, text: str) -> str:
-    """Return the preview of an entry of a kind: the model's words as they read, all others as they are."""
+    """Return an entry's preview: without Markdown if the model wrote it, otherwise as it is."""
     match kind:
         case "assistant" if " {" in text:
-            # Of calls the first argument: ``read views.py``.
+            # Calls show their first argument: ``read views.py``.
             if _CALL.match(text):
                 return _CALL.sub(_call_words, text)
             return plain(text)
@@ -56,7 +56,7 @@ def plain_preview(kind: str, text: str) -> str:
 
 
 def _call_words(call: re.Match[str]) -> str:
-    """Return a call as its tool and its first argument, without the escapes of JSON."""
+    """Return a call as its tool and its first argument, without JSON escapes."""
     written = call[3] or ""
     # The preview may end in the middle of an escape.
     argument = json_string(written) or json_string(written.rpartition("\\")[0])
@@ -64,7 +64,7 @@ def _call_words(call: re.Match[str]) -> str:
 
 
 def json_string(written: str) -> str:
-    """Return the text of a JSON string's inside, "" where that can't be read."""
+    """Return the text that ``written`` means between JSON quotes; "" if it is not valid."""
     try:
         return str(json.loads(f'"{written}"', strict=False))
     except ValueError:

@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 
 def compaction_text(plan: CompactionPlan, forecast: Commit, dollars: float | None = None) -> str:
-    """Return the summarised and kept parts of a compaction, and the size afterwards at most.
+    """Return a table of a compaction: what is summarised and kept, and the maximum size afterwards.
 
-    ``forecast`` is the size without the model's summary, ``dollars`` the most that writing it
-    costs.
+    ``forecast`` is the result without the model's summary, ``dollars`` the maximum cost of writing it.
     """
     goes = (*plan.history, *plan.turn_prefix)
     kept = [entry for entry in plan.kept if entry.is_sent]

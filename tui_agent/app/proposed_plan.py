@@ -1,4 +1,4 @@
-"""Finds the plan that an agent in plan mode has proposed and that waits for a decision."""
+"""Finds the plan of an agent in plan mode that the user has not decided on yet."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _HEADING = re.compile(r"^#{1,3} +plan\b", re.IGNORECASE | re.MULTILINE)
 
 
 def proposed_plan(agent: Agent, *, headed: bool = False) -> str:
-    """Return the last answer in plan mode from its heading on; "" when no plan waits.
+    """Return the last answer in plan mode from its heading on; "" if there is none.
 
-    ``headed``: only an answer with a plan's heading counts; one without may be talk.
+    ``headed``: an answer without a plan's heading doesn't count, as it may not be a plan.
     """
     from tui_agent.agent.permissions import Mode
     from tui_agent.session.path_queries import newest_message

@@ -1,7 +1,4 @@
-"""Races: one prompt, several runners at the same time, one of them taken.
-
-``/race`` begins one and looks after it.
-"""
+"""``/race`` begins a race, controls it and takes a runner's work; ``/check`` sets the check of runs."""
 
 from __future__ import annotations
 
@@ -39,23 +36,23 @@ USAGE = (
 )
 OPTIONS = frozenset({"check", "pick", "cost", "from", "steps"})
 _ORDER = re.compile(r"""((?:"[^"]*"|'[^']*'|[^"'])*?)(?<!\S)--(?!\S)(.*)""", re.DOTALL)
-"""Runners and options, a ``--`` outside of quotation marks, and the prompt."""
+"""Matches runners and options, a ``--`` outside of quotation marks, and the prompt."""
 GO_ON = "Go on with the work."
-"""Names a race of contexts without a prompt."""
+"""Title of a race without a prompt, which goes on with the work at hand."""
 NO_RACE = "No race is going on. Begin one with " + USAGE
 START = "y"
 LEAVE = "n"
 
 FORM_RUNNERS = 3
-"""How many runners are offered at first."""
+"""Number of runners that the form starts with."""
 
 
 @frozen
 class RaceWish:
-    """A race as a person asks for it, in words.
+    """A race as the user typed it, before names are looked up.
 
-    ``start`` None is where the conversation stands; ``check`` None is the one remembered for the
-    project, "" is none. Without a ``prompt`` the runners go on with the work at hand.
+    ``start`` None is the leaf; ``check`` None is the project's remembered check, "" none. Without a
+    ``prompt``, the runners go on with the work at hand.
     """
 
     prompt: str
@@ -71,9 +68,9 @@ class RaceWish:
 
 
 def read_wish(text: str) -> RaceWish:
-    """Parse the argument of ``/race``: an order with ``--``, or runners and a prompt on the lines below.
+    """Parse an argument of ``/race``: ``RUNNERS [OPTIONS] -- PROMPT``, or the prompt on the next lines.
 
-    Raises a `CommandError` where it can't be understood.
+    Raises a `CommandError` if it can't be understood.
     """
     from tui_agent.agent.race.specs import all_name_contexts
 
@@ -100,10 +97,7 @@ def read_wish(text: str) -> RaceWish:
 
 
 def _options(head: str) -> tuple[str, dict[str, str]]:
-    """Return the words for the runners and the options that stand before a prompt.
-
-    Raises a `CommandError`.
-    """
+    """Return the runners' text and the options before a prompt; raises a `CommandError`."""
     try:
         words = shlex.split(head)
     except ValueError:
@@ -117,7 +111,7 @@ def _options(head: str) -> tuple[str, dict[str, str]]:
             continue
         name, given, value = word[2:].partition("=")
         if name not in OPTIONS or not (given or words):
-            raise CommandError(f"“{word}” is not understood. Write: {USAGE}")
+            raise CommandError(f"“{word}” is not an option. Use {USAGE}")
         if given:
             options[name] = value
         else:
@@ -135,17 +129,14 @@ def _read(read: Callable[[str], T], text: str | None, what: str) -> T | None:
 
 
 async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
-    """Return the order for a race, with runners, message and check looked up.
-
-    Raises a `UserFacingError`.
-    """
+    """Return the order for a race: looks up runners, message and check; raises `UserFacingError`."""
     from tui_agent.agent.race.race import RaceOrder
     from tui_agent.agent.race.specs import PICKS
     from tui_agent.files.ripgrep import shared_files
 
     agent = controller.open_agent
     if wish.pick not in PICKS:
-        raise CommandError(f"“{wish.pick}” can't be picked by; there are {', '.join(PICKS)}.")
+        raise CommandError(f"“{wish.pick}” is no way to pick a runner. Use {', '.join(PICKS)}.")
     session = agent.session
     start = wish.start
     if start is None:
@@ -186,10 +177,7 @@ async def load_parts(controller: Controller, text: str) -> tuple[UserPart, ...]:
 
 
 def runner_specs(controller: Controller, text: str) -> tuple[RunnerSpec, ...]:
-    """Return the runners that a text names, or raise `RunnersError`.
-
-    Reads the catalog: call it in a thread.
-    """
+    """Return the runners that a text names; raises `RunnersError`. Reads the catalog: use a thread."""
     from tui_agent.agent.race.specs import parse_runners
 
     agent = controller.open_agent
@@ -205,7 +193,7 @@ def runner_specs(controller: Controller, text: str) -> tuple[RunnerSpec, ...]:
         for row in rows:
             if row.has_key and name.lower() in row.id.lower():
                 named.append(row.id)
-        # The conversation's own provider first, of its models the newest.
+        # Prefer the conversation's provider, then its newest model.
         best = max(
             named,
             key=lambda model: (
@@ -262,21 +250,21 @@ def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
 
 
 def require_possible(controller: Controller, order: RaceOrder) -> None:
-    """Raise a `CommandError` where a race can't begin now: one is going on, or its order can't be kept."""
+    """Raise a `CommandError` if a race can't begin now: one is running, or its order is impossible."""
     from tui_agent.agent.intake import nothing_left
     from tui_agent.agent.race.specs import left_out
     from tui_agent.context.view import resolve
 
     if order.pick == "first-green" and not order.check:
-        raise CommandError("first-green needs a check (--check): nothing else says what is green.")
+        raise CommandError("first-green needs a check: add --check COMMAND.")
     if controller.race is not None:
         raise CommandError(
-            "A race is going on in this session: take one with /race take N, or end it with /race drop."
+            "A race is running in this session: take a runner with /race take N, or end it with /race drop."
         )
     agent = controller.idle_agent
     if not order.parts and nothing_left(agent.session.beside(order.start).active_path()):
         raise CommandError(
-            "There is no work to go on with: the last answer is complete. Add a prompt after --."
+            "There is no work to continue: the last answer is complete. Add a prompt after --."
         )
     dropped: set[int] = set()
     for spec in order.specs:
@@ -289,7 +277,7 @@ def require_possible(controller: Controller, order: RaceOrder) -> None:
                 sent.add(entry.id)
         if unknown := sorted(dropped - sent):
             raise CommandError(
-                f"#{unknown[0]} is not among what the model is sent there, so it can't be left out."
+                f"#{unknown[0]} is not in the context there, so it can't be left out."
             )
     if price_of(controller, order).each is None:
         return
@@ -297,15 +285,12 @@ def require_possible(controller: Controller, order: RaceOrder) -> None:
         model = spec.model or agent.model
         if not agent.ports.meter.has_price(model):
             raise CommandError(
-                f"What {model} costs is not known, so no limit of money can be kept for it: set none."
+                f"The price of {model} is unknown, so its cost can't be limited. Set no cost limit."
             )
 
 
 async def begin(controller: Controller, order: RaceOrder) -> Race:
-    """Begin a race; it goes on in the background.
-
-    Raises a `UserFacingError` or OSError where it can't be begun.
-    """
+    """Begin a race, which runs in the background; raises a `UserFacingError` or OSError if it can't."""
     from tui_agent.agent.race.race import Race
     from tui_agent.model.demo import DEMO_MODEL
 
@@ -324,6 +309,7 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
 
 
 async def look_after(controller: Controller, race: Race) -> None:
+    """Wait for the end of a race, then take the runner it picked, or say that it is over."""
     await race.over.wait()
     if controller.race is not race:
         return
@@ -334,10 +320,10 @@ async def look_after(controller: Controller, race: Race) -> None:
 
 
 async def take(controller: Controller, number: int, over: RaceEntry | None = None) -> None:
-    """Go on with a runner's work: the conversation and the files; the other branches stay where they are.
+    """Continue with a runner's conversation and files; the other runners stay as branches.
 
-    After the race it goes to the branch of a runner of the last one that began on the path;
-    ``over`` is another one.
+    The runner is one of ``over``, by default of the running race or else of the last race that
+    began on the path.
     """
     from tui_agent.agent.intake import nothing_left
 
@@ -369,18 +355,16 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
 
 
 async def drop(controller: Controller) -> None:
-    """End a race without taking anybody: the branches stay, the copies go."""
+    """End the race without taking a runner: the branches stay, the copies are deleted."""
     race = _race(controller)
     await race.finish(None)
     controller.race = None
-    controller.say(
-        "The race is over, nothing was taken. What the runners did are branches in /tree."
-    )
+    controller.say("The race is over; no runner was taken. Their work stays as branches in /tree.")
     controller.frontend.refresh_facts()
 
 
 async def merge(controller: Controller, number: int) -> None:
-    """Add a summary of a runner's findings to the conversation; its files stay where they are."""
+    """Add a summary of a runner's findings to the conversation; its files are not taken."""
     agent = controller.idle_agent
     name, leaf = _branch(controller, number)
     controller.say(f"Summarising what {name} found …")
@@ -389,16 +373,13 @@ async def merge(controller: Controller, number: int) -> None:
 
 
 async def compare(controller: Controller) -> None:
-    """Have the small model say how the changes of the runners differ.
-
-    It is kept with the result.
-    """
+    """Have the small model describe how the runners' changes differ; the text is kept with the race."""
     from tui_agent.agent.race.race import compare as ask
 
     race = _race(controller)
     if not race.over.is_set():
         raise CommandError(
-            "Runners still work: compare them when they are done, or stop them with /race stop."
+            "Runners are still at work. Compare them when they are done, or stop them with /race stop."
         )
     controller.say("Comparing the changes …")
     text = await ask(race)
@@ -417,10 +398,7 @@ async def steer(controller: Controller, number: int, text: str) -> None:
 
 
 def show(controller: Controller) -> None:
-    """Show the race that goes on, or the last that began on the path.
-
-    Raises a `CommandError` where there is none.
-    """
+    """Show the running race, or the last that began on the path; raises `CommandError` if none."""
     race = controller.race
     if race is not None:
         controller.show(RacePage(race, race_lines([runner.figures for runner in race.runners])))
@@ -432,7 +410,7 @@ def show(controller: Controller) -> None:
 
 
 def answer_of(session: Session, row: RaceRunner) -> str:
-    """Return a runner's last answer, "" when there is none."""
+    """Return a runner's last answer; "" if there is none."""
     from tui_agent.session.entries import AssistantEntry
 
     if row.leaf is None or row.root is None:
@@ -446,7 +424,7 @@ def answer_of(session: Session, row: RaceRunner) -> str:
 
 
 def last_race(controller: Controller) -> RaceEntry | None:
-    """Return the newest race that is over and began on the path, whatever came of it and whichever branch this is."""
+    """Return the newest finished race that began at an entry of the path; None if there is none."""
     from tui_agent.session.entries import RaceEntry
 
     session = controller.open_agent.session
@@ -460,7 +438,7 @@ def last_race(controller: Controller) -> RaceEntry | None:
 
 
 def _branch(controller: Controller, number: int, over: RaceEntry | None = None) -> tuple[str, int]:
-    """Return a runner's name and the end of its branch: of the race that goes on, or of the last that began here."""
+    """Return a runner's name and the last entry of its branch. See ``take`` for which race."""
     from tui_agent.agent.race.race import numbered
 
     if controller.race is not None and over is None:
@@ -496,9 +474,7 @@ async def check(controller: Controller, argument: str) -> None:
         agent.ports.check = None
         controller.say("The check is off. /check turns it on.")
     elif not command:
-        raise CommandError(
-            "Name the command that says whether work is done, for example: /check make test"
-        )
+        raise CommandError("Name the command that checks the work, for example: /check make test")
     elif not argument.strip() and agent.ports.check is not None:
         controller.say(
             f"The check runs when work is done: {one_line(agent.ports.check.command, 100)}. /check off stops it."
@@ -555,7 +531,7 @@ async def race(controller: Controller, argument: str) -> None:
 
 
 def _is_order(argument: str) -> bool:
-    """Whether an argument names runners, and is not the prompt of a race or one of its actions."""
+    """Return whether an argument names runners, rather than an action or only a prompt."""
     from tui_agent.agent.race.specs import all_name_contexts
 
     return _ORDER.fullmatch(argument) is not None or all_name_contexts(argument.partition(" --")[0])
@@ -579,11 +555,11 @@ async def _ask_and_begin(controller: Controller, wish: RaceWish) -> None:
         if controller.frontend.has_screen:
             show(controller)
         else:
-            controller.say(f"{len(begun.runners)} runners work. /race shows how far they are.")
+            controller.say(f"{len(begun.runners)} runners are at work. /race shows their progress.")
 
 
 def go_on(controller: Controller, number: int) -> None:
-    """Continue a runner that was stopped or failed with an error."""
+    """Resume a runner that was stopped or ended with an error."""
     race = _race(controller)
     with _looked_after(controller, race):
         race.resume(number)
@@ -591,7 +567,7 @@ def go_on(controller: Controller, number: int) -> None:
 
 @contextmanager
 def _looked_after(controller: Controller, race: Race) -> Iterator[None]:
-    """Look after a race whose runners begin again; while some still work that is done already."""
+    """Watch a race again if the body restarts a runner after the race was over."""
     was_over = race.over.is_set()
     yield
     if was_over and not race.over.is_set():
@@ -617,9 +593,9 @@ async def ask_for_race(
     *,
     leaving_out: Sequence[int] = (),
 ) -> bool:
-    """Ask for a race from an entry, from the leaf by default; returns whether one was begun.
+    """Ask for a race from an entry (None: the leaf) in a form; returns whether one was begun.
 
-    With ``leaving_out`` one runner sees the whole conversation, the other all but these entries.
+    With ``leaving_out``, one runner sees the whole conversation and another all but these entries.
     """
     from tui_agent.agent.race.race import RaceOrder
     from tui_agent.agent.race.specs import RunnerSpec, without

@@ -1,4 +1,4 @@
-"""The form of a race, asked one by one: the task, who runs, the check, the limit, and which one is taken."""
+"""The form of a race: asks for the task, the runners, the check, the limits and the pick."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ PICKS: Final[dict[Pick, str]] = {
     "first-green": "the first that passes",
     "best": "the best of all",
 }
-"""Which one is taken at the end, in words."""
+"""Text of each way to pick the runner that is taken at the end."""
 T = TypeVar("T")
 AS_HERE: Final = ""
-"""The answer that leaves something of a runner as it is in the conversation."""
+"""Answer that gives a runner the same model, effort, mode or context as the conversation."""
 
 
 async def ask_for_order(
@@ -44,9 +44,9 @@ async def ask_for_order(
     price: Callable[[RaceOrder], str],
     title: str,
 ) -> RaceOrder | None:
-    """Return the order that one begins with as the user wants it, None when they went back.
+    """Let the user change an order; return it, None if they cancel.
 
-    ``here`` has the defaults of a runner; ``price`` says the most an order can cost.
+    ``here`` has a runner's defaults; ``price`` returns a sentence on the maximum cost of an order.
     """
     at = "start"
     if not order.prompt:
@@ -76,7 +76,7 @@ async def ask_for_order(
 
 
 async def _with_end(controller: Controller, order: RaceOrder, row: str) -> RaceOrder:
-    """Return the order with another check, limit, number of steps or choice at the end."""
+    """Ask for the check, limit, steps or pick that ``row`` names; return the order with the answer."""
     match row:
         case "check":
             question = TextLine("Check: a command, such as make test", order.check)
@@ -139,21 +139,21 @@ def _rows(order: RaceOrder, here: RunnerSpec) -> list[tuple[str, str]]:
 async def _number(
     controller: Controller, question: TextLine, read: Callable[[str], T], now: T | None
 ) -> T | None:
-    """Ask until the text can be read; None is for an empty one, ``now`` where they went back."""
+    """Ask until ``read`` accepts the text; return None for an empty one, ``now`` if they cancel."""
     while (text := await controller.ask(question)) is not None:
         if not text:
             return None
         try:
             return read(text)
         except ValueError:
-            question = replace(question, text=text, details="That is no amount.")
+            question = replace(question, text=text, details="That is not a number above 0.")
     return now
 
 
 async def _change(
     controller: Controller, order: RaceOrder, place: int, here: RunnerSpec, modes: Sequence[str]
 ) -> list[RunnerSpec]:
-    """Return the replacement of a runner: itself, changed or not, or nothing."""
+    """Ask how to change a runner; return it alone in a list, or an empty list if it is removed."""
     spec = order.specs[place]
     number = f"runner {place + 1}"
     answers = [
@@ -204,7 +204,7 @@ def _question(
 
 
 def _with(spec: RunnerSpec, part: str, value: str, here: RunnerSpec) -> RunnerSpec:
-    """Return a runner with another model, effort, mode or context; "" is as in the conversation."""
+    """Return a runner with ``value`` as its model, effort, mode or context; "": as here."""
     match part:
         case "model":
             return replace(spec, model="" if value == here.model else value)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import RaceEntry, RaceRunner
 
 MANY_FILES = 10_000
-"""From so many the size of a copy is said: making copies takes seconds then."""
+"""Number of files from which the size of a copy is mentioned: making copies takes seconds then."""
 STATE_MARKS: Mapping[str, str] = {
     "waiting": "·",
     "working": "●",
@@ -27,14 +27,15 @@ STATE_MARKS: Mapping[str, str] = {
     "error": "!",
     "cut_off": "…",
 }
-"""One glyph for each state of a runner."""
+"""Glyph for each state of a runner."""
 
 
 @frozen
 class RacePrice:
-    """The possible cost of a race, in US dollars; None if unknown.
+    """The possible cost of a race, in US dollars.
 
-    ``prefix`` is tokens all runners begin with.
+    ``each`` is the limit for a runner (None: no limit). ``prefix`` is the tokens that each begins
+    with, ``prefix_cost`` the price of these for all (None: unknown).
     """
 
     runners: int
@@ -42,15 +43,15 @@ class RacePrice:
     prefix: int
     prefix_cost: float | None
     alike: bool = True
-    """Whether all see the same of the conversation."""
+    """Whether all runners see the same of the conversation."""
     files: int = 0
-    """Files that each copy of the project gets."""
+    """Number of files in each copy of the project."""
     steps: int | None = None
-    """Steps that each looks ahead; None where each works to its end."""
+    """Maximum steps of each runner; None: no limit."""
 
     @property
     def most(self) -> float | None:
-        """The most that all runners together may spend, None without a limit."""
+        """Maximum that all runners together may spend; None: no limit."""
         if self.each is None:
             return None
         return self.each * self.runners
@@ -73,10 +74,7 @@ class RacePrice:
 
 
 def at_work(rows: Sequence[RaceRunner]) -> str:
-    """Return how many runners still work: ``race 2 of 3 at work``.
-
-    Says that the race is over when none does.
-    """
+    """Return how many runners still work: ``race 2 of 3 at work``, or ``race over``."""
     working = sum(not row.state.is_over for row in rows)
     if working:
         return f"race {working} of {len(rows)} at work"
@@ -84,14 +82,14 @@ def at_work(rows: Sequence[RaceRunner]) -> str:
 
 
 def ranked(rows: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
-    """Return runners with their numbers, the best first."""
+    """Return the runners with their numbers, best first."""
     return sorted(enumerate(rows, 1), key=lambda row: row[1].rank)
 
 
 def cells(row: RaceRunner, streamed: str = "") -> tuple[str, ...]:
-    """Return a runner's cells in the table: state, check, changes, steps, tokens, cost, time.
+    """Return a runner's table cells: state, check, changes, steps, tokens, cost, time.
 
-    The text ``streamed`` at this moment is counted roughly.
+    ``streamed`` is the text of the unfinished answer; its tokens are estimated.
     """
     if row.check is None:
         check = ""
@@ -99,7 +97,7 @@ def cells(row: RaceRunner, streamed: str = "") -> tuple[str, ...]:
         check = "not run"
     else:
         check = f"exit {row.check.exit_code}"
-    # A provider reports what a request took when it ends; a stopped one never does.
+    # Providers report tokens when a request ends, and never for a stopped one.
     is_reported = bool(row.tokens or not row.steps)
     used = "–"
     if is_reported:
@@ -118,7 +116,7 @@ def cells(row: RaceRunner, streamed: str = "") -> tuple[str, ...]:
 
 
 def headline(row: RaceRunner) -> str:
-    """Return a runner's name, and how large its next request is."""
+    """Return a runner's name and, if known, the tokens of its next request."""
     if not row.next_request:
         return row.name
     return f"{row.name} · next request {tokens(row.next_request)}"

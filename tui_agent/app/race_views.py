@@ -1,4 +1,4 @@
-"""The content and actions of a race's page: of the running one, and of one that is over."""
+"""The content and actions of a race's page, for a running race and for a finished one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 NEWEST = 4
-"""Answers of a runner that are shown while it works."""
+"""Maximum answers of a runner shown while it works, newest."""
 
 
 def _call_line(tool: str, arguments: str) -> str:
@@ -33,9 +33,9 @@ def _call_line(tool: str, arguments: str) -> str:
 
 
 class RaceView:
-    """A race and its actions. Runners are named by their numbers, counted from 1.
+    """A race and its actions. Runners are numbered from 1.
 
-    An action raises a `UserFacingError` where it can't be done.
+    Actions raise a `UserFacingError` if they are not possible.
     """
 
     def __init__(self, controller: Controller, race: Race | RaceEntry) -> None:
@@ -54,7 +54,7 @@ class RaceView:
 
     @property
     def is_past(self) -> bool:
-        """Whether it is written down already, and its copies are gone."""
+        """Whether the race is finished: stored as an entry, its copies deleted."""
         return self._entry is not None
 
     @property
@@ -72,7 +72,7 @@ class RaceView:
     @property
     def _live(self) -> Race:
         if self._race is None:
-            raise CommandError("The race is over. Go to the runner's branch, and on from there.")
+            raise CommandError("The race is over. Go to the runner's branch and continue there.")
         return self._race
 
     def _leaf(self, number: int) -> int:
@@ -82,7 +82,7 @@ class RaceView:
         return runner.leaf
 
     def now(self) -> RaceView:
-        """Return the view to show instead once the race is written down; until then itself."""
+        """Return a view of the stored entry if the race has finished meanwhile, otherwise this view."""
         if self.is_past or self._controller.race is self._race:
             return self
         entry = newest(self._controller.open_agent.session.active_path(), RaceEntry)
@@ -95,7 +95,7 @@ class RaceView:
         return self._race is not None and self._race.runner(number).is_asking
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` when something changed; the returned function ends that."""
+        """Call ``callback`` whenever the race changes; the returned function unsubscribes."""
 
         def heard(event: object) -> None:
             match event:
@@ -124,13 +124,13 @@ class RaceView:
         )
 
     def agent_of(self, number: int) -> Agent | None:
-        """Return the agent of a runner of the race that goes on, None before it began and afterwards."""
+        """Return a runner's agent while the race is running; None before and afterwards."""
         if self._race is None:
             return None
         return self._race.runner(number).agent
 
     def streamed(self, number: int) -> str:
-        """Return the text a runner's model writes at this moment; "" between its answers."""
+        """Return what a runner's model has written of its unfinished answer; "" between answers."""
         agent = self.agent_of(number)
         live = None
         if agent is not None:
@@ -141,7 +141,7 @@ class RaceView:
         return "\n".join(filter(None, (live.text or live.reasoning, *calls)))
 
     def written(self, number: int) -> str:
-        """Return a runner's newest texts and calls; of a past race its answer."""
+        """Return a runner's newest texts and calls; for a finished race its last answer."""
         agent = self.agent_of(number)
         if agent is None:
             return race_commands.answer_of(
@@ -158,7 +158,7 @@ class RaceView:
         return "\n".join(filter(None, lines))
 
     async def diff(self, number: int, other: int | None) -> None:
-        """Show a runner's changes since the start, or how its files differ from another's."""
+        """Show how a runner's files differ from the start of the race, or from the runner ``other``."""
         if other is None:
             old = self._start
         else:
@@ -178,28 +178,28 @@ class RaceView:
     async def compare(self) -> None:
         if self._race is None:
             raise CommandError(
-                "The race is over and its copies are gone: compare two runners with space and d."
+                "The race is over and its copies are deleted. Compare two runners with space and d."
             )
         await race_commands.compare(self._controller)
 
     # -- acting
 
     async def take(self, number: int) -> bool:
-        """Go on with a runner's branch and files; returns whether that was done."""
+        """Continue with a runner's branch and files; returns True."""
         await race_commands.take(self._controller, number, self._entry)
         return True
 
     async def merge(self, number: int) -> None:
-        """Add a summary of a runner's findings where the conversation stands."""
+        """Add a summary of a runner's findings to the conversation."""
         await self._controller.idle_agent.navigator.merge(self._leaf(number))
 
     async def steer(self, number: int, text: str) -> None:
-        """Send a runner a message: while it works for its next step, afterwards it begins to work again."""
+        """Send a runner a message: for its next step, or to make it work again if it is done."""
         self._live.runner(number)
         await race_commands.steer(self._controller, number, text)
 
     def stop(self, number: int | None) -> None:
-        """Stop one runner, None: all of them."""
+        """Stop a runner; None: all of them."""
         self._live.stop(number)
 
     def go_on(self, number: int) -> None:
@@ -207,7 +207,7 @@ class RaceView:
         race_commands.go_on(self._controller, number)
 
     async def end(self) -> bool:
-        """End the race and take nobody; returns whether that was done."""
+        """End the race without taking a runner; returns True."""
         if self.is_past:
             return True
         await race_commands.drop(self._controller)
@@ -215,7 +215,7 @@ class RaceView:
 
 
 def runners_by_leaf(controller: Controller) -> dict[int, RaceRunner]:
-    """Return the runners of the race that goes on, by the last entry of their branches."""
+    """Return the runners of the running race by the last entries of their branches."""
     if controller.race is not None:
         runners = [runner.figures for runner in controller.race.runners]
     else:
@@ -224,10 +224,7 @@ def runners_by_leaf(controller: Controller) -> dict[int, RaceRunner]:
 
 
 def watch_at(controller: Controller, leaf: int) -> bool:
-    """Show the runner of the race that goes on whose branch ends at an entry.
-
-    Returns whether there is one.
-    """
+    """Show the runner of the running race whose branch ends at ``leaf``; False if there is none."""
     if controller.race is None:
         return False
     number = None

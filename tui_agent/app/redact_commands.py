@@ -1,4 +1,4 @@
-"""``/redact``: take a secret out of everything the program keeps, for good."""
+"""``/redact`` removes a secret from everything the program keeps, for good."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 BEYOND_REACH = (
     "The provider, exports in other places, your project's files, the settings and the terminal's "
-    "own history still have what they got. Replace the secret where it is valid."
+    "history may still have it. Replace the secret where it is valid."
 )
 
 
@@ -29,7 +29,7 @@ BEYOND_REACH = (
     place=345,
 )
 async def redact(controller: Controller, argument: str) -> None:
-    """Take a secret out of every session, index, draft, log and copy, after one question."""
+    """Remove a secret from every session, index, draft, log and copy, after one question."""
     from tui_agent.app.redacting import Redaction
 
     agent = controller.idle_agent
@@ -72,7 +72,7 @@ _WHICH = TextLine("The secret, or the number of a block (#34)", confirm="search"
 
 
 def _removal(controller: Controller, text: str) -> tuple[Removal, str]:
-    """Return what is to be taken out, and its name in a sentence, which does not say the secret."""
+    """Return what to remove, and words for it in a sentence, which do not contain the secret."""
     from tui_agent.app.redacting import removal_of_entry
     from tui_agent.secret_forms import MIN_CHARS, SecretForms
     from tui_agent.session.errors import EntryNotFound
@@ -89,7 +89,7 @@ def _removal(controller: Controller, text: str) -> tuple[Removal, str]:
         return removal, f"the content of {text}, and the secrets in it,"
     if len(text) < MIN_CHARS:
         raise CommandError(
-            f"Name at least {MIN_CHARS} characters: a shorter text is a part of words."
+            f"Name at least {MIN_CHARS} characters: a shorter text occurs in other words."
         )
     return Removal(SecretForms([text]), estimate), f"the text of {len(text)} characters"
 

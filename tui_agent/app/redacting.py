@@ -1,7 +1,7 @@
-"""Takes given secrets out of everything the program keeps: the store, and the files beside it.
+"""Removes given secrets from everything the program keeps: the store and the files beside it.
 
-In files a secret is overwritten in its place, so that a log or record that another program writes
-to is never torn.
+In files, secrets are overwritten in place, so that a log that another program is writing to stays
+intact.
 """
 
 import logging
@@ -27,18 +27,18 @@ from tui_agent.session.store import Store
 log = logging.getLogger(__name__)
 
 _PIECE = 1 << 22
-"""Bytes of a file that are searched at once."""
+"""Bytes of a file searched at a time."""
 _FEWEST_IN_BLOCK = 80
-"""Characters of a block's text that is looked for elsewhere as a whole."""
+"""Minimum characters of a block's text for it to be removed elsewhere, as a whole, too."""
 _EXPORTED = (".md", ".html", ".jsonl")
 _MOST_NAMED = 12
 
 
 @frozen
 class OwnPlaces:
-    """Where the program keeps files: directories, the parent of races' copies, the project's notes.
+    """Where the program keeps files: its directories, the parent of races' copies, the project.
 
-    ``exports`` are directories that exports are written to where no other one is named.
+    ``exports`` are the directories that exports go to by default.
     """
 
     directories: Sequence[Path]
@@ -49,23 +49,23 @@ class OwnPlaces:
 
 @frozen
 class Finding:
-    """Where secrets are: in the store, in files, in backups of the store, in copies that races left."""
+    """Where secrets were found: the store, files, backups of the store, copies that races left."""
 
     store: StoreFinding
     files: Sequence[Path] = ()
     backups: Sequence[Path] = ()
     copies: Sequence[Path] = ()
     unread: Sequence[Path] = ()
-    """Files that could not be looked through."""
+    """Files that could not be searched."""
     is_deleted: bool = False
-    """Whether the store's file still has it where rows were deleted."""
+    """Whether only deleted rows in the store's file still have it."""
 
     def __bool__(self) -> bool:
         return bool(self.store or self.files or self.backups or self.copies or self.is_deleted)
 
 
 class Redaction:
-    """One removal, from the search to the end. Everything here reads much: call it in a thread."""
+    """One removal, from the search to the rewritten files. The methods are slow: use a thread."""
 
     def __init__(self, store: Store, removal: Removal, places: OwnPlaces) -> None:
         self._store = store
@@ -92,12 +92,12 @@ class Redaction:
         return Finding(found, files, backups, copies=copies, unread=unread, is_deleted=is_deleted)
 
     def holders(self, finding: Finding, *, but: str) -> list[str]:
-        """Return the titles of sessions that hold it and are open elsewhere; ``but`` is the one open here."""
+        """Return the titles of sessions with a finding that other programs have open (``but``: id of ours)."""
         open_now = holders(self._store, finding.store)
         return [self._title(info) for info in open_now if info.id != but]
 
     def lines(self, finding: Finding) -> list[str]:
-        """Return the places where secrets were found, a line each, without the secrets."""
+        """Return one line for each place with a secret, without the secret itself."""
         stored = finding.store
         found = []
         for session_id, count in stored.entries.items():
@@ -129,11 +129,11 @@ class Redaction:
         return visible(self._removal.forms.text(short_path(path)))
 
     def carry_out(self, finding: Finding) -> list[Path]:
-        """Take the secrets out of everything found; return files that could not be changed.
+        """Remove the secrets from everything found; return files that could not be changed.
 
         Raises:
-            StoreError: the store could not be changed, and all is as it was; or its file could not
-                be rewritten, and only deleted parts of that still have it.
+            StoreError: the store could not be changed, and everything is as it was; or its file could
+                not be rewritten, and only its deleted parts still have the secret.
         """
         if finding.store:
             remove(self._store, self._removal)
@@ -155,7 +155,7 @@ class Redaction:
     # -- files
 
     def _own_files(self, found: StoreFinding) -> Iterator[Path]:
-        """Yield every file that is searched, once; the store's own are not."""
+        """Yield every file to search, once; the store's own files are left out."""
         listed = [*self._in_directories(), self._places.project / NOTES_FILE]
         for session_id in found.entries:
             listed.extend(self._exports(session_id))
@@ -174,7 +174,7 @@ class Redaction:
                         yield Path(folder, name)
 
     def _exports(self, session_id: str) -> Iterator[Path]:
-        """Yield the exports of a session that have the name the program gave them."""
+        """Yield a session's exports that still have the name the program gave them."""
         for directory in self._places.exports:
             for path in sorted(directory.glob(f"*{session_id[-8:]}*")):
                 if path.suffix in _EXPORTED:
@@ -192,10 +192,10 @@ class Redaction:
 def removal_of_entry(
     entry: Entry, session_id: str, store: Store, estimate: Callable[[Entry], int]
 ) -> Removal:
-    """Return the removal of an entry's content, of the secrets in it, and of long texts of it, wherever they stand.
+    """Return the removal of an entry's content, and of its secrets and long texts everywhere.
 
     Raises:
-        EntryNotFound: it is of a kind that has no content.
+        EntryNotFound: entries of this kind have no content.
     """
     emptied(entry)
     contents = [text_of(entry), *entry.texts(*CONTENT)]
@@ -211,7 +211,7 @@ def removal_of_entry(
 
 
 def _offsets(path: Path, forms: SecretForms) -> Iterator[tuple[int, int]]:
-    """Yield where the pieces of a file are that hold a secret: the first byte, and how many."""
+    """Yield the pieces of a file that contain a secret, as first byte and length."""
     with path.open("rb") as file:
         at = 0
         kept = b""
@@ -228,7 +228,7 @@ def _mask(path: Path, forms: SecretForms) -> None:
     with path.open("r+b") as file:
         for at, length in pieces:
             file.seek(at)
-            # Read again: the end of the piece before is the beginning of this one.
+            # Pieces overlap: the one before may have changed the beginning of this one.
             data = file.read(length)
             file.seek(at)
             file.write(forms.masked(data))
@@ -237,7 +237,7 @@ def _mask(path: Path, forms: SecretForms) -> None:
 
 
 def _holds(backup: Path, forms: SecretForms) -> bool:
-    """Whether an older store holds a secret. One that can't be read counts as if it did."""
+    """Return whether a backup of the store has a secret; True if it can't be read."""
     try:
         with closing(sqlite3.connect(f"{backup.as_uri()}?mode=ro", uri=True)) as connection:
             return any(forms.is_in(value) for value in _values(connection))

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 TODO_MARKS: Mapping[str, str] = {"pending": "○", "in_progress": "◐", "done": "●", "cancelled": "–"}
-"""Marks of the states of a to-do."""
+"""Mark of each state of a to-do."""
 NAME_CELLS = 19
-"""Cells for the name of a command; the help stands below a longer one."""
+"""Width of the column of command names, in cells; a longer name gets a line of its own."""
 _STATES: Mapping[str, str] = {"in_progress": "  (now)", "cancelled": "  (cancelled)"}
 
 
@@ -55,7 +55,7 @@ async def todo(controller: Controller, _argument: str) -> None:
 
 def todo_lines(todos: Sequence[tuple[str, str]]) -> list[str]:
     if not todos:
-        return ["The model has made no list here. It makes one for work of several steps."]
+        return ["There is no to-do list. The model makes one for work of several steps."]
     done = sum(status == "done" for status, _text in todos)
     lines = [Heading(f"{done} of {len(todos)} done"), ""]
     for status, text in todos:

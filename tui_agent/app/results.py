@@ -1,4 +1,4 @@
-"""The result of a session: its changes to the project, as a patch or as a commit on a branch of its own."""
+"""The result of a session: its changes to the project, as a patch or a commit on a new branch."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -28,24 +28,24 @@ from tui_agent.session.entries import AssistantEntry, CheckpointEntry, FileChang
 from tui_agent.session.session import Session
 
 BRANCH = "branch:"
-"""Before the name of a branch, where a result goes to one instead of a file."""
+"""Prefix of a target that is a branch instead of a file."""
 
 _SUBJECT_CHARS = 72
 _SUMMARY_CHARS = 2_000
 _EXECUTABLE = 0o100
 
 _NAMED = 5
-"""Paths named in a sentence; the rest is counted."""
+"""Maximum paths named in a sentence; the others are counted."""
 
 
 def _net_changes(
     changes: Iterable[FileChange], content: Callable[[Image], bytes | None]
 ) -> tuple[list[FileEdit], list[Conflict], list[str]]:
-    """Return the sum of changes, by path: the files, those left out with the reason, those others changed, too.
+    """Return the net changes: the files, the files left out with the reason, and paths mixed with others' changes.
 
     Args:
         changes: the changes of a path of the tree, oldest first.
-        content: returns the bytes of an image, None where they are not kept.
+        content: returns the bytes of a file image, None if they are not kept.
     """
     by_path: dict[str, list[FileChange]] = {}
     for change in changes:
@@ -69,7 +69,7 @@ def _net_changes(
 
 
 def _why_not(images: Sequence[Image], content: Callable[[Image], bytes | None]) -> str:
-    """Return why a file can't be in the result, "" where it can: the problem of an image, or its loss."""
+    """Return why a file can't be in the result: a problem of an image, or lost bytes; "" if it can."""
     for image in images:
         if image.problem:
             return image.problem
@@ -110,9 +110,9 @@ class ResultError(UserFacingError):
 
 @frozen
 class SessionResult:
-    """A session's changes on the path to one entry.
+    """A session's changes to files on the path to ``leaf``.
 
-    Blocks on files and git: make and use it in a thread.
+    Reads files and runs git: create and use it in a thread.
     """
 
     session: Session
@@ -120,18 +120,17 @@ class SessionResult:
     project: Path
     files: Sequence[FileEdit]
     left_out: Sequence[Conflict]
-    """Files whose content is not known, with the reason."""
+    """Files that can't be in the result, with the reason."""
     mixed: Sequence[str]
-    """Files in which others changed the same lines in between; their changes could not be
-    separated."""
+    """Files in which others changed the same lines meanwhile, so that their changes are included."""
     omitted: int
-    """Files that changed too and are not recorded: there were too many."""
+    """Number of changed files that were not recorded, because there were too many."""
 
     @classmethod
     def of(
         cls, session: Session, snapshots: SnapshotStore, leaf: int | None = None
     ) -> "SessionResult":
-        """Return the result of a session at an entry, None for where it is now."""
+        """Return the result of a session at an entry; None: at its leaf."""
         if leaf is None:
             leaf = session.leaf
         project = find_project(Path(session.info.cwd))
@@ -144,8 +143,7 @@ class SessionResult:
         def content(image: Image) -> bytes | None:
             data = restorer.content(image)
             if data is None and image.digest in places:
-                # Of a command that changed thousands of files, how they are afterwards is in the
-                # files only.
+                # When a command changed thousands of files, their new content is only on the disk.
                 reading = read_image(project / places[image.digest])
                 if reading.image.digest == image.digest:
                     data = reading.data
@@ -178,7 +176,7 @@ class SessionResult:
         return bool(self.files)
 
     def write(self, target: str) -> str:
-        """Write the result to a file, or commit it to ``branch:NAME``; return a sentence on the outcome.
+        """Write the result as a patch, or commit it to ``branch:NAME``; return a sentence about it.
 
         Raises:
             ResultError: the session changed no file, or the file can't be written.
@@ -201,12 +199,12 @@ class SessionResult:
         )
 
     def message(self) -> str:
-        """Return the message of a commit: the session's title, its last answer, and its id as a trailer."""
+        """Return the commit message: the session's title, its last answer, and its id as a trailer."""
         info = self.session.info
         title = one_line(info.title or info.first_message or "Work of a session", _SUBJECT_CHARS)
         path = reversed(self.session.path(self.leaf))
         answers = (entry.text.strip() for entry in path if isinstance(entry, AssistantEntry))
-        # A line that begins with "#" is a comment when a person edits the message.
+        # Git drops lines that begin with "#" when the message is edited.
         lines = next(filter(None, answers), "").splitlines()
         answer = "\n".join(line.lstrip("# ") if line.startswith("#") else line for line in lines)
         if len(answer) > _SUMMARY_CHARS:
@@ -217,7 +215,7 @@ class SessionResult:
         )
 
     def remarks(self, done: Committed | None = None) -> str:
-        """Return changes that are not in the result, or not only the session's, as sentences; "" for nothing."""
+        """Return sentences on changes that are left out or are not the session's alone; may be ""."""
         left_out = {conflict.path: conflict.reason for conflict in self.left_out}
         mixed = list(self.mixed)
         if done is not None:
@@ -226,12 +224,12 @@ class SessionResult:
         said = []
         if left_out:
             rows = [f"{path} ({reason})" for path, reason in left_out.items()]
-            said.append(f"Not in it: {listed(rows, _NAMED)}.")
+            said.append(f"Left out: {listed(rows, _NAMED)}.")
         if self.omitted:
-            said.append(f"{self.omitted:,} more files changed and were too many to record.")
+            said.append(f"{self.omitted:,} more changed files were too many to record.")
         if mixed:
             said.append(
-                f"Changes by others are in it too, on the same lines: {', '.join(dict.fromkeys(mixed))}."
+                f"Changes of the same lines by others are included: {', '.join(dict.fromkeys(mixed))}."
             )
         return "".join(f" {sentence}" for sentence in said)
 
@@ -248,7 +246,7 @@ class SessionResult:
 
 
 def _repository_of(path: str, project: Path) -> str:
-    """Return the repository inside the project that a file is in, "" for the project itself: a clone lacks it."""
+    """Return the nested git repository that a file is in, as a path in the project; "" if none."""
     folders = (folder for folder in PurePosixPath(path).parents if folder.name)
     for folder in folders:
         if os.path.lexists(project / folder / ".git"):

@@ -1,7 +1,4 @@
-"""Going back to before an earlier message: conversation and files, or one of them.
-
-``/undo`` returns.
-"""
+"""``/rewind`` goes back to before an earlier message, with conversation and files or one of them."""
 
 from __future__ import annotations
 
@@ -23,11 +20,11 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import UserEntry
 
 MAX_MESSAGES = 300
-"""Messages that can be gone back to; /tree goes further."""
+"""Maximum messages offered, newest first; /tree has all."""
 
 CONVERSATION = "conversation"
 FILES = "files"
-"""The parts that can go back alone."""
+"""What can go back without the other."""
 
 _QUESTIONS = {
     "": "Go back to before which message?",
@@ -45,10 +42,10 @@ _QUESTIONS = {
     words="earlier, restore, revert, checkpoint, take back, start again from",
 )
 async def rewind(controller: Controller, argument: str) -> None:
-    """Go back with the conversation and the files, or with one of them where the argument says so."""
+    """Go back to before a message that the user picks: conversation and files, or what is named."""
     part = argument.strip()
     if part not in {"", CONVERSATION, FILES}:
-        raise CommandError(f"/rewind takes back {CONVERSATION} or {FILES}; without either, both.")
+        raise CommandError(f"Use /rewind, /rewind {CONVERSATION} or /rewind {FILES}.")
     agent = controller.idle_agent
     draft = controller.frontend.draft
     messages = await asyncio.to_thread(_messages, agent)
@@ -58,7 +55,7 @@ async def rewind(controller: Controller, argument: str) -> None:
     amounts = await agent.files.amounts([message.parent_id for message in messages])
     rows = _rows(messages, amounts, controller.services.clock())
     if controller.frontend.draft != draft:
-        controller.say("You went on writing, so nothing was opened: /rewind goes back.")
+        controller.say("You went on typing, so the list was not opened. /rewind opens it.")
         return
     picked = await controller.ask(Pick(_QUESTIONS[part], rows, confirm="go back"))
     if picked is None or controller.idle_agent is not agent:
@@ -88,7 +85,7 @@ async def _go_back(
 
 
 async def put_files_back(controller: Controller, agent: Agent, message: UserEntry) -> None:
-    """Put files back as they were before a message; the conversation goes on from here."""
+    """Restore files as they were before a message; the conversation stays where it is."""
     plan = await files_along(controller, agent, message.parent_id)
     if not plan:
         return

@@ -1,4 +1,4 @@
-"""``/rules``: the sentences that bind, where each comes from, and whether the model still has it."""
+"""``/rules`` shows the standing rules, where each comes from, and whether the model still sees it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
     from tui_agent.context.rule_ledger import LedgerRow
 
-NO_RULES = "No sentence here binds: “never …”, “always …”, “only …”, “don't …”, “must …”."
+NO_RULES = "There are no rules here, such as “never …”, “always …”, “only …”, “don't …”, “must …”."
 HOW = (
-    "Rules are found by their words and kept word by word when the history is summarised. "
+    "Rules are recognised by their words and kept verbatim when the history is summarised. "
     "A pin (p in the context map, Ctrl+G) keeps a whole message; "
-    "what holds in every session belongs into AGENTS.md."
+    "rules for every session belong in AGENTS.md."
 )
 
 

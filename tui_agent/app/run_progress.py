@@ -1,4 +1,4 @@
-"""How the agent's activity changes with each of its events. Pure."""
+"""Follows the agent's activity through its events. Pure."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ from tui_agent.app.run_state import Phase, RunState
 
 
 def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:
-    """Return the state after an event; the same object when the event changes nothing."""
+    """Return the state after an event; the same object if the event changes nothing."""
     found = _following(state, event, now)
     if found is state or not found.active:
         return found
@@ -59,7 +59,7 @@ def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
         case ChecksAwaited(checkers=names):
             return RunState(Phase.CHECKING, now, " + ".join(one_line(name, 20) for name in names))
         case PermissionAsked(request=request):
-            # A runner of a race asks through an agent that may be idle.
+            # A race's runner asks through this agent, which may be idle.
             in_run = state.active and state.in_run
             return replace(
                 state, phase=Phase.PERMISSION, since=now, detail=request.tool, in_run=in_run
@@ -94,7 +94,7 @@ def _entered(state: RunState, phase: Phase, now: float) -> RunState:
 
 
 def _with_tools(state: RunState, tools: tuple[tuple[str, str], ...], now: float) -> RunState:
-    """Return the state with these calls running; without any, the model is waited for."""
+    """Return the state with these calls running; without calls, the state that follows them."""
     if state.phase is Phase.PERMISSION and tools != state.tools:
         return replace(state, tools=tools)
     if not state.active:

@@ -1,4 +1,4 @@
-"""The agent's current activity, and its words on the screen. Pure."""
+"""The agent's current activity, and its text in the status line. Pure."""
 
 from enum import StrEnum
 
@@ -6,16 +6,16 @@ from tui_agent.app.format import one_line, seconds, tokens
 from tui_agent.lazy import frozen
 
 CHARACTERS_PER_TOKEN = 4
-"""An estimate, for the count that grows while an answer streams; its end brings the exact one."""
+"""Estimate for the token count of a streaming answer, until the provider reports it."""
 
 _PATIENCE = 3.0
-"""Seconds of silence of the model after which the line says so."""
+"""Seconds of the model's silence after which the status line mentions it."""
 
 _STOPS = "esc stops it"
 
 
 class Phase(StrEnum):
-    """The kinds of state the status line distinguishes."""
+    """Kinds of activity that the status line distinguishes."""
 
     IDLE = "idle"
     WAITING = "waiting"
@@ -32,33 +32,33 @@ class Phase(StrEnum):
 
 @frozen
 class RunState:
-    """What the agent is doing, and since when, in seconds of the caller's clock."""
+    """What the agent is doing, and since when. Times are seconds of the caller's clock."""
 
     phase: Phase = Phase.IDLE
     since: float = 0.0
     detail: str = ""
     """What the phase is about: a tool, an attempt, how much of the prompt was read."""
     until: float | None = None
-    """When the next attempt is made."""
+    """Time of the next attempt at a request, if one is scheduled."""
     tools: tuple[tuple[str, str], ...] = ()
-    """Calls that run now: call id and tool."""
+    """Running tool calls: call id and tool."""
     words: int = 0
-    """Words of the summary that is being written."""
+    """Number of words written of the current summary."""
     began: float = 0.0
-    """When the run began."""
+    """Start of the run."""
     asked: bool = False
-    """Whether the model has the request and said nothing yet."""
+    """Whether a request was sent and nothing has come back yet."""
     in_run: bool = True
-    """Whether this is a part of a run, and not something that was started by itself."""
+    """Whether this is part of a run, rather than a shell command or compaction by itself."""
 
     @property
     def active(self) -> bool:
-        """Whether something is going on, so that the status line has to be redrawn."""
+        """Whether the agent is doing anything."""
         return self.phase is not Phase.IDLE
 
 
 def describe(state: RunState, now: float) -> str:  # noqa: PLR0911 - one arm per phase
-    """Return the state in a few words, empty when idle."""
+    """Return the state in a few words; "" if idle."""
     passed = seconds(now - state.since)
     match state.phase:
         case Phase.IDLE:
@@ -94,7 +94,7 @@ _WORKING = {
 
 
 def describe_run(state: RunState, now: float, characters: int) -> str:
-    """Return the status line of a run, of whose answer ``characters`` were written so far."""
+    """Return the status line of a run; ``characters`` of its answer were written so far."""
     what = describe(state, now)
     if state.phase in _WORKING and state.in_run:
         if state.phase in {Phase.WAITING, Phase.STREAMING}:

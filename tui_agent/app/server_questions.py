@@ -1,4 +1,4 @@
-"""Questions of the model and of MCP servers to a person: field by field, and pages to visit."""
+"""Asks the user the questions of the model and of MCP servers: field by field, or pages to visit."""
 
 from __future__ import annotations
 
@@ -26,17 +26,16 @@ T = TypeVar("T")
 
 _MESSAGE_CHARS = 600
 _MESSAGE_LINES = 8
-"""The most characters and lines of a text beside a question, so that a small screen has room for
-the answers."""
+"""Maximum characters and lines of a text above a question, so that the answers fit the screen."""
 _TITLE_CHARS = 300
-"""Characters of the names of a form's fields."""
+"""Maximum characters for the list of a form's field names."""
 _SKIP = "\0skip"
 _OWN_WORDS = "\0words"
 _DONE = "\0done"
 
 
 class Dialogs(Protocol):
-    """The part of the controller that asks the user and tells them."""
+    """The part of the controller that is needed to ask the user and to report."""
 
     frontend: Frontend
 
@@ -46,7 +45,7 @@ class Dialogs(Protocol):
 
 
 async def ask(dialogs: Dialogs, question: ServerQuestion | ModelQuestions) -> Answer:
-    """Ask a person a question; going back cancels it."""
+    """Ask the user a question of a server or the model; the answer is "cancel" if they go back."""
     match question:
         case ModelQuestions():
             return await ask_for_model(dialogs, question)
@@ -61,8 +60,8 @@ async def ask_for_model(
 ) -> Answer:
     """Ask the model's questions in turn; several answers are shown together to be confirmed.
 
-    Going back leads to the question before; before the first, nothing is answered. ``former`` are
-    answers given before.
+    Going back leads to the previous question, and cancels at the first. ``former`` answers are
+    filled in.
     """
     values: dict[str, Value] = dict(former or {})
     at_once = await dialogs.frontend.fill_in(asked, values)
@@ -110,7 +109,7 @@ async def _checked(dialogs: Dialogs, asked: ModelQuestions, values: Mapping[str,
 async def _model_answer(
     dialogs: Dialogs, field: FormField, *, place: str, given: Mapping[str, Value]
 ) -> Value | None:
-    """Return a person's answer to one question of the model; None when they went back."""
+    """Ask one question of the model; return the answer, None if the user goes back."""
     title = visible(f"{place}{field.title}")
     before = given.get(field.name, field.default)
     if field.kind == "choices":
@@ -139,7 +138,7 @@ async def _model_answer(
 async def _several(
     dialogs: Dialogs, field: FormField, title: str, before: Value | None
 ) -> Value | None:
-    """Let a person mark options until they are done; None when they went back."""
+    """Let the user mark options until they are done; return these, None if they go back."""
     known = {value for value, _label in field.options}
     marked = known.intersection(before if isinstance(before, list) else [as_text(before)])
     at = None
@@ -182,7 +181,7 @@ async def _form(dialogs: Dialogs, form: ServerForm) -> Answer:
     asked = f"The MCP server {form.server} asks: {one_line(form.message, 300)}"
     answers = [
         ("y", "yes, answer" if form.fields else "yes"),
-        ("n", "no: it is told that you won't say"),
+        ("n", "no: tell the server that you decline"),
     ]
     decision = await dialogs.ask(
         Choice(visible(asked), answers, visible("\n".join(details)), inline=True)
@@ -200,7 +199,7 @@ async def _form(dialogs: Dialogs, form: ServerForm) -> Answer:
 
 
 async def _text(dialogs: Dialogs, server: str, field: FormField) -> str | None:
-    """Ask for one value until it is one; None when they went back."""
+    """Ask for a value until it is valid; return its text, None if the user goes back."""
     title = visible(f"{server}: {one_line(field.title, 100)}")
     if field.kind in {"yes_no", "choice"}:
         if field.kind == "choice":
@@ -250,7 +249,7 @@ async def _link(dialogs: Dialogs, link: ServerLink) -> Answer:
 
 
 def _without_one(decision: str | None) -> Answer:
-    """Return the answer to a server that gets nothing: the user said no, or went back."""
+    """Return the answer without values: "decline" if the user said no, otherwise "cancel"."""
     if decision == "n":
         return Answer("decline")
     return Answer("cancel")

@@ -1,4 +1,4 @@
-"""The controller's dependencies: the store, ways to open sessions and make agents, and the command line's options."""
+"""The ports of the controller: sessions, settings, trust, models and files, given by the command line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class OpenHow(StrEnum):
-    """How to open a session that another program may hold."""
+    """How to open a session that another program may have open."""
 
     OPEN = "open"
     READ_ONLY = "read_only"
@@ -37,11 +37,11 @@ class OpenHow(StrEnum):
 
 @frozen
 class OpenRequest:
-    """Which session to open; no id: a new one.
+    """Which session to open; without an id, a new one.
 
     ``demo``: in a scratch directory, with the scripted model.
-
-    ``entry`` is shown once it is open, in the conversation or, from another branch, in the tree.
+    ``entry`` is shown once the session is open: in the conversation, or in the tree if it is on
+    another branch.
     """
 
     session_id: str | None = None
@@ -52,10 +52,7 @@ class OpenRequest:
 
 @frozen
 class ModelRow:
-    """A model as the picker shows it.
-
-    The window is tokens, prices are US dollars per million tokens.
-    """
+    """A model as the picker shows it. Windows are in tokens, prices in US dollars per million tokens."""
 
     id: str
     provider: str
@@ -65,15 +62,14 @@ class ModelRow:
     abilities: tuple[str, ...] = ()
     """Short words: tools, vision, reasoning, ..."""
     has_key: bool = False
-    """Whether requests to it can be authorised now (a key was found, or none is needed)."""
+    """Whether it can be used now: a key was found, or none is needed."""
     server: str = ""
-    """The base URL of a server of the user's that named it; "" where its requests go there
-    anyway."""
+    """Base URL of the user's server that offers it and has to be set up; "" if nothing has to be."""
 
 
 @frozen
 class Look:
-    """The settings of ``[ui]`` that the first paint needs, before the others are read."""
+    """The settings of ``[ui]`` that the first paint needs, before all settings are read."""
 
     theme: str | None = None
     """A Textual theme; None follows the terminal's background."""
@@ -81,7 +77,7 @@ class Look:
 
 
 class SessionServices(Protocol):
-    """Opens sessions, and makes the agents that work in them."""
+    """Opens sessions and creates the agents that work in them."""
 
     store: Store
 
@@ -89,7 +85,7 @@ class SessionServices(Protocol):
         """Open or create a session.
 
         Raises:
-            SessionHeld: another live program has it, and the request doesn't say what to do then.
+            SessionHeld: another running program has it open, and ``request.how`` is OPEN.
             StoreError: it can't be opened.
         """
 
@@ -98,37 +94,34 @@ class SessionServices(Protocol):
     def make_agent(self, session: Session, /) -> Agent: ...
 
     def show_agent(self, agent: Agent, /) -> None:
-        """Take note that an agent made earlier is the one on the screen again."""
+        """Note that an agent created earlier is on the screen again."""
 
     def let_terminals_go(self) -> bool:
-        """Take a detached run off the terminals that show it; False where this is no detached run."""
+        """Detach this run from the terminals that show it; False if it is not a detached run."""
 
     def detached_run(self, session_id: str, /) -> str:
-        """Return the name of the detached run that has a session open, "" where none has."""
+        """Return the name of the detached run that has a session open; "" if none has."""
 
     def go_on_detached(self, session: Session, is_running: bool, /) -> None:  # noqa: FBT001 - one fact of the session
-        """Have a session go on in a detached run once this program has ended.
-
-        ``is_running`` says whether its run is to be taken up again.
-        """
+        """Continue a session in a detached run once this program has ended; ``is_running``: resume its run."""
 
 
 class SettingServices(Protocol):
-    """Reads and keeps the user's settings and keys."""
+    """Reads and saves the user's settings and keys."""
 
     config_path: Path
     warnings: Sequence[str]
-    """Oddities of the settings and arguments, to be shown at the start."""
+    """Problems of settings and arguments, to be shown at the start."""
     logins: LoginController
-    """The keys a user enters in the program."""
+    """The provider keys that the user entered."""
 
     def config(self) -> Config: ...
 
     def save_setting(self, key: str, value: object, /) -> object:
-        """Keep a setting (``ui.theme``, ``model``) in the user's configuration file."""
+        """Save a setting (``ui.theme``, ``model``) in the user's configuration file."""
 
     def settings_rows(self) -> Sequence[SettingRow]:
-        """Return every setting as it is in the file and the environment now."""
+        """Return every setting as it is in the files and the environment now."""
 
     def reread_settings(self) -> Sequence[str]:
         """Read the settings again and apply them to the open session's agent.
@@ -136,7 +129,7 @@ class SettingServices(Protocol):
         Returns the keys of those that changed.
 
         Raises:
-            ConfigError: they can't be used; everything stays as it was.
+            ConfigError: the settings are invalid; everything stays as it was.
         """
 
     def doctor(self) -> Sequence[str]:
@@ -144,28 +137,28 @@ class SettingServices(Protocol):
 
 
 class TrustServices(Protocol):
-    """Asks and remembers what a project and its commands may do."""
+    """Remembers what a project and its commands may do."""
 
     def trust_question(self) -> ProjectState | None:
-        """Return the project's trust state, when the user has not answered yet whether it may act."""
+        """Return the project's trust state if the user has yet to decide on it; otherwise None."""
 
     def project_state(self) -> ProjectState:
-        """Look at what the project brings along, and whether it may act; call it in a thread."""
+        """Return what the project brings along, and whether it may act; call it in a thread."""
 
     def answer_trust(self, answer: TrustDecision | None, /) -> None:
-        """Take the answer for what was looked at last."""
+        """Save the user's decision about the project state that was returned last; None: not now."""
 
     def forget_rule(self, rule: Rule, /) -> str | None:
-        """Remove a permission rule from where it is kept; returns why that can't be done."""
+        """Remove a permission rule from its file; returns why it can't be removed, None if it was."""
 
     def keep_rule(self, rule: Rule, /) -> str | None:
-        """Keep a permission rule in the user's configuration; returns why that can't be done."""
+        """Save a permission rule in the user's configuration; returns why it can't be, None if it was."""
 
     def check_command(self, project: Path, /) -> str:
-        """Return the command that checks the work in a project, "" when none is remembered."""
+        """Return the command that checks work in a project; "" if none is remembered."""
 
     def keep_check(self, project: Path, command: str, /) -> None:
-        """Remember the command for a project, in the user's file.
+        """Remember the check of a project in the user's configuration.
 
         Raises:
             ConfigError, OSError: it can't be written.
@@ -173,73 +166,69 @@ class TrustServices(Protocol):
 
 
 class ModelServices(Protocol):
-    """Finds models, and what they cost."""
+    """Finds models and their prices."""
 
     def models(self) -> Sequence[ModelRow]:
-        """List the models of the catalog, those that can be used first; call it in a thread."""
+        """Return the models of the catalog, usable ones first; call it in a thread."""
 
     async def ask_servers(self, model: str | None, /) -> Sequence[str]:
-        """Ask the servers whose models the catalog can't know for them, or only the one of a model.
+        """Ask the user's servers for their models (None: all servers); return a line on each server.
 
-        One model's server is asked when nothing is known of it or that is a day old. Returns how it
-        went, a line each.
+        The server of one ``model`` is asked only if nothing is known of the model, or that is a day old.
         """
 
     async def find_servers(self) -> Sequence[str]:
-        """Look for model servers on the ports of this machine where they usually listen.
+        """Look for model servers on their usual ports of this machine; return a line for each found.
 
-        `models` then has theirs. Returns a line for each that answered.
+        ``models`` then includes theirs.
         """
 
     def judge_model(self, name: str, /) -> NameVerdict | None:
-        """Return a verdict on a model's name; call it in a thread."""
+        """Return whether a model of that name exists, as far as known; call it in a thread."""
 
     def reread_cost(self, model: str, cached: int, /) -> float | None:
-        """Return the extra cost of reading tokens without the provider's cache, in US dollars."""
+        """Return the extra US dollars of reading tokens that are no longer cached; None if unknown."""
 
     def price(self, model: str, usage: Reported, /) -> float | None:
-        """Return the cost of a request, in US dollars."""
+        """Return the cost of a request in US dollars; None if unknown."""
 
     def provider_keys(self) -> Mapping[str, str]:
-        """Return where the key of each provider that can be used comes from, by the provider's name."""
+        """Return where each usable provider's key comes from, by the provider's name."""
 
 
 class FileServices(Protocol):
-    """Looks at the project's files, and knows the program's own places."""
+    """Lists the project's files, and knows the program's own directories."""
 
     cwd: Path
-    """Where the program was started."""
+    """Directory in which the program was started."""
     state_dir: Path
-    """Where copies that no clipboard took are saved."""
+    """Directory for the program's small files: counts, pasted images, plugins."""
     own_places: Sequence[Path]
-    """The directories that the program keeps files in, those of the settings left out."""
+    """Directories that the program keeps files in, except those of the settings."""
 
     async def list_files(self, project: Path, /) -> Sequence[str]: ...
 
     async def branch(self, project: Path, /) -> str | None:
-        """Name the branch checked out, with ``*`` after it when tracked files are changed.
-
-        None outside of git.
-        """
+        """Return the checked-out branch, with ``*`` if tracked files are changed; None outside git."""
 
 
 class AppServices(
     SessionServices, SettingServices, TrustServices, ModelServices, FileServices, Protocol
 ):
-    """Everything the application is given."""
+    """All ports of the application."""
 
     def clock(self) -> float:
         """Return the seconds since the epoch."""
 
     def on_ready(self) -> None:
-        """Start the slow parts; called once after the first paint."""
+        """Start what is slow; called once, after the first paint."""
 
 
 @frozen
 class FirstView:
-    """The application's first screen.
+    """What the application shows first.
 
-    ``prompt`` is sent at once when ``screen`` is "main". "welcome" and "sessions" lie over the main
+    ``prompt`` is sent at once if ``screen`` is "main"; "welcome" and "sessions" open over the main
     screen.
     """
 

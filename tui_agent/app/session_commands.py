@@ -1,4 +1,4 @@
-"""The commands about sessions: open, fork, rename, label, choose a model, go about in the tree, leave."""
+"""The commands about sessions: new, open, fork, rename, label, tree, retry, theme, detach, quit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
     from tui_agent.session.entries import Entry
 
-FORKED = "This is a copy, and what you do here stays here. /parent goes back to the session it came from."
+FORKED = "This is a copy; the original stays as it is. /parent goes back to it."
 
 
 @Command(
@@ -45,7 +45,7 @@ async def new(controller: Controller, _argument: str) -> None:
     info = None
     if agent is not None:
         info = agent.session.info
-    # The demo goes on as the demo, which may be all there is.
+    # A demo is followed by a demo: there may be no model.
     opened = await controller.open(
         OpenRequest(demo=agent is not None and agent.model == DEMO_MODEL)
     )
@@ -151,10 +151,10 @@ async def label(controller: Controller, argument: str) -> None:
     words="merge, fork, label, jump, go back, compare, alternatives",
 )
 async def tree(controller: Controller, argument: str) -> None:
-    """Show all branches of the session, the cursor at the leaf or at an entry (``#412``); ``--json`` prints them.
+    """Show all branches of the session, the cursor at the leaf or at an entry (``#412``).
 
-    ``diff #12 #34`` shows how the model's context differs between two entries, ``diff #12`` between
-    one and here.
+    ``--json`` prints them where there is no screen. ``diff #12 #34`` shows how the model's context
+    differs between two entries, ``diff #12`` between an entry and the leaf.
     """
     session = controller.open_agent.session
     if argument.partition(" ")[0] == "diff":
@@ -176,7 +176,7 @@ async def tree(controller: Controller, argument: str) -> None:
 
 
 async def show_contexts(controller: Controller, entry_ids: Sequence[int]) -> None:
-    """Show how the context differs between two entries, or between one and the leaf."""
+    """Show how the context differs between two entries, or between one entry and the leaf."""
     from tui_agent.app.context_difference import Side, difference_lines
     from tui_agent.session.entries import Usage
 
@@ -215,7 +215,7 @@ async def retry(controller: Controller, _argument: str) -> None:
 
 
 async def block_action(controller: Controller, action: str, entry_id: int) -> None:
-    """Run an action that a block of the conversation offers: open its whole output, retry, undo, restore."""
+    """Run an action that an entry's block in the conversation offers, by name; ignores unknown ones."""
     from tui_agent.app import context_commands, undo_commands
 
     match action:
@@ -284,11 +284,11 @@ async def leave(controller: Controller, _argument: str) -> None:
             why="What it has done so far is saved.",
             inline=True,
         )
-        # Asked for twice, it is meant.
+        # A second /quit ends the program without a question.
         controller.is_leaving = True
         answer = await controller.ask(asked)
         controller.is_leaving = False
-        # Where the work ended meanwhile, the question went with it and nothing is in the way.
+        # None: the question closed because the work ended, so quitting is safe.
         if answer == "n" or (answer is None and _at_work(controller)):
             return
     controller.frontend.leave()
@@ -307,7 +307,7 @@ async def detach(controller: Controller, _argument: str) -> None:
         return
     if controller.asides:
         raise CommandError(
-            "Other sessions are open beside this one, and only one can go on: finish or stop them first."
+            "Other sessions are at work, and only one can go on detached: finish or stop them first."
         )
     agent = controller.open_agent
     if agent.session.leaf is None:
@@ -317,7 +317,7 @@ async def detach(controller: Controller, _argument: str) -> None:
         asked = Choice(
             "The agent is working. Detach?",
             [("y", "yes, stop this step and go on detached"), ("n", "no, stay")],
-            why="The step it is at is begun again; everything before it is kept.",
+            why="The current step starts again; everything before it is kept.",
             inline=True,
         )
         if await controller.ask(asked) != "y":
@@ -327,7 +327,7 @@ async def detach(controller: Controller, _argument: str) -> None:
 
 
 def _at_work(controller: Controller) -> str:
-    """Return which sessions would be stopped by leaving, as a sentence; "" when none would."""
+    """Return a sentence that names the sessions that quitting would stop; "" if none."""
     from tui_agent.app.side_by_side import Standing
 
     names = []

@@ -1,4 +1,4 @@
-"""Output of ``/tree``, ``/context``, ``/cost`` and ``/compact --preview`` without a screen, as lines or JSON."""
+"""Lines and JSON of ``/tree``, ``/context``, ``/cost`` and ``/compact --preview`` without a screen."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ def tree_json(session: Session) -> str:
 
 
 def tree_lines(session: Session) -> list[str]:
-    """Return the tree: straight runs flat, only branch points indented.
+    """Return the tree as lines; only branch points are indented.
 
     ``•`` marks the current path, ``◀ here`` its leaf. A subagent's branch is one line.
     """
@@ -46,7 +46,7 @@ def tree_lines(session: Session) -> list[str]:
         by_id[header.id] = header._replace(parent_id=parent)
     below = children(by_id.values())
     lines: list[str] = []
-    # Entries to be drawn, the next one last: what stands before its line, and before those below it.
+    # Entries to draw, the next one last, with the prefixes of its line and of the lines below it.
     stack: list[tuple[int, str, str]] = []
     for root in reversed(below.get(None, [])):
         stack.append((root, "", ""))
@@ -85,7 +85,7 @@ def _described(header: EntryHeader) -> str:
 def _drawn_below(
     subagents: Sequence[int], offspring: Sequence[int], rest: str
 ) -> list[tuple[int, str, str]]:
-    """Return what is drawn below an entry: subagents, then one child straight on or several as branches."""
+    """Return the entries below one, with prefixes: subagents first, then a single child or branches."""
     branch = "├─" if offspring else "└─"
     drawn = [(child, f"{rest}{branch}", rest) for child in subagents]
     if len(offspring) == 1:

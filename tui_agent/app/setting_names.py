@@ -1,4 +1,4 @@
-"""Settings as people read them: a sentence for each, in six groups."""
+"""Names, groups and values of settings as the screen shows them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -43,10 +43,10 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "Files": ("checkpoints",),
 }
-"""The groups, and the beginnings of the keys in each."""
+"""Groups of settings, by the beginnings of their keys."""
 
 OTHERS: Final = "Others"
-"""The group of a setting that is in none of them."""
+"""Group of all other settings."""
 
 _SENTENCES: Final[Mapping[str, str]] = {
     "model": "Model",
@@ -144,7 +144,7 @@ _VALUES: Final[Mapping[str, str]] = {"true": "on", "false": "off", UNSET: "–"}
 
 
 def sentence_of(row: SettingRow) -> str:
-    """Return what a setting is called on the screen."""
+    """Return a setting's name on the screen."""
     if row.table:
         words = f"{row.table}: {row.words}"
     else:
@@ -153,7 +153,7 @@ def sentence_of(row: SettingRow) -> str:
 
 
 def value_of(row: SettingRow) -> str:
-    """Return a setting's value as it is shown: on and off for those that have just these."""
+    """Return a setting's value as the screen shows it: on and off for true and false."""
     return _VALUES.get(row.value, row.value.replace("_", " ") if row.choices else row.value)
 
 
@@ -169,7 +169,7 @@ def _begins(key: str, begin: str) -> bool:
 
 
 def sorted_by_group(rows: Sequence[SettingRow]) -> dict[str, list[SettingRow]]:
-    """Return the settings under their groups: those with a sentence in its order, then the others."""
+    """Return the settings by group, named ones first in the order of their names; no empty groups."""
     places = {key: place for place, key in enumerate(_SENTENCES)}
     found: dict[str, list[SettingRow]] = {name: [] for name in (*GROUPS, OTHERS)}
     for row in sorted(rows, key=lambda row: places.get(row.key, len(places))):

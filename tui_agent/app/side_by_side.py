@@ -1,4 +1,4 @@
-"""Sessions that go on working while another one is on the screen."""
+"""Watches sessions that go on working while another one is on the screen."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
     from tui_agent.agent.race.race import Race
 
 MAX_TITLE = 40
-"""Characters of a session's title in a sentence about it."""
+"""Maximum characters of a session's title in a sentence."""
 MAX_LINE = 200
-"""Characters kept of what a session said last."""
+"""Maximum characters kept of a session's last line."""
 
 RACE_OVER = "its race is over"
 
 _GOOD_ENDS = frozenset({"done", "length"})
-"""Reasons of a run's end after which there is something to read."""
+"""Reasons of a run's end that leave an answer to read."""
 
 
 class Standing(StrEnum):
-    """How a session stands that is off the screen."""
+    """State of a session that is off the screen."""
 
     WORKING = "working"
     NEEDS_YOU = "needs you"
     DONE = "done"
     STOPPED = "stopped"
-    """Its run ended in some other way: by an error, a limit, a question nobody answered."""
+    """The run ended without an answer: by an error, a limit, or an unanswered question."""
 
 
 CALLS = {
@@ -53,11 +53,11 @@ CALLS = {
     Standing.DONE: "done",
     Standing.STOPPED: "stopped",
 }
-"""What the user's own command for notifications is told, by the standing."""
+"""Word that the user's notification command gets for each state."""
 
 
 class Aside:
-    """A session off the screen, with the agent that goes on with it.
+    """A session off the screen, with its agent, which goes on.
 
     ``report`` is called whenever its standing changes.
     """
@@ -73,13 +73,13 @@ class Aside:
         self.agent = agent
         self.race = race
         self.progress = progress
-        """The agent's activity, to be shown when the session is back on the screen."""
+        """The agent's activity, for when the session is back on the screen."""
         self.last_line = ""
-        """The first line of its newest answer."""
+        """First line of the newest answer."""
         self.question = ""
-        """What it asks, "" while it asks nothing."""
+        """What it asks the user; "" for nothing."""
         self.shown = asyncio.Event()
-        """Set when the session is back on the screen, or ended."""
+        """Set when the session is back on the screen, or closed."""
         self._clock = clock
         self._report = report
         self._ended: RunEnded | None = None
@@ -93,7 +93,7 @@ class Aside:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something would be lost if its agent ended now."""
+        """Whether work would be lost if the agent ended now."""
         return is_busy(self.agent, self.race)
 
     @property
@@ -107,13 +107,13 @@ class Aside:
         return Standing.STOPPED
 
     async def ask_when_shown(self, question: str) -> None:
-        """Say that it needs the user, and wait until they look at it."""
+        """Report that it needs the user, and wait until it is on the screen or closed."""
         self.question = question
         self._tell()
         await self.shown.wait()
 
     def leave(self) -> None:
-        """Listen no longer: it is back on the screen, or ends."""
+        """Stop watching, because the session is back on the screen or is being closed."""
         self._leave()
         self.shown.set()
 
@@ -145,13 +145,13 @@ class Aside:
 
 
 def is_busy(agent: Agent, race: Race | None) -> bool:
-    """Whether an agent works, or something it started does."""
+    """Return whether an agent, its jobs, its loop or a race is at work."""
     works = agent.running or agent.jobs.running > 0 or bool(agent.repeats.message)
     return works or race is not None
 
 
 def count_words(asides: Iterable[Aside]) -> str:
-    """Return how the sessions off the screen stand, ``1 works · 1 needs you``; "" without any."""
+    """Return a summary of their states: ``1 session at work · 1 needs you``; "" if there are none."""
     standings = [aside.standing for aside in asides]
     working = standings.count(Standing.WORKING)
     asking = standings.count(Standing.NEEDS_YOU)
@@ -169,7 +169,7 @@ def count_words(asides: Iterable[Aside]) -> str:
 
 
 def news_of(aside: Aside) -> str:
-    """Return one sentence about how a session stands now."""
+    """Return a sentence on a session's state."""
     match aside.standing:
         case Standing.NEEDS_YOU:
             return f"“{aside.title}” needs you: {one_line(aside.question, 80)}"

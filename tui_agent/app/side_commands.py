@@ -1,4 +1,4 @@
-"""``/btw``: ask something beside the work, and decide what becomes of the answer."""
+"""``/btw`` asks the model a question during its work; the user decides what happens to the answer."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _ANSWERS = (
     words="question, while it works",
 )
 async def btw(controller: Controller, argument: str) -> None:
-    """Show the answer over the conversation, which goes on meanwhile."""
+    """Ask a question, show its answer, and keep it as a branch, add it to the context or drop it."""
     from tui_agent.agent.side_question import SideQuestion
 
     question = argument.strip()
     if not question:
-        raise CommandError("Write the question: /btw QUESTION.")
+        raise CommandError("Use /btw QUESTION.")
     agent = controller.open_agent
     controller.require_writable()
     controller.say(f"Asking beside the work: {one_line(question, 60)}")
@@ -46,7 +46,7 @@ async def btw(controller: Controller, argument: str) -> None:
     controller.frontend.clear_notice()
     if not side.answer:
         side.drop()
-        controller.say("The model answered nothing.")
+        controller.say("The model gave no answer.")
         return
     shown = Choice(one_line(question, 200), _ANSWERS, visible(side.answer), at=KEEP, wide=True)
     wanted = DROP
@@ -60,5 +60,5 @@ async def btw(controller: Controller, argument: str) -> None:
         controller.say("Kept as a branch · /tree shows it")
     elif wanted == TAKE:
         side.put_into_context()
-        controller.say("The model sees question and answer with its next request.")
+        controller.say("The model sees question and answer from its next request on.")
     controller.frontend.refresh_facts()

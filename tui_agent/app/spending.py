@@ -1,4 +1,4 @@
-"""The cost of a session, all branches, those undone too: by branch, model, purpose, cache miss, step and day."""
+"""The cost of a session with all its branches, by branch, model, purpose, cache miss, step and day."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
@@ -15,30 +15,30 @@ from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
 Price = Callable[[str, Reported], float | None]
-"""Returns the price of a request to a model, in US dollars; None when its prices are unknown."""
+"""Returns the price of a request to a model, in US dollars; None if unknown."""
 
 MAX_BRANCHES = 8
-"""Left branches named one by one, those that cost most; the rest is added up."""
+"""Maximum left branches listed, the most expensive first; the others are added up."""
 
 MAX_REQUESTS = 40
-"""Requests listed one by one, the newest."""
+"""Maximum requests listed, newest."""
 
 DAYS = 7
-"""Days for which the cost of all sessions is listed."""
+"""Number of days for which the cost of all sessions is listed."""
 
 PING_CAUSE = "the provider was about to forget the conversation (cache.keep_warm)"
 
 _INDENT = 11
-"""Cells before the tokens of a model: those of its dollars."""
+"""Indent of a model's tokens, in cells: the width of the column of dollars."""
 _NOTHING = 1e-9
-"""US dollars that are left by rounding."""
+"""Amount that counts as rounding error, in US dollars."""
 
 
 @dataclass
 class Spent:
-    """Sums over some requests: tokens as reported, US dollars.
+    """Sums over requests: tokens as reported, costs in US dollars.
 
-    ``saved`` is due to the provider's cache.
+    ``saved`` is what the prompt cache saved.
     """
 
     requests: int = 0
@@ -48,7 +48,7 @@ class Spent:
     cost: float = 0.0
     saved: float = 0.0
     unpriced: int = 0
-    """Requests of unknown cost."""
+    """Number of requests of unknown cost."""
 
     def add(self, record: RequestRecord, saved: float) -> None:
         self.requests += 1
@@ -68,7 +68,7 @@ class Spent:
 
     @property
     def dollars(self) -> str:
-        """The dollars as they are shown; "" where no price is known."""
+        """The cost as text, with ``≥`` if some prices are unknown; "" if all are."""
         if self.has_no_price:
             return ""
         return f"{'≥ ' if self.unpriced else ''}{money(self.cost)}"
@@ -76,7 +76,7 @@ class Spent:
 
 @dataclass
 class Missed:
-    """What the provider's cache missed for one reason: requests, tokens, and the extra US dollars as far as known."""
+    """Cache misses for one reason: requests, tokens, and extra US dollars as far as known."""
 
     requests: int = 0
     tokens: int = 0
@@ -87,10 +87,8 @@ class Missed:
 class Spending:
     """The cost of a session.
 
-    ``branches`` are keyed by where they part from the current path; 0 is that path.
-
-    ``steps`` are the session's own requests, oldest first; ``days`` are those on which something
-    was spent, local.
+    ``branches`` are by the entry where they part from the current path; 0 is that path itself.
+    ``steps`` are the session's own requests, oldest first; ``days`` are the local days with costs.
     """
 
     total: Spent = field(default_factory=Spent)
@@ -100,21 +98,21 @@ class Spending:
     steps: Sequence[RequestRecord] = ()
     days: dict[date, float] = field(default_factory=dict)
     path: list[tuple[Step, float | None]] = field(default_factory=list)
-    """The requests of the current path, oldest first, with the extra dollars of a cache miss."""
+    """Requests of the current path, oldest first, each with the extra US dollars of its cache miss."""
     misses: dict[str, Missed] = field(default_factory=dict)
-    """The cache misses of all branches, by the reason in words."""
+    """Cache misses of all branches, by the reason in words."""
     pings: list[SideCost] = field(default_factory=list)
-    """The pings that kept the provider's cache warm, oldest first."""
+    """Pings that kept the prompt cache warm, oldest first."""
     all_sessions: dict[date, float] = field(default_factory=dict)
-    """The dollars of all sessions on each of the last days."""
+    """US dollars of all sessions on each of the last days."""
 
     def add_step(self, step: Step, dollars: float | None) -> None:
-        """Take a request of the current path; ``dollars`` is the extra cost of its cache miss."""
+        """Add a request of the current path; ``dollars`` is the extra cost of its cache miss, if any."""
         self.path.append((step, dollars))
         self.add_miss(step, dollars)
 
     def add_miss(self, step: Step, dollars: float | None) -> None:
-        """Take in the cache miss of a request of any branch, if it had one."""
+        """Add the cache miss of a request of any branch, if it had one."""
         if step.miss is None:
             return
         missed = self.misses.setdefault(miss_cause(step.miss), Missed())
@@ -132,9 +130,9 @@ def spending(
 ) -> Spending:
     """Add up the cost of a session.
 
-    ``records`` are its requests, all branches, ``elsewhere`` the purpose of those that are not the
-    conversation's own; ``side_costs`` are of calls that are no entries; ``departures`` where the
-    branches of requests off the current path part from it.
+    ``records`` are its requests on all branches, ``elsewhere`` the purpose of those that are not the
+    conversation's own. ``side_costs`` are of calls that are not entries. ``departures`` has, for each
+    request off the current path, the entry where its branch begins.
     """
     own = [record for record in records if elsewhere.get(record.id) is not Purpose.SUBAGENTS]
     found = Spending(steps=own)
@@ -164,7 +162,7 @@ def _purpose(record: RequestRecord) -> Purpose:
 
 
 def _add(found: Spending, record: RequestRecord, purpose: Purpose, price: Price) -> float:
-    """Add a request to all sums but a branch's; returns the dollars the cache saved."""
+    """Add a request to all sums except its branch's; returns the US dollars that the cache saved."""
     without = None
     if record.cache_read:
         without = price(record.model, Usage(input=record.prompt, output=record.output))
@@ -194,14 +192,14 @@ def look_up(
     departures: Mapping[int, int],
     price: Price,
 ) -> tuple[Spending, dict[int, str]]:
-    """Return a session's cost, and how its left branches begin; any thread may call it.
+    """Return a session's cost, and the beginning of each left branch, by entry. Thread-safe.
 
-    ``records`` and ``departures`` are `Session.requests` and `Session.departures` of them. What a
-    fork was begun with was paid by another session, and is left out.
+    ``records`` are the session's requests, ``departures`` where they leave the current path. A fork's
+    copied requests were paid by another session and are left out.
     """
     copied = session.reader.copied_until()
     records = [record for record in records if record.id > copied]
-    # Subagents had sessions of their own once, whose cost is part of this one's side costs.
+    # In older stores subagents have sessions of their own, whose cost is in the side costs.
     subagents = store.subagent_requests(session.id)
     side_costs = store.side_costs(session.id)
     rest = session.info.side_cost - sum(call.cost for call in side_costs)
@@ -215,7 +213,7 @@ def look_up(
 
 
 def _elsewhere(session: Session, records: Sequence[RequestRecord]) -> dict[int, Purpose]:
-    """Return the requests that subagents and runners of races made."""
+    """Return the purpose of each request that a subagent or a race's runner made."""
     spine = session.reader.spine()
     ids = [header.id for header in session.skeleton() if header.kind == "race"]
     races = [entry for entry in session.reader.load(ids) if isinstance(entry, RaceEntry)]
@@ -237,7 +235,7 @@ def _elsewhere(session: Session, records: Sequence[RequestRecord]) -> dict[int, 
 
 
 def spending_sections(found: Spending, names: Mapping[int, str]) -> list[tuple[str, list[str]]]:
-    """Return headings with the lines below them; ``names`` says how each left branch begins."""
+    """Return headings with their lines; ``names`` has the beginning of each left branch."""
     total = found.total
     if not total.requests and not total.cost:
         return _day_sections(found)
@@ -297,7 +295,7 @@ def _ledger_heading(found: Spending) -> str:
 
 
 def _ledger_rows(found: Spending) -> list[str]:
-    """Return a row for each request: what it cost, what the cache held of it, and why it didn't hold the rest."""
+    """Return a row for each request: its cost, how much was cached, and why the rest was not."""
     rows = []
     for step, dollars in found.path[-MAX_REQUESTS:]:
         cost = "–"
@@ -321,7 +319,7 @@ def _day_sections(found: Spending) -> list[tuple[str, list[str]]]:
 
 
 def _branch_rows(found: Spending, names: Mapping[int, str], *, priced: bool) -> list[str]:
-    """Return a row for this branch, the dearest that were left, and the rest of them; none where none was left."""
+    """Return rows for this branch, the most expensive left ones and the rest; empty if none was left."""
     left = sorted((key for key in found.branches if key), key=lambda key: -found.branches[key].cost)
     if not left:
         return []
@@ -343,7 +341,7 @@ def _by_cost(sums: Mapping[str, Spent] | Mapping[Purpose, Spent]) -> list[tuple[
 
 
 def _row(spent: Spent, name: str, *, priced: bool) -> str:
-    """Return one row; without dollars where the session has no price at all."""
+    """Return one row; without a cost if ``priced`` is False."""
     requests = ""
     if spent.requests:
         requests = plural(spent.requests, "request")

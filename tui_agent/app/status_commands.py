@@ -1,4 +1,4 @@
-"""The status of a session: one page of facts, the changes to files, the background jobs."""
+"""``/status``, ``/diagnostics``, ``/diff`` and ``/jobs`` show what a session is doing and has done."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from tui_agent.processes.jobs import Jobs
 
 TAIL_CHARS = 2_000
-"""Characters of a job's output that are printed where there is no page for it."""
+"""Maximum characters of a job's output that are printed without a screen."""
 
 COST = "Cost"
-"""The heading of the cost."""
+"""Heading of the cost on the status page."""
 
 
 @Command(
@@ -42,7 +42,7 @@ async def status(controller: Controller, _argument: str) -> None:
 async def show_status(controller: Controller, agent: Agent, at: str = "") -> None:
     from tui_agent.app.spending import spending_sections
 
-    # The first look at the sandbox and the sum of a long session take a moment.
+    # Probing the sandbox and adding up a long session take a moment.
     sandbox = await asyncio.to_thread(sandbox_words, agent)
     found, names = await look_up_spending(controller, agent)
     lines = list(status_lines(agent, sandbox))
@@ -52,9 +52,9 @@ async def show_status(controller: Controller, agent: Agent, at: str = "") -> Non
 
 
 async def look_up_spending(controller: Controller, agent: Agent) -> tuple[Spending, dict[int, str]]:
-    """Return a session's cost, and how its left branches begin.
+    """Return a session's cost, and the beginning of each left branch, by entry.
 
-    Read in a thread: that can take a second.
+    Reads in a thread, as it can take a second.
     """
     from tui_agent.app.spending import DAYS, look_up
 
@@ -135,7 +135,7 @@ def _agent_lines(agent: Agent, sandbox: str) -> Iterator[str]:
 
 
 def _own_rules(agent: Agent) -> str:
-    """Return how many rules of each action there are beside the default ones: ``2 allow, 1 deny``."""
+    """Return the number of rules by action, without default ones: ``2 allow, 1 deny``; may be ""."""
     counts = Counter[str]()
     for rule in agent.tools.gate.rules():
         if rule.source != "default":
@@ -158,7 +158,7 @@ def _cost_lines(agent: Agent) -> Iterator[str]:
     side = agent.session.info.side_cost
     own = reader.own_cost() or 0.0
     asked = reader.requests()
-    # Free requests cost nothing; those without a price may.
+    # A cost of 0 is shown only if every request has a price.
     if costs or side or (asked and all(request.cost is not None for request in asked)):
         on_path = sum(costs.get(entry_id, 0.0) for entry_id in agent.session.path_outline().ids)
         yield _row("this branch", money(on_path))
@@ -201,7 +201,9 @@ def _ping_words(agent: Agent) -> str:
         done = f"for {money(spent)} since the last answer; "
     forecast = agent.cache_pings.forecast()
     if forecast is None:
-        return f"{done}no ping: the cache or its prices are unknown, or nothing of it will be read"
+        return (
+            f"{done}no ping: the cache or its prices are unknown, or nothing cached would be used"
+        )
     odds = f"{forecast.chance:.0%} to save {money(forecast.saving)} for {money(forecast.price)}"
     if forecast.pays:
         return f"{done}a ping is worth it ({odds})"
@@ -242,7 +244,7 @@ def _diagnostics_lines(agent: Agent) -> list[str]:
     if checked.enabled:
         on = "Edits are checked"
     lines = [
-        f"{on}. What is new since an edit is told to the model.",
+        f"{on}. The model is told of problems that an edit adds.",
         "",
         Heading("In this session"),
     ]
@@ -255,7 +257,7 @@ def _diagnostics_lines(agent: Agent) -> list[str]:
 
 
 def _checker_lines(agent: Agent) -> Iterator[str]:
-    """Yield the checkers of the settings, then those the program knows."""
+    """Yield a line for each checker of the settings, then for each known one."""
     from tui_agent.agent.diagnostics.checks import KNOWN_CHECKERS
     from tui_agent.processes.own_programs import find_project_program
 

@@ -1,4 +1,4 @@
-"""The mark of each standing, in the margin, the tree, the map and the gauge alike."""
+"""Glyphs and styles of the context status of entries, for the margin, the tree, the map and the gauge."""
 
 from typing import Final
 
@@ -12,14 +12,13 @@ GLYPHS: Final = {
     Standing.HIDDEN: "×",
     Standing.UNSENT: " ",
 }
-"""One cell for each: the usual case is a thin line, and the others differ from it without colour
-too."""
+"""One-cell glyph for each context status; they can be told apart without colour."""
 
 
 def style_of(standing: Standing) -> str:
-    """Return the name of the style a standing is drawn in, which every widget has as a component class."""
+    """Return the component class that styles a context status in every widget."""
     return f"standing-{standing.name.lower()}"
 
 
 STYLES: Final = tuple(style_of(standing) for standing in Standing)
-"""The names of all of them."""
+"""Component classes of all context statuses."""

@@ -1,4 +1,4 @@
-"""Entering a subagent's conversation, and from a session the one it came from."""
+"""Opens a subagent's conversation; ``/parent`` opens the session that this one came from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def enter(controller: Controller, entry_id: int, call_id: str) -> None:
-    """Open the target of an entry: a race that is over, or the subagent of a task, at work or finished."""
+    """Show the finished race of an entry, or the subagent of a call, at work or finished."""
     from tui_agent.session.entries import RaceEntry, ToolResultEntry
 
     if controller.agent is None:
@@ -36,11 +36,11 @@ async def enter(controller: Controller, entry_id: int, call_id: str) -> None:
     if isinstance(entry, ToolResultEntry) and entry.metadata.of_subagent:
         show_subagent(controller, entry)
     else:
-        controller.say("It has not begun yet.")
+        controller.say("The subagent has not begun yet.")
 
 
 def show_subagent(controller: Controller, result: ToolResultEntry) -> None:
-    """Show the work of the subagent that a result is from: on a branch of this session, or in a session of its own."""
+    """Show the work of the subagent that gave a result: a branch, or in older stores a session."""
     if result.metadata.branch is not None:
         show_branch(controller, result.metadata.branch)
     elif result.metadata.session is not None and controller.agent is not None:
@@ -51,7 +51,7 @@ def show_subagent(controller: Controller, result: ToolResultEntry) -> None:
 
 
 def show_branch(controller: Controller, last: int) -> None:
-    """Show the branch of a subagent that ends with an entry, at work or finished."""
+    """Show the subagent, at work or finished, whose branch ends with the entry ``last``."""
     if controller.agent is None:
         return
     session = controller.agent.session.beside(last)

@@ -1,4 +1,4 @@
-"""The steps of a path in words and as plotted values. Pure."""
+"""Texts and plotted values of the timeline of a path. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,17 +16,16 @@ MARKS: dict[Mark, str] = {
     Mark.MISS: "×",
     Mark.EDIT: "•",
 }
-"""The characters for events before a step."""
+"""Glyphs for events before a step."""
 _WEIGHTS = {MARKS[mark]: len(MARKS) - place for place, mark in enumerate(Mark)}
 _LEAST_SHARE = 4
-"""A plot stands for the window as long as at least this part of it, one in so many, was ever
-used."""
+"""The plot's height is the whole window if at least one part in this many of it was ever used."""
 
 
 def series_of(steps: Sequence[Step]) -> Series:
     heads = [step.head for step in steps]
     totals = [step.total for step in steps]
-    # One request of a model with a larger window would make all others look small.
+    # The last window counts: one request with a larger window would make all others look small.
     window = 0
     if steps:
         window = steps[-1].window
@@ -59,7 +58,7 @@ def heading(steps: Sequence[Step], at: int) -> str:
 
 
 def step_words(step: Step, dollars: float | None) -> list[str]:
-    """Return the facts on a request that was answered; ``dollars`` is the extra cost of its cache miss."""
+    """Return lines on a request that was answered; ``dollars`` is the extra cost of its cache miss."""
     share = "nothing cached"
     if step.total and step.cached:
         share = f"{step.cached / step.total:.0%} read from the cache"

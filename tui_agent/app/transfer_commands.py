@@ -1,4 +1,4 @@
-"""``/export``, ``/import`` and ``/result``: sessions and their changes leave the program, and sessions come in."""
+"""``/export`` and ``/import`` write and read session files; ``/result`` writes a session's changes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CHOICES = (
     ("json redact", "JSON lines without them"),
 )
 _NAME_CHARS = 40
-_USAGE = "Write it like /export talk.md, /export page.html --all, /export all.jsonl --redact."
+_USAGE = "Use, for example, /export talk.md, /export page.html --all, /export all.jsonl --redact."
 
 
 @Command(
@@ -43,7 +43,7 @@ _USAGE = "Write it like /export talk.md, /export page.html --all, /export all.js
     words="save, share, download, markdown, json",
 )
 async def export(controller: Controller, argument: str) -> None:
-    """Write the session to a file: ``/export FILE --all --redact``; without anything ask in which form."""
+    """Write the session to a file: ``/export FILE --all --redact``; without arguments, ask for a format."""
     from tui_agent.app.exporting import ExportFormat, ExportOrder, format_of, unknown_ending
 
     session_id = controller.open_agent.session.id
@@ -131,14 +131,14 @@ async def _write(controller: Controller, order: ExportOrder, target: str) -> Non
     words="load, claude code, codex",
 )
 async def import_(controller: Controller, argument: str) -> None:
-    """Take in the sessions of a file or a directory; one alone is opened with ``/sessions``."""
+    """Import the sessions of a file or a directory, and report each."""
     from tui_agent.app.importing import import_all
     from tui_agent.session.formats.table import FORMATS
 
     if not argument:
         controller.frontend.set_draft("/import ")
         known = ", ".join(row.program for row in FORMATS)
-        controller.say(f"Name a file or a directory. Known are sessions of {known}.")
+        controller.say(f"Name a file or a directory, with sessions of {known}.")
         return
     path = _place(controller, argument.strip("\"'"))
     controller.say(f"Importing {short_path(path)} …")
@@ -155,10 +155,9 @@ async def import_(controller: Controller, argument: str) -> None:
 
 
 def _place(controller: Controller, text: str) -> Path:
-    """Return the path that a user means: below the session's directory, or in their home with ``~``.
+    """Return the path that the user typed, relative to the session's directory; ``~`` is their home.
 
-    An imported session's directory may be another machine's: then it is the one the program was
-    started in.
+    If that directory does not exist here, it is relative to where the program was started.
     """
     if is_directory(controller.cwd):
         base = controller.cwd
@@ -200,20 +199,20 @@ async def result(controller: Controller, argument: str) -> None:
 
 
 async def session_result(controller: Controller) -> SessionResult | None:
-    """Return the result of the open session, once everything that commands changed is recorded."""
+    """Return the result of the open session, once all changes by commands are recorded."""
     from tui_agent.app.results import ResultError, SessionResult
 
     agent = controller.idle_agent
     if (snapshots := agent.ports.checkpoints) is None:
         raise ResultError(
-            "Changes of files are not recorded (checkpoints.enabled), so there is no result."
+            "File changes are not recorded, so there is no result. Set checkpoints.enabled for new sessions."
         )
     await agent.files.settle()
     return await asyncio.to_thread(SessionResult.of, agent.session, snapshots)
 
 
 async def write_result(controller: Controller, found: SessionResult, target: str) -> None:
-    """Write a result to a file, relative to the session's directory, or to ``branch:NAME``; report it."""
+    """Write a result to a file in the session's directory, or to ``branch:NAME``; report it."""
     from tui_agent.app.results import BRANCH
 
     if target.startswith(BRANCH):

@@ -1,4 +1,4 @@
-"""What others bring along, before it acts: ``/plugin`` and ``/trust`` show it and ask."""
+"""``/plugin`` adds and removes plugins; ``/trust`` decides whether what a project brings may act."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tui_agent.plugins import PluginStore
 
 _USAGE = "/plugin, /plugin add FOLDER|GIT-URL [NAME], /plugin remove NAME"
-_FOLLOWS = "A new session (/new) follows."
+_FOLLOWS = "It takes effect in a new session (/new)."
 
 
 @Command(
@@ -89,7 +89,7 @@ def _list(store: PluginStore) -> Sequence[str]:
 
 
 async def _add(controller: Controller, store: PluginStore, source: str, name: str) -> None:
-    """Show what a plugin brings along and add it if the user agrees."""
+    """Show what a plugin brings along, and add it if the user agrees."""
     from tui_agent.plugin_sources import fetched, lines_of
     from tui_agent.plugins import digest_of
 

@@ -1,4 +1,4 @@
-"""``/undo`` and ``/redo``: take back the newest thing that was done, and do it again."""
+"""``/undo`` takes back the newest step of a session (a turn, move, compaction, edit), ``/redo`` restores it."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ def _sentence(done: str, told: str, way_back: str) -> str:
 
 
 def _ends_of(step: Step) -> tuple[int | None, int | None]:
-    """Return the ends of the move that a step is, or of what it appended."""
+    """Return the first and last entry of the move that a step is, or of what it appended."""
     if step.move is None:
         return step.end, step.start
     return step.move.start, step.move.end
 
 
 async def undo_entry(controller: Controller, entry_id: int) -> None:
-    """Go to before an entry of the path; undo where it is the newest thing that was done."""
+    """Move to before an entry of the path; if the newest step appended it, undo that step."""
     agent = controller.idle_agent
     session = agent.session
     newest = session.history.newest()
@@ -109,7 +109,7 @@ async def undo_entry(controller: Controller, entry_id: int) -> None:
 
 
 def _typed(session: Session, step: Step | None) -> str | None:
-    """Return the user's text for a turn, None for anything else."""
+    """Return the user's message if the step is a turn; otherwise None."""
     from tui_agent.session.entries import UserEntry, typed_text
 
     if step is None or step.entry is None or step.move is not None:
@@ -121,7 +121,7 @@ def _typed(session: Session, step: Step | None) -> str | None:
 
 
 def name_of_step(session: Session, step: Step) -> str:
-    """Return the name of a step, to follow ``Undone:``."""
+    """Return words for a step, to follow ``Undone:``."""
     from tui_agent.session.entries import RaceEntry
     from tui_agent.session.errors import EntryDamaged
 

@@ -1,4 +1,4 @@
-"""Keeps the prompt's text and messages that wait for the agent, so that a crash, a quit or a detour loses nothing."""
+"""Saves the prompt's text and waiting messages, so that a crash, a quit or another session loses nothing."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DELAY = 0.4
-"""Seconds after a change in which others may follow; while nothing changes nothing wakes up."""
+"""Seconds from a change to its saving, so that more changes can be saved with it."""
 
 
 class UnsentKeeper:
-    """One per controller.
+    """Saves and restores drafts; one per controller.
 
-    A draft belongs to a session; before its first entry, to its directory.
+    A draft belongs to a session; before the session's first entry, to its directory.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -31,15 +31,12 @@ class UnsentKeeper:
         self._kept: Unsent | None = None
 
     def changed(self) -> None:
-        """Save before long."""
+        """Note a change, to be saved soon."""
         if self._is_open and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(DELAY, self.save)
 
     def save(self) -> None:
-        """Save now all that is not saved yet.
-
-        A store that can't be written to costs nothing else.
-        """
+        """Save at once what has changed; a failure to write is only logged."""
         from tui_agent.session.records import Unsent
 
         if self._timer is not None:
@@ -62,9 +59,8 @@ class UnsentKeeper:
     def opened(self, agent: Agent) -> None:
         """Restore the draft of the session that is open now.
 
-        The prompt's text stays with the session it was written in. A session that has nothing of
-        its own gets it: it would seem to be lost otherwise, and it may have been meant for this
-        one.
+        The prompt's text stays with the session it was written in. If the opened session has no
+        draft, the text stays in the prompt too: it may be meant for this session.
         """
         from tui_agent.session.records import Unsent
 
@@ -88,14 +84,13 @@ class UnsentKeeper:
                 subject = "A message that was"
             else:
                 subject = f"{count} messages that were"
-            frontend.say(f"{subject} waiting when the program ended: back in the prompt, not sent.")
+            frontend.say(
+                f"{subject} waiting when the program ended: now back in the prompt, not sent."
+            )
         self.changed()
 
     def _take(self, place: str, *, is_new: bool) -> Unsent:
-        """Return the draft.
-
-        A session begun in this program does not get one that another window left there.
-        """
+        """Return the draft; a new session does not get one that another window left for the directory."""
         from tui_agent.session.errors import StoreError
         from tui_agent.session.records import Unsent
 
@@ -116,6 +111,6 @@ class UnsentKeeper:
 
 
 def place_of(agent: Agent) -> str:
-    """Return the key of a draft: a session without entries is not found again, its directory is."""
+    """Return the key of a draft: the session's id, or its directory if it has no entries yet."""
     info = agent.session.info
     return str(info.id if info.entry_count else info.cwd)

@@ -1,4 +1,4 @@
-"""The question of a first start when no model can be used yet: what was found, and the ways to go on."""
+"""The questions of a first start: whether to trust the project, and which model to use."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from tui_agent.trust import ProjectState, TrustDecision
 
 KEYS_SHOWN = 6
-"""Keys listed; the rest are counted."""
+"""Maximum keys listed; the others are counted."""
 
 _TRUST: dict[str, TrustDecision] = {"y": "trusted", "v": "refused"}
-"""What is kept of the answers."""
+"""Decisions by answer; other answers decide nothing."""
 
 
 async def ask_for_trust(controller: Controller) -> None:
-    """Ask whether a project's settings and programs may act, and show all of them first; not where that is known."""
+    """Show what a project brings along and ask whether it may act, unless that is decided already."""
     if (state := controller.services.trust_question()) is not None:
         await ask_about(controller, state)
 
 
 async def ask_about(controller: Controller, state: ProjectState) -> TrustDecision | None:
-    """Show all that a project brings along on one page, and take the answer to whether it may act."""
+    """Show all that a project brings along, ask whether it may act, and save the answer."""
     services = controller.services
     why = f"It brings {plural(len(state.items), 'thing')} that would act here. None of it is active yet."
     if state.problem:
@@ -54,7 +54,7 @@ async def ask_about(controller: Controller, state: ProjectState) -> TrustDecisio
 
 
 def trust_lines(state: ProjectState) -> list[str]:
-    """Return a line for each thing that a project brings along, the file in brackets where the name is none."""
+    """Return a line for each thing that a project brings along, with its file if the name is none."""
     lines = []
     for row in state.items:
         place = ""
@@ -66,12 +66,12 @@ def trust_lines(state: ProjectState) -> list[str]:
 
 
 def begin_welcome(controller: Controller) -> None:
-    """Ask for a model until there is one, beside whatever the user does."""
+    """Start asking for a model in the background."""
     controller.choosing = controller.soon(welcome(controller))
 
 
 async def welcome(controller: Controller) -> None:
-    """Ask how to go on until that leads to a model, or the user goes on without one."""
+    """Ask how to get a model until there is one, or the user goes on without."""
     while True:
         match await controller.ask(_question(controller.services)):
             case "d":
@@ -79,7 +79,7 @@ async def welcome(controller: Controller) -> None:
             case "m":
                 controller.begin("model")
             case "l":
-                # It chooses a model, which ends this question.
+                # A login also chooses a model, which cancels this task.
                 await asyncio.shield(controller.begin("login"))
                 if controller.agent is not None and not controller.agent.model:
                     continue

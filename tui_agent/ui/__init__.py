@@ -1,1 +1,1 @@
-"""The Textual application: renders events and entries, sends intents."""
+"""The full-screen program, in Textual: renders events and entries, sends the user's intents."""

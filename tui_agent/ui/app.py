@@ -1,4 +1,4 @@
-"""The application: holds the screens together, and owns the state they share."""
+"""The Textual application: start and end, themes, clipboard, and what all screens share."""
 
 import asyncio
 import gc
@@ -46,41 +46,38 @@ from tui_agent.ui.terminal_suspend import lending
 log = logging.getLogger(__name__)
 
 FIRST_STYLES = ("app.tcss", "prompt.tcss", "standing.tcss")
-"""Style sheets of the first paint."""
+"""Style sheets that the first paint needs."""
 
 SESSION_STYLES = ("transcript.tcss", "question.tcss")
-"""Style sheets of the widgets of a session."""
+"""Style sheets of a session's widgets, read after the first paint."""
 
 LATER_STYLES = ("screens.tcss", "tree.tcss")
-"""Style sheets of the other screens, in the order they are read: when the first of these is
-opened."""
+"""Style sheets of the other screens, read in this order when the first of them is opened."""
 
 RESIZE_SETTLES = 0.3
-"""Seconds after a resize in which another one would have arrived."""
+"""Seconds without a resize after which the size counts as settled."""
 
 COLLECTED_AFTER = (20_000, 10, 10)
-"""Objects after which the collector looks at the youngest, and how often before it looks at older ones.
+"""Thresholds of the garbage collector (see `gc.set_threshold`).
 
-Looking at everything takes 75 ms in a session of 100,000 entries, and by default reading its tree does so five times.
+A full collection takes 75 ms in a session of 100,000 entries; with Python's own thresholds, reading
+its tree causes five.
 """
 
 QUIT_HINT = "Press ctrl+c again to quit."
 
 QUIT_WINDOW = 2.0
-"""Seconds in which a second ctrl+c quits."""
+"""Seconds within which a second ctrl+c quits."""
 
 LoadServices = Callable[[], Awaitable[tuple[AppServices, FirstView]]]
-"""Brings the ports, and the first view."""
+"""Returns the ports and the first view."""
 
 
 class ControlCharacterFilter(LineFilter):
-    """Drops control characters and marks that reorder a line.
-
-    They have no width, so the line keeps its own.
-    """
+    """Drops control characters and marks that reorder a line, none of which has a width."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 - as inherited
-        """Return the segments without them; the very same list when there are none."""
+        """Return the segments without these; the same list if there are none."""
         for segment in segments:
             if ACTING.search(segment.text):
                 break
@@ -92,19 +89,18 @@ class ControlCharacterFilter(LineFilter):
         ]
 
 
-# Paints a second, at most. With Textual's 60 a key or a first word waits 8 ms on average.
+# Seconds between paints. With Textual's 1/60, a key or a first word waits 8 ms on average.
 textual.screen.UPDATE_PERIOD = 1 / 120  # type: ignore[misc]
 
 
 class TuiAgentApp(ErrorBoundary[int]):
-    """tui-agent on a terminal. ``run`` returns the exit code."""
+    """The full-screen program. ``run`` returns the exit code."""
 
     TITLE = "tui-agent"
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
     PAUSE_GC_ON_SCROLL = True
-    # No widget shows it, so that nothing is to be painted when it changes: Textual would paint the
-    # whole screen.
+    # A plain variable: no widget shows it, and Textual's would repaint the whole screen.
     sub_title = var("")
     BINDINGS = [
         hidden("ctrl+q", "leave", "Quit", priority=True),
@@ -115,9 +111,10 @@ class TuiAgentApp(ErrorBoundary[int]):
     def __init__(
         self, load: LoadServices, look: Look, memory: background.BackgroundMemory | None = None
     ) -> None:
-        """Make the application.
+        """Create the application.
 
-        ``load`` is called after the first paint; without ``memory`` nothing is remembered.
+        ``load`` is called after the first paint. Without ``memory``, the terminal's background is not
+        remembered.
         """
         # Without colour the terminal keeps its own, and emphasis is bold, dim, underlined or
         # reversed.
@@ -127,25 +124,23 @@ class TuiAgentApp(ErrorBoundary[int]):
         super().__init__(
             css_path=[style_path(name) for name in FIRST_STYLES], ansi_color=colourless
         )
-        # The last of them: nothing that a terminal would act on gets through, whatever widget draws
-        # it.
+        # The last filter, so that no widget can draw what a terminal would act on.
         self._filters.append(ControlCharacterFilter())
         for theme in (WHITE_LIGHT, HIGH_CONTRAST, HIGH_CONTRAST_LIGHT):
             self.register_theme(theme)
         self.main = MainScreen(self.apply_look)
-        """The screen under all others."""
+        """The screen below all others."""
         self.failure: Exception | None = None
-        """Why the ports could not be had; the program ended because of it."""
+        """Error of ``load``, which ended the program."""
         self._load = load
         self._last_ctrl_c = float("-inf")
         self._copying = asyncio.Lock()
         self._keys = KeyOrder(self)
         self.is_refocusing = False
-        """Whether Textual just follows the terminal's focus: only the widget with the focus looks
-        different then."""
+        """Whether Textual is following the terminal's focus, which only changes the focused widget."""
         self._settling = Later(self, self._check_size)
         self._hasty = False
-        """Whether the last resize came while the one before it was still settling."""
+        """Whether the last resize arrived before the previous one had settled."""
         self._animations = self.animation_level
         self._memory = memory
         self._guessed = terminal.default_theme(last=memory.light() if memory is not None else None)
@@ -155,10 +150,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         self.apply_look(look)
 
     def apply_look(self, look: Look) -> None:
-        """Apply the settings that concern every screen.
-
-        A theme chosen since stays until they name another.
-        """
+        """Apply theme and motion settings. A theme that the user switched to stays until the setting changes."""
         if look.reduced_motion:
             self.animation_level = "none"
         else:
@@ -189,7 +181,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         self.call_later(message.done.set)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """Have the cursor of every field blink, or stand still, as the prompt's does."""
+        """Give the focused field the prompt's cursor blinking."""
         if hasattr(event.widget, "cursor_blink"):
             event.widget.cursor_blink = self.main.prompt.cursor_blink
 
@@ -204,7 +196,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             where = self.main.prompt.cursor_screen_offset
             self._driver.painted(where.y, where.x, vi=self.main.prompt.vim)
             if self._asks_for_background:
-                # In a browser the answer would be typed into the prompt.
+                # Terminals in browsers have other drivers and would type the answer into the prompt.
                 self._write(background.QUESTION)
         self._install_services()
 
@@ -227,10 +219,10 @@ class TuiAgentApp(ErrorBoundary[int]):
 
     @work(group="start")
     async def _install_services(self) -> None:
-        """Import and build the rest after the first paint, then show the requested view."""
+        """Import and build everything else after the first paint, then show the requested view."""
         for name in SESSION_STYLES:
             self._read_style(name)
-            await asyncio.sleep(0)  # keys are answered in between
+            await asyncio.sleep(0)  # let keys through
         try:
             await asyncio.to_thread(import_module, "tui_agent.ui.widgets.session_view")
             services, start = await self._load()
@@ -256,8 +248,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         services.on_ready()
         first_turn = await asyncio.to_thread(import_module, "tui_agent.ui.first_turn")
         await asyncio.to_thread(first_turn.prepare_first_turn)
-        # The objects built up to here live as long as the program: the collector, off until now,
-        # can skip them.
+        # Objects built so far live as long as the program: the collector, off until now, skips them.
         gc.freeze()
         gc.set_threshold(*COLLECTED_AFTER)
         gc.enable()
@@ -269,10 +260,10 @@ class TuiAgentApp(ErrorBoundary[int]):
         return driver
 
     def end(self, number: int) -> bool:
-        """Leave without a question because of a signal; returns whether that was meant for this program."""
+        """Exit without a question because of a signal; returns False if it concerns a lent terminal."""
         if lending.concerns(number):
             return False
-        # A terminal taken back after the end would be left in the state of a full screen.
+        # First take the terminal back from another program, so that its state is restored at the end.
         lending.take_back(partial(self.exit, return_code=128 + number))
         return True
 
@@ -292,15 +283,15 @@ class TuiAgentApp(ErrorBoundary[int]):
             self.stylesheet.parse()
 
     def push_screen(self, *given: Any, **named: Any) -> Any:
-        """Show a screen over the others, once its style sheet is read."""
+        """Read the style sheets of other screens if needed, then show a screen over the others."""
         for name in LATER_STYLES:
             self._read_style(name)
         return super().push_screen(*given, **named)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Paint everything when the terminal was resized there and back in a moment.
+        """Repaint if the terminal was resized forth and back quickly.
 
-        Textual finds nothing changed then, but the terminal has forgotten the part out of sight.
+        Textual finds nothing changed then, but the terminal has lost what was out of sight.
         """
         if self.screen_stack and event.size == self.screen.size:
             self.screen.refresh()
@@ -310,7 +301,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         self._settling.after_rest(RESIZE_SETTLES)
 
     def _check_size(self) -> None:
-        """Follow the terminal when the last of several quick resizes got lost on the way, or a part of one did."""
+        """Correct the size if the last of several quick resizes was lost, or its layout incomplete."""
         width, height = shutil.get_terminal_size((0, 0))
         actual = Size(width, height)
         if not (width and height and self.screen_stack):
@@ -321,12 +312,12 @@ class TuiAgentApp(ErrorBoundary[int]):
             self.screen.refresh(layout=True)
 
     def validate_app_focus(self, app_focus: bool) -> bool:  # noqa: FBT001 - called by Textual
-        """Note that the terminal's focus comes or goes, before Textual follows; `watch_app_focus` is after it."""
+        """Note that Textual is about to follow the terminal's focus; `watch_app_focus` comes after that."""
         self.is_refocusing = app_focus != self.app_focus
         return app_focus
 
     def watch_app_focus(self) -> None:
-        """The widget with the focus looks as it has to; where none has it since the start, the prompt gets it."""
+        """Focus the prompt if nothing on the main screen has had the focus yet."""
         self.is_refocusing = False
         if (
             self.app_focus
@@ -365,12 +356,12 @@ class TuiAgentApp(ErrorBoundary[int]):
         self._resumed()
         if not stopped:
             self.notify(
-                "Nothing could bring it back: it was not started by a shell.",
+                "Can't suspend: tui-agent was not started by a shell, so nothing could resume it.",
                 severity="warning",
             )
 
     def _resumed(self, _app: object = None) -> None:
-        """Draw everything: the terminal shows other programs' output."""
+        """Redraw everything, because the terminal shows other programs' output."""
         self._title_changed(self.sub_title)
         self.refresh(layout=True)
 
@@ -413,14 +404,14 @@ class TuiAgentApp(ErrorBoundary[int]):
         services = self.main.controller.services
         async with self._copying:
             if text is not self._clipboard:
-                return  # A newer text waits, and must not be overtaken by this one.
+                return  # a newer text waits and must be copied last
             how = await asyncio.to_thread(
                 clipboard.copy, text, self._write, services.state_dir, services.cwd
             )
         self.notify(how, timeout=4)
 
     def action_help_quit(self) -> None:
-        """Ctrl+C with nothing selected: stop the agent, else clear the prompt; twice with neither, quit."""
+        """Handle Ctrl+C without a selection: stop the agent, or clear the prompt, or quit if pressed twice."""
         main = self.main
         now = main.clock()
         if main.check_action("interrupt", ()):

@@ -1,8 +1,8 @@
-"""Calls the user back: by the title, the bell, the terminal's own notification and a command of theirs.
+"""Calls the user back: by terminal title, bell, desktop notification and the user's own command.
 
-The title always shows the state. The rest is for who looks elsewhere, when a question waits or a
-run of over 10 s ended: while the terminal says that it has no focus, or, where it never says
-anything of that, when no key was pressed for as long.
+The title always shows the state. The others are used if a question waits or a run of over 10 s
+has ended while the user looks elsewhere: the terminal reported that it lost the focus, or, if it
+never reports that, no key was pressed for 10 s.
 """
 
 from __future__ import annotations
@@ -33,12 +33,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LONG = 10.0
-"""Seconds after which nobody is expected to wait for the end of a run, or to be there without
-pressing a key."""
+"""Seconds of a run, or without a key, after which the user is taken to look elsewhere."""
 PROGRESS_SECONDS = 10.0
-"""Seconds after which the progress bar is set again: Ghostty removes one that is 15 s old."""
+"""Interval of setting the terminal's progress bar, in seconds: Ghostty removes it after 15 s."""
 COMMAND_SECONDS = 10.0
-"""Seconds the user's command may take."""
+"""Time limit of the user's command, in seconds."""
 
 
 class Sign(StrEnum):
@@ -48,7 +47,7 @@ class Sign(StrEnum):
     WORKING = "◐ "
     ASKING = "? "
     DONE = "✓ "
-    """Until the user looks."""
+    """Shown until the user looks."""
     FAILED = "✗ "
 
     @property
@@ -66,18 +65,18 @@ class Sign(StrEnum):
 
 @dataclass
 class TerminalCall(Message):
-    """Something is to be written to the terminal that calls the user."""
+    """Asks the application to write a sequence to the terminal."""
 
     sequence: str
 
 
 class Attention:
-    """One per main screen."""
+    """Shows the state in the terminal's title and calls the user; one per main screen."""
 
     def __init__(
         self, screen: Screen[None], controller: Controller, last_typed: Callable[[], float]
     ) -> None:
-        """Make it for a screen; ``last_typed`` is when a key was last pressed, in seconds."""
+        """Create it for a screen; ``last_typed`` returns the time of the last key, in seconds."""
         self._screen = screen
         self._controller = controller
         self._last_typed = last_typed
@@ -143,14 +142,14 @@ class Attention:
             self._show_progress()
 
     def show_title(self) -> None:
-        """Have the terminal's title show the sign and the title of the open session."""
+        """Set the terminal's title to the sign and the title of the open session."""
         title = ""
         if self._controller.agent is not None:
             title = one_line(self._controller.agent.session.info.title, 60)
         self._screen.app.sub_title = f"{self.sign}{title}".strip()
 
     def _show_progress(self) -> None:
-        """Set the terminal's progress bar, and again from time to time while the agent works."""
+        """Set the terminal's progress bar; repeats itself while the agent works."""
         if not terminal.shows_progress():
             return
         state = self.sign.progress
@@ -162,7 +161,7 @@ class Attention:
             self._repeat = None
 
     def call_to(self, aside: Aside, sentence: str) -> None:
-        """Ring the bell for a session off the screen, and call as for the one on it where nobody looks."""
+        """Ring the bell for a session off the screen; call the user if they look elsewhere."""
         from tui_agent.app.side_by_side import CALLS
 
         settings = self._controller.services.config().ui
@@ -173,9 +172,10 @@ class Attention:
     def _call(
         self, event: str, text: str, took: float = 0.0, *, agent: Agent | None = None
     ) -> None:
-        """Call the user; ``event`` is asks, done, failed or stopped, ``text`` a sentence about it.
+        """Call the user if they look elsewhere.
 
-        ``agent`` is the one it is about; None: the one on the screen.
+        ``event`` is asks, done, failed or stopped; ``text`` says it in words; ``took`` is the run's
+        seconds; ``agent`` None is the one on the screen.
         """
         agent = agent or self._controller.agent
         settings = self._controller.services.config().ui

@@ -1,4 +1,4 @@
-"""Whether the terminal's background is light: asked of the terminal itself (OSC 11), answered among the keys."""
+"""Asks the terminal for its background colour (OSC 11), and remembers whether it was light."""
 
 import logging
 import os
@@ -12,28 +12,28 @@ from tui_agent.files.atomic import write_atomically
 log = logging.getLogger(__name__)
 
 QUESTION: Final = "\x1b]11;?\x1b\\"
-"""The sequence that asks for the background's colour."""
+"""Sequence that asks the terminal for its background colour."""
 
 MUTE: Final = frozenset({"", "dumb", "linux"})
-"""Terminals that know no such question."""
+"""Values of TERM whose terminals don't answer the question."""
 
 
 class BackgroundMemory:
-    """The last answer of a terminal of this kind, in a file of its own, so that the first frame is in its colours."""
+    """Keeps the last answer of this kind of terminal in a file, to colour the first frame by it."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str] = os.environ) -> None:
         kind = environment.get("TERM_PROGRAM") or environment.get("TERM") or "unknown"
         self._path = folder / f"background-{re.sub(r'[^A-Za-z0-9._-]', '_', kind)[:60]}"
 
     def light(self) -> bool | None:
-        """Return whether it was light, None when nobody knows."""
+        """Return whether the background was light last time; None if unknown."""
         try:
             return {"light": True, "dark": False}.get(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
 
     def keep(self, *, light: bool) -> None:
-        """Remember an answer; where that can't be kept, the next start asks all the same."""
+        """Remember an answer; a failure to write it is only logged."""
         if self.light() is light:
             return
         try:

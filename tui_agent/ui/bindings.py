@@ -1,4 +1,4 @@
-"""The keys of screens and widgets."""
+"""Key bindings of screens and widgets."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def hidden(
     priority: bool = False,
     system: bool = False,
 ) -> Binding:
-    """A key that the help lists, and no line of keys shows."""
+    """Return a binding that the help lists but the line of keys does not show."""
     return Binding(keys, action, description, show=False, id=id, priority=priority, system=system)

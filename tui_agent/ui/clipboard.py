@@ -1,8 +1,7 @@
-"""Copies text to the clipboard by every way there is, and says which one worked; reads images out of it.
+"""Copies text to the clipboard in every available way, and reads images from it.
 
-A native tool confirms that it worked; the escape sequence OSC 52 reaches the terminal over ssh too,
-but no terminal confirms it. When nothing could confirm, the text is saved to a file as well, so
-that a copy is never lost.
+A native tool confirms success. The escape sequence OSC 52 reaches the terminal over ssh too, but no
+terminal confirms it. If nothing confirms the copy, the text is also saved to a file.
 """
 
 import base64
@@ -20,9 +19,9 @@ from tui_agent.processes.own_programs import find_program
 from tui_agent.ui.terminal import through_multiplexer
 
 OSC52_LIMIT = 74_000
-"""Bytes of text; many terminals drop longer sequences."""
+"""Maximum bytes of text in an OSC 52 sequence; many terminals drop longer ones."""
 TOOL_TIMEOUT = 2.0
-"""Seconds a native tool may take."""
+"""Time limit of a native tool, in seconds."""
 
 _POWERSHELL = (
     "Add-Type -AssemblyName System.Windows.Forms; $i = [Windows.Forms.Clipboard]::GetImage(); "
@@ -44,20 +43,19 @@ _TOOLS: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
         ["powershell.exe", "-NoProfile", "-Sta", "-Command", _POWERSHELL],
     ),
 )
-"""The variable that a tool needs, its command to copy a text, and its command to print the
-image."""
+"""For each tool the variable it needs, its command to copy text, and its command to print an image."""
 
 _ENCODINGS = {"clip.exe": "utf-16-le"}
-"""The encodings of tools that read no UTF-8."""
+"""Encodings of tools that don't read UTF-8."""
 
 _MAC_TOOLS = ["pbcopy"], ["osascript", "-e", "get the clipboard as «class PNGf»"]
 
 
 def osc52(text: str, environment: Mapping[str, str]) -> str | None:
-    """Return the escape sequence that sets the terminal's clipboard, None when the text is too long for it.
+    """Return the escape sequence that sets the terminal's clipboard; None if the text is too long.
 
-    Inside tmux it is wrapped to pass through to the terminal outside; tmux with ``set-clipboard``
-    on takes the bare one too, so both are sent.
+    Inside tmux it is wrapped to pass through to the outer terminal. tmux with ``set-clipboard`` on
+    takes the bare sequence too, so both are sent.
     """
     data = text.encode("utf-8", errors="replace")
     if len(data) > OSC52_LIMIT:
@@ -69,10 +67,9 @@ def osc52(text: str, environment: Mapping[str, str]) -> str | None:
 def native_tools(
     environment: Mapping[str, str], platform: str = sys.platform, *, reading: bool = False
 ) -> list[Sequence[str]]:
-    """Return the commands that may set, or read, the clipboard of the screen the user sits at, best first.
+    """Return the commands that may set (or read) the clipboard of the user's screen, best first.
 
-    On the far side of an ssh connection without a display there is none: the tool would use the
-    wrong machine's.
+    Over ssh without a display there are none: a tool would use the wrong machine's clipboard.
     """
     if platform == "darwin":
         return [_MAC_TOOLS[reading]]
@@ -86,11 +83,10 @@ def native_tools(
 def copy_natively(
     text: str, environment: Mapping[str, str], outside: Path | None = None
 ) -> str | None:
-    """Give the text to the first tool that is installed and takes it; return its name.
+    """Give the text to the first installed tool that takes it; return its name, None if none does.
 
-    Blocks: call it in a thread.
-
-    No tool in ``outside`` is started: the project must not get the copied text.
+    Blocks: call it in a thread. No tool in ``outside`` is started: the project must not get the copied
+    text.
     """
     for command in native_tools(environment):
         data = text.encode(_ENCODINGS.get(command[0], "utf-8"), errors="replace")
@@ -107,7 +103,7 @@ def _run(
     seconds: float,
     given: bytes | None = None,
 ) -> bytes | None:
-    """Return a tool's output, nothing where it is ``given`` something; None if it is not there, late or fails."""
+    """Run a tool, ``given`` an input or for its output (b"" otherwise); None if missing, late or failed."""
     program = find_program(command[0], outside, environment)
     if program is None:
         return None
@@ -134,11 +130,9 @@ def _run(
 
 
 def read_image(environment: Mapping[str, str], outside: Path | None = None) -> bytes | None:
-    """Return the image in the system's clipboard, None when there is none to be had.
+    """Return the image in the system's clipboard; None if there is none or it can't be read.
 
-    Blocks: call it in a thread.
-
-    No tool in ``outside``, the project, is started.
+    Blocks: call it in a thread. No tool in ``outside``, the project, is started.
     """
     for command in native_tools(environment, reading=True):
         data = _decoded(_run(command, environment, outside, seconds=TOOL_TIMEOUT * 5) or b"")
@@ -148,7 +142,7 @@ def read_image(environment: Mapping[str, str], outside: Path | None = None) -> b
 
 
 def _decoded(output: bytes) -> bytes:
-    """Return an image as it is, out of AppleScript's notation, or out of base64."""
+    """Return the image in a tool's output: raw, in AppleScript's notation, or in base64; b"" if none."""
     if picture_type(output):
         return output
     text = output.strip()
@@ -161,10 +155,9 @@ def _decoded(output: bytes) -> bytes:
 
 
 def _save(text: str, directory: Path) -> Path | None:
-    """Write the text to a private file and return where it is, None when that is impossible too.
+    """Save the text in a file that only the user can read; return its path, None on failure.
 
-    Whoever reads it meanwhile sees the former copy or this one, never half of one. A link in its
-    place is not followed.
+    The file is replaced as a whole. A link in its place is not followed.
     """
     from tui_agent.text_files.replacing import replace_file
 
@@ -180,12 +173,10 @@ def _save(text: str, directory: Path) -> Path | None:
 def copy(
     text: str, write: Callable[[str], None], directory: Path, outside: Path | None = None
 ) -> str:
-    """Copy by all ways and return a sentence about how it went.
+    """Copy in all available ways; return a sentence on the outcome.
 
-    ``write`` sends a sequence to the terminal. Blocks.
-
-    A copy that nothing confirmed is saved in ``directory``. No tool in ``outside``, the project, is
-    started.
+    ``write`` sends a sequence to the terminal. A copy that nothing confirms is also saved in
+    ``directory``. No tool in ``outside``, the project, is started. Blocks: call it in a thread.
     """
     environment = dict(os.environ)
     if (sequence := osc52(text, environment)) is not None:
@@ -197,8 +188,8 @@ def copy(
     if sequence is not None:
         kept = "."
         if saved:
-            kept = f". If it did not take them: {saved}"
+            kept = f". In case it did not take them, they are in {saved}"
         return f"{copied} through the terminal (OSC 52){kept}"
     if saved:
-        return f"It could not be put into a clipboard; saved to {saved}"
+        return f"No clipboard could be reached; saved to {saved}"
     return "Nothing could be copied."

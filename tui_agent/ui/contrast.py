@@ -1,7 +1,6 @@
-"""Text in a theme's colours that can be read: the contrast of WCAG 2, and themes of our own that have enough of it.
+"""Readable colours for every theme, by the contrast of WCAG 2; and themes of our own.
 
-Whatever theme is applied, :func:`readable_variables` lifts each role's colour until it can be read
-on every ground.
+:func:`readable_variables` changes a theme's colours of text until they can be read on every ground.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,10 +11,10 @@ from textual.color import Color, ColorParseError
 from textual.theme import BUILTIN_THEMES, Theme
 
 MIN_CONTRAST: Final = 4.5
-"""Contrast that text has with every ground it may stand on (WCAG 2, AA)."""
+"""Minimum contrast ratio of text with every ground (WCAG 2, AA)."""
 
 MIN_SIGN_CONTRAST: Final = 3.0
-"""Contrast of signs that are no text with the background: bars, guides, the margin."""
+"""Minimum contrast ratio of bars, guides and the margin with the background."""
 
 _COLOURED: Final = ("primary", "secondary", "accent", "success", "warning", "error")
 
@@ -31,7 +30,7 @@ TINTS: Final = {
     "ground-removed-part": ("error", 0.25),
     "ground-match": ("warning", 0.35),
 }
-"""Tinted grounds: the colour that tints the background, and its share."""
+"""Tinted grounds: the theme colour mixed into the background, and its share (0 to 1)."""
 
 GROUNDS: Final = (
     "background",
@@ -43,7 +42,7 @@ GROUNDS: Final = (
     "ground-added",
     "ground-removed",
 )
-"""The grounds that text of any role may stand on."""
+"""Grounds on which text of every role has to be readable."""
 
 COLOURED_ROLES: Final = {
     "role-link": "primary",
@@ -51,8 +50,8 @@ COLOURED_ROLES: Final = {
     "role-tool": "secondary",
     "role-heading": "secondary",
 }
-"""Links and keywords, your words, tool calls and headings: each has a hue of its own. With the
-colour it begins at."""
+"""Roles of text with a hue of their own (links, your words, tool calls, headings), by the theme
+colour that each starts from."""
 
 SHADES: Final = {
     "text-muted": 0.62,
@@ -61,7 +60,7 @@ SHADES: Final = {
     "role-output": 0.85,
     "role-waiting": 0.5,
 }
-"""Paler text: the foreground's share in it, the rest is background."""
+"""Roles of paler text: the share of the foreground in the mix with the background (0 to 1)."""
 
 TEXT_ROLES: Final = (*(f"text-{colour}" for colour in _COLOURED), *COLOURED_ROLES, *SHADES)
 
@@ -71,13 +70,13 @@ SIGNS: Final = {
     "sign-warning": ("warning", 1.0),
     "sign-muted": ("foreground", 0.3),
 }
-"""Signs: the colour each is made of and its share; the rest is background."""
+"""Colours of bars, guides and the margin: the theme colour and its share, mixed with the background."""
 
 _OTHER_HUES: Final = (180, 275, 320, 230, 150)
-"""Hues for roles whose own colour is another role's already, in degrees."""
+"""Hues, in degrees, for roles whose own hue is too near to another role's."""
 
 _APART: Final = 25
-"""Least distance between the hues of two roles, in degrees."""
+"""Minimum distance between the hues of two roles, in degrees."""
 
 _LEAST_SATURATION: Final = 0.45
 _STEPS: Final = 40
@@ -85,7 +84,7 @@ _STEPS: Final = 40
 WHITE_LIGHT: Final = replace(
     BUILTIN_THEMES["textual-light"], background="#ffffff", surface="#f5f5f5", panel="#ececec"
 )
-"""Takes the place of Textual's light theme, whose grey stands out on a white terminal."""
+"""Replaces Textual's light theme, whose grey stands out on a white terminal."""
 
 
 def contrast(text: Color, background: Color) -> float:
@@ -106,7 +105,7 @@ def _linear(share: float) -> float:
 
 
 def lifted(color: Color, grounds: Sequence[Color], least: float = MIN_CONTRAST) -> Color:
-    """Return the colour nearest to ``color``, on the way to black or white, that has ``least`` on every ground."""
+    """Return ``color`` blended with black or white until its contrast with every ground is ``least``."""
     if _luminance(grounds[0]) > 0.18:
         end = Color(0, 0, 0)
     else:
@@ -119,10 +118,10 @@ def lifted(color: Color, grounds: Sequence[Color], least: float = MIN_CONTRAST) 
 
 
 def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return a theme's variables with roles that can be read on every ground.
+    """Return a theme's variables, with roles, grounds and signs that are readable.
 
-    A theme that names a role keeps its colour. Terminals that keep their own colours get the
-    theme's names.
+    A role's colour starts from the theme's own, if the theme has the role. Themes with the terminal's
+    own colours get names instead.
     """
     try:
         colours: dict[str, Color] = {}
@@ -159,7 +158,7 @@ def _is_color(variables: Mapping[str, str], name: str) -> bool:
 
 
 def _own_hues(colours: Mapping[str, Color]) -> dict[str, Color]:
-    """Return the colours of the coloured roles: a theme's own where they differ, other hues where they don't."""
+    """Return the colours of the coloured roles: the theme's, or another hue if it is too near to one."""
     found: dict[str, Color] = {}
     for role, name in COLOURED_ROLES.items():
         taken = [_degrees(color) for color in (*found.values(), colours["error"])]
@@ -182,12 +181,12 @@ def _degrees(color: Color) -> float:
 
 
 def _distance(one: float, other: float) -> float:
-    """Return how far apart two hues are, 0 to 180 degrees."""
+    """Return the distance of two hues, 0 to 180 degrees."""
     return abs((one - other + 180) % 360 - 180)
 
 
 def _own_names(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the roles, grounds and signs of a terminal that keeps its own colours."""
+    """Return the roles, grounds and signs for a theme with the terminal's own colours."""
     default = variables.get("foreground", "ansi_default")
     names = {
         role: variables.get(f"text-{colour}", default) for role, colour in COLOURED_ROLES.items()
@@ -198,7 +197,7 @@ def _own_names(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _exact(theme: Theme, muted: str) -> Theme:
-    """Return a theme whose coloured text has the very colours of its name, and whose faint text is ``muted``."""
+    """Return a theme with text in exactly its colours, and with pale text in ``muted``."""
     variables = {f"text-{name}": str(getattr(theme, name)) for name in _COLOURED}
     roles = {role: str(getattr(theme, name)) for role, name in COLOURED_ROLES.items()}
     roles["role-heading"] = str(theme.success)

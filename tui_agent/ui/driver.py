@@ -1,4 +1,4 @@
-"""Textual's driver, made to bear terminals that send bytes that are no text, stop us, and go away."""
+"""Textual's driver for terminals that send invalid bytes, suspend the program or disappear."""
 
 import asyncio
 import os
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 _READ = 4096
 _ESCAPE_TIMEOUT_SECONDS = 0.1
-"""Seconds after which the parser looks whether an escape sequence stays unfinished."""
+"""Seconds without input after which an unfinished escape sequence counts as complete."""
 _OTHER_KEYS = "\x1b[>4;2m"
-"""Has tmux, with ``extended-keys on``, tell Shift+Enter from Enter (xterm's modifyOtherKeys)."""
+"""Makes tmux, with ``extended-keys on``, send Shift+Enter distinctly (xterm's modifyOtherKeys)."""
 _PLAIN_KEYS = "\x1b[>4m"
 
 
 class TerminalGone(Message):
-    """Nobody reads the terminal's output, and no key will come any more."""
+    """The terminal has disappeared: output is lost, and no more keys will come."""
 
 
 class TerminalDriver(LinuxDriver):
-    """A driver that shows undecodable bytes as replacement characters and tells the app when the terminal is gone."""
+    """A driver that replaces undecodable bytes and posts `TerminalGone` when the terminal disappears."""
 
     def __init__(
         self,
@@ -48,8 +48,7 @@ class TerminalDriver(LinuxDriver):
         size: tuple[int, int] | None = None,
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)
-        # Textual draws on standard error, which may be closed or a file where standard output is
-        # the terminal.
+        # Textual draws on standard error, which may be closed or redirected.
         drawn_on = None
         for stream in (sys.__stderr__, sys.__stdout__):
             if stream and stream.isatty():
@@ -74,8 +73,7 @@ class TerminalDriver(LinuxDriver):
         self._has_screen = early_prompt.is_shown
         self._typed = early_prompt.take()
         super().start_application_mode()  # type: ignore[no-untyped-call]
-        # Ctrl+S, typed while the terminal was another's, stops its output, and no key would start
-        # it again.
+        # Undo a Ctrl+S typed in another program: it stopped the output, and no key would restart it.
         with suppress(termios.error):
             termios.tcflow(self.fileno, termios.TCOON)
         if "TMUX" in os.environ:
@@ -87,7 +85,7 @@ class TerminalDriver(LinuxDriver):
         super().stop_application_mode()
 
     def write(self, data: str) -> None:
-        """Write, but don't clear the early prompt before the first frame is there."""
+        """Write to the terminal, but keep the early prompt until the first frame is there."""
         if self._has_screen and data == ALTERNATE_SCREEN:
             self._has_screen = False
             return
@@ -96,10 +94,10 @@ class TerminalDriver(LinuxDriver):
         super().write(data)
 
     def painted(self, row: int, column: int, *, vi: bool) -> None:
-        """Take keys from now on, and keep how the prompt looks for the next start.
+        """Read keys from now on, and save the prompt's picture for the next start.
 
-        Its first letter goes to ``row`` and ``column``, counted from 0. With the keys of ``vi``, an
-        Escape typed before was one, although the letter after it stands right behind.
+        The prompt's first letter is at ``row`` and ``column``, from 0. With ``vi`` keys, an Escape typed
+        early counts as Escape although a letter follows it at once.
         """
         if vi:
             self._typed = LONE_ESCAPE.sub(ESCAPE_KEY, self._typed)
@@ -108,13 +106,12 @@ class TerminalDriver(LinuxDriver):
             early_prompt.keep(self._first_frame, row, column)
         self._first_frame = None
 
-    # -- stopped by the user, and going on
+    # -- suspending and resuming
 
     def suspend_to_shell(self) -> bool:
-        """Give the terminal back and stop, with everything a shell started as the same job; returns when we go on.
+        """Restore the terminal and stop the shell's whole job; returns once the program is resumed.
 
-        Returns whether we were stopped at all. The system stops no program that no shell could
-        bring back.
+        Returns False if the system did not stop it, because no shell could resume it.
         """
         return self._stop(lambda: os.killpg(os.getpgrp(), signal.SIGTSTP))
 
@@ -128,9 +125,9 @@ class TerminalDriver(LinuxDriver):
         return self._continued
 
     def _sigtstp_application(self, *_: object) -> None:
-        """Stop on request; at once where another program has the terminal."""
+        """Handle SIGTSTP: restore the terminal and stop; at once if another program has the terminal."""
         if self._auto_restart:
-            # Not here: the interrupted code may hold a lock of the threads that are to end.
+            # Not in the handler: the interrupted code may hold a lock that the ending threads need.
             self._loop.call_soon_threadsafe(
                 self._stop, lambda: os.kill(os.getpid(), signal.SIGTSTP)
             )
@@ -140,7 +137,7 @@ class TerminalDriver(LinuxDriver):
             signal.signal(signal.SIGTSTP, self._sigtstp_application)
 
     def _sigcont_application(self, *_: object) -> None:
-        """Note that we go on; after a stop without warning the terminal is as another program left it."""
+        """Handle SIGCONT; after a SIGSTOP, set the terminal up again as another program may have changed it."""
         if self._auto_restart and signal.getsignal(signal.SIGTSTP) != signal.SIG_DFL:
             self._loop.call_soon_threadsafe(self._begin_again)
         self._continued = True
@@ -153,14 +150,14 @@ class TerminalDriver(LinuxDriver):
     def run_input_thread(self) -> None:
         decode = getincrementaldecoder("utf-8")("replace").decode
         parser = InputParser(self._debug)
-        # Before the first frame nothing has the focus, and keys would be lost.
+        # Nothing has the focus before the first frame, so keys would be lost.
         while not (self._is_painted.wait(_ESCAPE_TIMEOUT_SECONDS) or self.exit_event.is_set()):
             pass
         typed = decode(self._typed)
         self._typed = b""
         for message in parser.feed(typed) if typed else ():
             self.process_message(message)
-        # Not the default selector: on macOS that one can't watch a terminal.
+        # The default selector of macOS can't watch a terminal.
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
@@ -179,7 +176,7 @@ class TerminalDriver(LinuxDriver):
                 pass
 
     def _read(self) -> bytes | None:
-        """Return the input, b"" when the terminal is gone, None when there was nothing after all."""
+        """Return the input; b"" if the terminal is gone, None if there was none after all."""
         try:
             return os.read(self.fileno, _READ)
         except BlockingIOError:
@@ -189,7 +186,7 @@ class TerminalDriver(LinuxDriver):
 
 
 class _Output:
-    """A stream to a terminal that may go away: writes are dropped then, and the first one is reported."""
+    """A stream to a terminal: if that disappears, ``lost`` is called once and writes are dropped."""
 
     def __init__(self, stream: TextIO, lost: Callable[[], None]) -> None:
         self._stream = stream
@@ -207,8 +204,7 @@ class _Output:
         self._try(self._stream.flush)
 
     def _write(self, text: str) -> None:
-        # Another program on the same terminal may have left it like that; half a frame would be
-        # lost.
+        # Another program may have left the terminal non-blocking, which would lose half a frame.
         if not os.get_blocking(descriptor := self._stream.fileno()):
             os.set_blocking(descriptor, True)
         self._stream.write(text)

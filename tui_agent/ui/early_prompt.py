@@ -1,9 +1,8 @@
-"""The prompt before the interface: its line is painted at once, and typed into until Textual has the terminal.
+"""Paints the prompt before Textual has the terminal, and collects what is typed until then.
 
-The terminal's modes stay as they are: its own line editing shows and keeps the keys typed
-meanwhile, and the interface is given them as if they were typed then. So there is nothing to put
-back when the program is killed, stopped or interrupted, but the alternate screen. Nothing here
-imports Textual, or anything else that takes time.
+The terminal's modes stay unchanged: its line editing shows and keeps the typed keys, which the
+interface then gets. So if the program is killed, stopped or interrupted, only the alternate screen
+has to be left. Nothing here imports Textual or anything else that takes time.
 """
 
 import json
@@ -20,18 +19,18 @@ from typing import Any
 ALTERNATE_SCREEN = "\x1b[?1049h"
 NORMAL_SCREEN = "\x1b[0m\x1b[?1049l"
 MOST_TYPED = 65_536
-"""Bytes that are taken over; a terminal keeps 4,095 of a line."""
+"""Maximum bytes of early input; a terminal keeps 4,095 of a line."""
 
 LONE_ESCAPE = re.compile(rb"\x1b(?!\[|O[A-DFHP-S])")
-"""An Escape that begins no key of the keyboard's: input that was read late has no pauses."""
+"""An Escape that begins no key sequence; in input read late, pauses can't tell."""
 ESCAPE_KEY = b"\x1b[27u"
-"""Escape as terminals write it that tell it from the begin of a sequence."""
+"""Unambiguous sequence of the Escape key."""
 
 _STYLE_OR_CELL = re.compile(r"\x1b\[[0-9;]*m|\x1b\[[0-9;?]*[A-Za-z]|.")
 
 
 class EarlyPrompt:
-    """The prompt shown before the interface. A process has one terminal, and so one of these."""
+    """The prompt shown before the interface; one per process, as there is one terminal."""
 
     def __init__(self) -> None:
         self.is_shown = False
@@ -40,35 +39,38 @@ class EarlyPrompt:
 
     @contextmanager
     def shown(self, file: Path) -> Iterator[None]:
-        """Show the prompt's line as ``file`` has it for a terminal of this size, until ``take`` or the block's end."""
+        """Show the prompt's line saved in ``file`` until ``take`` or the end of the block.
+
+        Shows nothing if none is saved for a terminal of this size.
+        """
         self._file = file
         with suppress(OSError, ValueError):
             self._size = tuple(os.get_terminal_size(1))  # type: ignore[assignment]  # two numbers
         if (picture := self._picture()) is None:
             yield
             return
-        # Stopped in between, the shell would be on the alternate screen: it waits until the
-        # interface can do it.
+        # Ctrl+Z is held back until the interface can handle it: the shell would get the alternate screen.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP})
         ended = signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
         try:
-            self.is_shown = True  # before it is: a Ctrl+C in between would leave the shell on the alternate screen
+            self.is_shown = (
+                True  # set first, so that a Ctrl+C in between leaves the alternate screen
+            )
             self._write(ALTERNATE_SCREEN + picture)
             yield
         finally:
             if self.is_shown:
                 self.is_shown = False
                 self._write(NORMAL_SCREEN)
-                with suppress(termios.error):  # input meant for a prompt is not for the shell
+                with suppress(termios.error):  # the shell must not get input meant for the prompt
                     termios.tcflush(0, termios.TCIFLUSH)
             signal.signal(signal.SIGTERM, ended)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
 
     def take(self) -> bytes:
-        """Return the input so far as keys; from now on the interface reads and draws.
+        """Hand the terminal over to the interface and return the input typed so far.
 
-        One Enter at the very end sends, as it would later. Several may be of a paste, and make new
-        lines.
+        A single Enter at the end sends the prompt. Several may be from a paste and are new lines.
         """
         if not self.is_shown:
             return b""
@@ -90,22 +92,22 @@ class EarlyPrompt:
         return typed
 
     def keep(self, frame: str, row: int, column: int) -> None:
-        """Keep the prompt's line of the interface's first frame for the next start.
+        """Save the prompt's line for the next start.
 
-        ``frame`` is the output written for it, ``row`` and ``column`` count from 0: where the first
-        letter goes.
+        ``frame`` is the output of the interface's first frame; the prompt's first letter is at ``row``
+        and ``column``, from 0.
         """
         picture = _line_of(frame, row, column)
         if picture is None or self._file is None or picture == self._picture():
             return
-        with suppress(OSError):  # the next start begins without one
+        with suppress(OSError):  # the next start has no early prompt then
             self._file.parent.mkdir(parents=True, exist_ok=True)
             fresh = self._file.with_name(f"{self._file.name}.{os.getpid()}")
             fresh.write_text(json.dumps({"size": self._size, "picture": picture}), encoding="utf-8")
             fresh.replace(self._file)
 
     def _picture(self) -> str | None:
-        """Return the text to write, None where the terminal has another size or owner, or nothing is kept."""
+        """Return the saved output; None if there is none for this size, or the terminal is not ours."""
         try:
             kept = {}
             if self._file:
@@ -125,7 +127,7 @@ class EarlyPrompt:
 
 
 def _line_of(frame: str, row: int, column: int) -> str | None:
-    """Return how to clear a screen and write a line up to a column, in the colours of its rest; None without it."""
+    """Return the output that clears the screen and writes a frame's line up to a column; None if absent."""
     line = re.search(rf"\x1b\[{row + 1};1H(.*?)(?:\r|\n|\Z)", frame)
     ground = re.search(r"\x1b\[[0-9;]*48;[0-9;]*m", frame)
     if line is None:
@@ -148,4 +150,4 @@ def _line_of(frame: str, row: int, column: int) -> str | None:
 
 
 early_prompt = EarlyPrompt()
-"""That of this process."""
+"""The early prompt of this process."""

@@ -1,9 +1,9 @@
-"""The error boundary of the full-screen program: a page that fails is closed with a sentence, and the program stays.
+"""The error boundary of the full-screen program: a page that fails is closed, and the program goes on.
 
-Textual ends the program when a widget, its own ones included, fails at anything: when it is made,
-shown or painted, at a timer, after a refresh. Here that closes the page. An action a person asked
-for (by a key, a click, work in the background) that fails is reported, and the page stays. A page
-ends its work before Textual takes its parts away.
+Textual ends the program if any widget fails: when it is created, shown or painted, at a timer,
+after a refresh. Here, such a failure closes the page. If an action of the user fails (a key, a
+click, background work), it is reported, and the page stays. A page's work is cancelled before
+Textual removes its widgets.
 """
 
 import asyncio
@@ -33,30 +33,29 @@ Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 
 _BUILDING = (events.Load, events.Compose, events.Mount)
-"""Events that make a widget: one that fails here is not whole, and neither is its page."""
+"""Events that build a widget; if one fails, its page is incomplete."""
 _INPUT = (events.InputEvent, events.Paste)
-"""The events that a person causes."""
+"""Events that the user causes."""
 
 _dispatch = MessagePump._dispatch_message  # noqa: SLF001 - no other place sees the messages of every widget
 
 
 class ErrorBoundary(App[Result]):
-    """An application that reports failures of its pages, timers and workers, and goes on."""
+    """An application that reports failures of its pages, timers and workers, and continues."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.is_started = False
-        """Whether there is a program that can go on; before that a first screen that can't be built
-        ends it."""
+        """Whether the start is complete; until then a failure of the first screen ends the program."""
         self.handlers: dict[asyncio.Task[Any], MessagePump] = {}
-        """The tasks that handle a message now, and whose message it is."""
+        """Tasks that are handling a message, with the receiver."""
         self.ended: set[asyncio.Task[Any]] = set()
-        """Those of them that were cancelled because their page was left."""
+        """Tasks of ``handlers`` that were cancelled because their page was left."""
         self._last_said = ("", 0.0)
-        """The last sentence, and when: a repeated failure is reported once while it is shown."""
+        """Last reported sentence and its time: repeated failures are reported once while it is shown."""
 
     def bounded(self, pump: MessagePump, message: messages.InvokeLater) -> Callable[[], Any]:
-        """Return a callback whose errors are those of the page that asked for it: another one may call it."""
+        """Return the message's callback, with its errors attributed to ``pump``, whoever calls it."""
         callback = message.callback
 
         async def call() -> None:
@@ -68,7 +67,7 @@ class ErrorBoundary(App[Result]):
         return call
 
     def _handle_exception(self, error: Exception) -> None:
-        """Handle an error outside of a message: workers, timers, composing, layout and painting."""
+        """Handle an error outside messages: in workers, timers, composing, layout and painting."""
         node = active_message_pump.get(self)
         if isinstance(error, WorkerFailed):
             self._say(get_current_worker().node, error.error)
@@ -81,7 +80,10 @@ class ErrorBoundary(App[Result]):
         return self.is_started or _page_of(node) not in {None, *self.screen_stack[:1]}
 
     def fail(self, node: MessagePump, error: Exception, message: Message | None = None) -> None:
-        """Report the failure, and close its page unless a person asked for it there."""
+        """Report a failure at ``node``, and close its page unless it was an action of the user.
+
+        If widgets are missing because the page is still being built, the failure is only logged.
+        """
         page = _page_of(node)
         building = isinstance(message, _BUILDING)
         about = self.screen if node is self else page  # the application runs the actions of keys
@@ -103,7 +105,7 @@ class ErrorBoundary(App[Result]):
             self.call_later(_close, page)
 
     def _say(self, node: object, error: BaseException) -> bool:
-        """Log and show an error; returns False when the part it concerns is gone."""
+        """Log and show an error; returns False, and only logs, if its page or widget is gone."""
         is_there = _page_of(node) in self.screen_stack and not getattr(node, "_pruning", False)
         if self.return_code is not None or (node is not self and not is_there):
             log.info("Failed when its page was closed already: %s: %s", type(error).__name__, error)
@@ -124,11 +126,11 @@ class ErrorBoundary(App[Result]):
         timeout: float | None = None,
         markup: bool = False,
     ) -> None:
-        """Show a toast. Nothing in it is ``markup``, whatever a caller says: it holds text of others."""
+        """Show a toast. ``markup`` is always off, because messages contain text from outside."""
         del markup
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=False)
 
-    # -- the end of a page's work
+    # -- ending a page's work
 
     def pop_screen(self) -> AwaitComplete:
         if len(self.screen_stack) > 1:
@@ -136,7 +138,7 @@ class ErrorBoundary(App[Result]):
         return super().pop_screen()
 
     def end_work(self, page: Screen[Any]) -> None:
-        """Cancel the work of the parts of a page, except for the caller's."""
+        """Cancel workers and message handlers of a page's widgets, except the calling one."""
         try:
             current = get_current_worker()
         except NoActiveWorker:
@@ -158,10 +160,10 @@ class ErrorBoundary(App[Result]):
 
 
 class BoundedScreen(Screen[Result]):
-    """A screen on which a click may meet a widget that was removed since the last layout."""
+    """A screen that survives clicks on widgets removed since the last layout."""
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
-        """Return the widget at a cell, None for one without a parent, whose region Textual would ask for."""
+        """Return the widget at a cell; None if it was removed, as Textual would fail on it."""
         widget, offset = super().get_widget_and_offset_at(x, y)
         if widget is not None and widget is not self and widget.parent is None:
             return (None, None)
@@ -169,12 +171,10 @@ class BoundedScreen(Screen[Result]):
 
 
 class PageScreen(BoundedScreen[Result]):
-    """A screen of its own.
+    """A screen over the main screen, which can be left only once, along with the pages over it.
 
-    It is left once, however often it is asked to, along with the pages over it.
-
-    Textual takes the screen on top away, whichever one says that it is done, and keys and clicks
-    come in bursts.
+    Textual's ``dismiss`` removes the top screen, whichever screen calls it, and keys and clicks come
+    in bursts.
     """
 
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -183,7 +183,7 @@ class PageScreen(BoundedScreen[Result]):
         self._is_left = False
 
     def when_left(self, end: Callable[[], object]) -> None:
-        """Have something done when the page is left, while its parts are there; at once if that has happened."""
+        """Call ``end`` when the page is left, before its widgets go; at once if it was left already."""
         if self._is_left:
             end()
         else:
@@ -195,7 +195,7 @@ class PageScreen(BoundedScreen[Result]):
             self._endings.pop()()
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
-        """Leave with a result; does nothing when that has happened already."""
+        """Leave with a result, closing pages over this one; does nothing if it was left already."""
         if self not in self.app.screen_stack:
             return AwaitComplete()
         while self.app.screen is not self:
@@ -203,7 +203,7 @@ class PageScreen(BoundedScreen[Result]):
         return super().dismiss(result)
 
     def leave(self) -> None:
-        """Leave without a result if it is the page on top: what it asked was settled elsewhere."""
+        """Leave without a result, if this page is on top."""
         if self.is_current:
             self.dismiss(None)
 
@@ -216,21 +216,21 @@ def _close(page: Screen[Any]) -> None:
 
 
 def _page_of(node: object) -> Screen[Any] | None:
-    """Return the screen that something is on, None for the application and for a removed node."""
+    """Return the screen of a node; None for the application and removed nodes."""
     while node is not None and not isinstance(node, Screen):
         node = getattr(node, "_parent", None)
     return node
 
 
 def _is_asked_for(message: Message | None) -> bool:
-    """Whether a message comes from a person's action; Textual's own are about the screen."""
+    """Return whether a message comes from an action of the user, rather than from Textual itself."""
     if isinstance(message, events.Event):
         return isinstance(message, _INPUT)
     return message is not None and type(message).__module__ != messages.__name__
 
 
 async def _dispatch_within(pump: MessagePump, message: Message) -> None:
-    """Handle a message; where the application has a boundary, a failure stays within its page."""
+    """Handle a message; with an `ErrorBoundary` as application, failures stay within the page."""
     app = pump.app
     if not isinstance(app, ErrorBoundary):
         await _dispatch(pump, message)

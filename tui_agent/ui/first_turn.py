@@ -1,7 +1,7 @@
-"""Makes, while nobody waits, what the first turn would make between Enter and the answer.
+"""Prepares what every first turn needs, while nobody waits for it.
 
-Expressions are compiled and schemas built on first use (see `tui_agent.lazy`). A start needs none
-of these; every first turn needs all of them.
+Patterns are compiled and schemas built on first use (see `tui_agent.lazy`), which would otherwise
+happen between Enter and the answer.
 """
 
 from tui_agent.agent.mentions import has_mention
@@ -21,7 +21,7 @@ _TEXT = "A fewWords."
 
 
 def prepare_first_turn() -> None:
-    """Use each part of a turn once, without effect; takes 30 ms, so that it belongs in a thread."""
+    """Use each lazily built part of a turn once, without effect. Takes 30 ms: call it in a thread."""
     parse_blocks("")
     token_at([_TEXT], 0, len(_TEXT))
     has_mention(_TEXT)

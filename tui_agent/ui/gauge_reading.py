@@ -1,4 +1,4 @@
-"""The gauge's reading of an agent's next request."""
+"""Readings of the gauge: size, cost and cache of the next request, with the streaming answer."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from tui_agent.ui.widgets.gauge import GaugeReading
 
 
 def gauge_reading(agent: Agent, now: float) -> GaugeReading:
-    """Return the gauge's reading of an agent's next request at ``now``, in seconds since the epoch."""
+    """Return the gauge's reading of an agent's next request at ``now`` (seconds since the epoch)."""
     path = agent.session.active_path()
     cost = agent.session_cost()
     shares = agent.inspector.shares()
@@ -28,7 +28,7 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
         if isinstance(entry, AssistantEntry) and entry.usage is not None:
             usages.append(entry.usage)
     known = [usage for usage in usages if usage.prompt]
-    # Unknown as long as nothing was read from the provider's cache: many have none.
+    # Unknown until something was read from a cache, since many providers have none.
     share = None
     if any(usage.cache_read for usage in known):
         share = known[-1].cache_read / known[-1].prompt
@@ -45,7 +45,7 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
 
 
 def budget_words(allowance: Allowance) -> tuple[str, str]:
-    """Return what the status line says of the budgets of session and day: " of $5.00", "$3.10 of $20.00 today"."""
+    """Return the texts of session and day budget, e.g. " of $5.00" and "$3.10 of $20.00 today"; "" if unset."""
     session = allowance.limit("session")
     day = allowance.limit("day")
     spent = allowance.today()
@@ -56,7 +56,7 @@ def budget_words(allowance: Allowance) -> tuple[str, str]:
 
 
 def with_live(reading: GaugeReading, live: LiveAnswer) -> GaugeReading:
-    """Return a reading with the answer that is being streamed, estimated."""
+    """Return a reading that includes an estimate of the streaming answer."""
     written = len(live.text) + len(live.reasoning) + sum(len(call.arguments) for call in live.calls)
     size = reading.size
     more = written // CHARACTERS_PER_TOKEN

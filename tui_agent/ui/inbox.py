@@ -1,4 +1,4 @@
-"""Brings the agent's events to a screen as messages, many at once when they come faster than the screen."""
+"""Passes the agent's events to a screen, several in one message if they come faster than it draws."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -26,31 +26,29 @@ HELD_SECONDS: Final[Mapping[type, float]] = {
     ToolStarted: 0.05,
     ToolOutput: 0.05,
 }
-"""Seconds the start of a run, and the signs of a call, wait for events to be shown with; words end the wait.
+"""Seconds for which events of a type wait for more events to be shown with; text ends the wait.
 
-The next request goes out first, as both need the one thread: a call may be over sooner than it is drawn.
+So the next request goes out before a screen update, which needs the same thread.
 """
 ENDING_SECONDS: Final = 0.02
-"""How long the entry of an answer waits after its last words, which are painted before all that the
-end changes."""
+"""Seconds for which an answer's entry waits, so that its last words are painted first."""
 
 _Words = AnswerDelta | ReasoningProgress | CompactionProgress
 
 
 @dataclass
 class AgentEvents(Message):
-    """The agent's events since the last message, in order."""
+    """Tells the receiver to take the agent's new events from ``inbox``."""
 
     inbox: "Inbox"
 
 
 class Inbox:
-    """Collects events from the agent's callback until the screen gets to them.
+    """Collects events from the agent's callback until the screen handles them.
 
-    A burst of deltas costs one message and one text, however many there are, and a key pressed
-    meanwhile stands before the next burst in the screen's queue. Words wait for more of them as
-    long as ``pause`` says, in seconds, because waking the screen costs more than they say; events
-    in ``HELD_SECONDS`` wait for the next one, and the end of an answer until its words are painted.
+    A burst of deltas becomes one message with one text, and keys pressed meanwhile come before the
+    next burst. Text waits for more text for ``pause()`` seconds, since waking the screen is costly;
+    events in ``HELD_SECONDS`` wait for other events, and the entry of an answer for its last words.
     """
 
     def __init__(self, receiver: MessagePump, *, pause: Callable[[], float] = lambda: 0.0) -> None:
@@ -60,10 +58,10 @@ class Inbox:
         self._is_told = False
         self._telling = Later(receiver, self._tell)
         self._holds_words = False
-        """Whether the timer is one of words, which nothing else waits for."""
+        """Whether the running timer is for text only; other events don't wait for it."""
 
     def put(self, event: AgentEvent) -> None:
-        """Take an event; on the event loop's thread."""
+        """Add an event. Call it on the event loop's thread."""
         self._events.append(event)
         if self._is_told:
             return
@@ -89,7 +87,7 @@ class Inbox:
         self._receiver.post_message(AgentEvents(self))
 
     def take(self) -> Sequence[AgentEvent]:
-        """Return the events since the last time, neighbouring deltas joined."""
+        """Return the events since the last call, with neighbouring deltas joined."""
         self._telling.stop()
         self._is_told = False
         events = self._events
@@ -107,7 +105,7 @@ class Inbox:
 
 
 def _join(first: AgentEvent, second: AgentEvent) -> AgentEvent | None:
-    """Return one event for two neighbours, None when they can't be one."""
+    """Return one event that joins two neighbours; None if they can't be joined."""
     match first, second:
         case AnswerDelta(text=one), AnswerDelta(text=more):
             return AnswerDelta(one + more)

@@ -1,4 +1,4 @@
-"""The keys of the full-screen program, as the help lists them, the most useful first."""
+"""The keys of the full-screen program: those that the help lists, and the user's own bindings."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -15,10 +15,10 @@ _MODIFIERS = frozenset({"ctrl", "alt", "shift", "super", "hyper", "meta"})
 _NAMES = frozenset(key.value for key in Keys) | {f"f{number}" for number in range(1, 25)}
 _PUNCTUATION = frozenset(map(_character_to_key, f"{punctuation} "))
 MAIN = "main"
-"""The place where the prompt has the focus most of the time."""
+"""Place of the main screen's actions, where the prompt usually has the focus."""
 
 RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
-"""Keys that always do the same: without them one could not get out again."""
+"""Keys that can't be rebound: the user needs them to get out."""
 
 PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("enter", "send; while it works: steer it after the current step"),
@@ -44,15 +44,12 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("ctrl+_ ctrl+y", "undo and redo what was written"),
     ("ctrl+q ctrl+d", "quit; ctrl+d only in an empty prompt"),
 )
-"""Keys that are not commands."""
+"""Keys that are not commands, with what they do, most useful first."""
 
 
 @frozen
 class Rebindable:
-    """An action that can have another key.
-
-    ``place`` is where it works: actions of one place need different keys.
-    """
+    """An action whose key can be changed. Actions of the same ``place`` need different keys."""
 
     id: str
     keys: str
@@ -63,10 +60,10 @@ class Rebindable:
 def checked(
     keymap: Mapping[str, str], known: Iterable[Rebindable], writing: Container[str] = frozenset()
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the keys that can be used, and a sentence for each that can't.
+    """Return the valid bindings of a keymap, and a sentence for each invalid one.
 
-    ``writing`` are the keys the prompt needs; actions of the main screen can't have them, nor plain
-    characters.
+    ``writing`` are the keys that the prompt needs; actions of the main screen can have neither these
+    nor plain characters.
     """
     actions = {action.id: action for action in known}
     good: dict[str, str] = {}
@@ -106,14 +103,14 @@ def _problem(
         if not _is_key(key):
             return f"[keys] {name} = “{keys}”: “{key}” is not a key; write it like ctrl+g, f5 or alt+up."
         if key in RESERVED:
-            return f"[keys] {name} = “{keys}”: {key} can't be given to anything else."
+            return f"[keys] {name} = “{keys}”: {key} can't be rebound."
         if actions[name].place == MAIN and (key in writing or len(key) == 1 or key in _PUNCTUATION):
             return f"[keys] {name} = “{keys}”: {key} is for writing in the prompt."
     return None
 
 
 def _is_key(key: str) -> bool:
-    """Whether a text names a key as Textual does: a name or a character, with modifiers before it."""
+    """Return whether a text is a key in Textual's notation, such as ctrl+g, f5 or alt+up."""
     *modifiers, last = key.split("+")
     if not set(modifiers) <= _MODIFIERS or len(set(modifiers)) != len(modifiers):
         return False
@@ -135,7 +132,7 @@ def writing_keys() -> frozenset[str]:
 
 
 def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
-    """Return every action that can have another key; ``own`` are those of the main screen."""
+    """Return every action whose key can be changed; ``own`` are the bindings of the main screen."""
     from tui_agent.ui.screens.context import ContextScreen
     from tui_agent.ui.widgets.transcript.pane import BlockPane
 
@@ -153,9 +150,9 @@ def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
 def use_keys(
     main: Screen[Any], before: Mapping[str, str], keymap: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """Give actions the keys the user wants in place of those ``before``.
+    """Apply the user's keymap in place of the one ``before``; return its valid bindings.
 
-    Reports keys that can't be used and why, and returns those taken.
+    Reports each invalid binding.
     """
     if not keymap:
         if before:

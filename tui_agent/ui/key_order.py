@@ -1,4 +1,4 @@
-"""Keys in order: each reaches the focused widget after the effects of the key before it, however fast they come."""
+"""Delivers keys in order: each key only after the effects of the previous one, however fast they come."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 LOOKS: Final = 20
 LOOK_SECONDS: Final = 0.05
-"""How often it is looked whether a part that was sent a key is still there, before the next key
-goes on anyway."""
+"""Number and interval (in seconds) of checks whether a key's receiver still exists, before the next
+key is sent anyway."""
 
 
 WORD_KEYS: Final = {
@@ -29,15 +29,14 @@ WORD_KEYS: Final = {
     "alt+right": "ctrl+right",
     "alt+left": "ctrl+left",
 }
-"""Keys that go a word on in a field that has text: terminals send either for Alt with an arrow."""
+"""Keys that move by a word in a field with text: what terminals send for Alt with an arrow."""
 
 
 class KeyOrder:
     """Hands keys and pastes to an application one by one.
 
-    Textual hands a key to the widget that has the focus when the key arrives, and the key's effect
-    there can move the focus or open a page later. The keys of one burst would all go to the first
-    widget.
+    Textual gives a key to the widget that has the focus when the key arrives, but its effect may move
+    the focus or open a page later, so a burst of keys would all go to the first widget.
     """
 
     def __init__(self, app: App[Any]) -> None:
@@ -47,20 +46,18 @@ class KeyOrder:
         self._task: asyncio.Task[None] | None = None
 
     def holds(self, event: events.Event) -> bool:
-        """Take a key or a paste, to hand it on in its turn; False for one whose turn it is, and for other events."""
+        """Return True and queue an event if it is a key or paste; False if the application may handle it now."""
         if event is self._passed or event.is_forwarded:
             return False
         if isinstance(event, events.AppFocus | events.AppBlur) and self._task is not None:
-            # A key tells Textual that the terminal has the focus: it must not come after the focus
-            # has gone.
+            # Textual takes a key as a sign of focus, so keys must not arrive after the loss of focus.
             self._waiting.append(event)
             return True
         if not isinstance(event, events.Key | events.Paste):
             return False
         writes = self._task is None and isinstance(event, events.Key) and len(event.key) == 1
         if writes and isinstance(self._app.focused, Input | TextArea):
-            # A character in a field moves no focus and opens no page; the field keeps its own
-            # order.
+            # A character in a field moves no focus and opens no page, so it needs no queue.
             return False
         self._waiting.extend(self._parted(event))
         if self._task is None:
@@ -68,7 +65,7 @@ class KeyOrder:
         return True
 
     def _parted(self, event: events.Key | events.Paste) -> tuple[events.Key | events.Paste, ...]:
-        """Return Escape and a letter in place of Alt with a letter that does nothing: terminals send the same."""
+        """Return a key as it was meant: Alt+letter without a binding is Escape and a letter typed fast."""
         if not (isinstance(event, events.Key) and event.key.startswith("alt+")):
             return (event,)
         if event.key in self._app.screen.active_bindings:
@@ -97,7 +94,7 @@ class KeyOrder:
             before = app.screen
             self._passed = self._waiting.popleft()
             app.post_message(self._passed)
-            # The application knows the focus only when it has come to the key.
+            # The focus is known only once the application has handled the key.
             await self._done(app)
             await self._done(app.focused or app.screen)
             if app.screen is not before:
@@ -105,7 +102,7 @@ class KeyOrder:
         self._task = None
 
     async def _done(self, target: App[Any] | Widget) -> None:
-        """Wait until a part of the screen, and all around it, has handled the messages sent up to now."""
+        """Wait until a widget and its parents have handled all messages sent so far, or it is removed."""
         done = asyncio.Event()
         target.post_message(KeyDone(done))
         for _ in range(LOOKS):
@@ -118,6 +115,6 @@ class KeyOrder:
 
 @dataclass
 class KeyDone(Message):
-    """Goes the way a key goes, behind it, up to the application."""
+    """Follows a key through the widgets up to the application, which sets ``done``."""
 
     done: asyncio.Event

@@ -1,4 +1,4 @@
-"""Work that is done later: once, however often it was asked for meanwhile."""
+"""Delays work of a widget, which is then done once, however often it was requested."""
 
 from collections.abc import Callable
 
@@ -7,34 +7,34 @@ from textual.timer import Timer
 
 
 class Later:
-    """One piece of work of a widget or a screen, and whether it is waiting to be done."""
+    """A delayed call for a widget or screen, with at most one call pending."""
 
     def __init__(self, owner: MessagePump, act: Callable[[], object]) -> None:
-        """``act`` may be a coroutine function; ``owner`` waits for it then."""
+        """Create it; ``act`` may be a coroutine function, which ``owner`` awaits."""
         self._owner = owner
         self._act = act
         self._timer: Timer | None = None
         self.is_waiting = False
 
     def after(self, seconds: float) -> None:
-        """Do it in so many seconds; where it waits already, nothing changes."""
+        """Schedule the call in ``seconds``, unless one is pending."""
         if not self.is_waiting:
             self.is_waiting = True
             self._timer = self._owner.set_timer(seconds, self._due)
 
     def after_rest(self, seconds: float) -> None:
-        """Do it when nobody has asked again for so many seconds."""
+        """Schedule the call in ``seconds``, in place of a pending one."""
         self.stop()
         self.after(seconds)
 
     def after_refresh(self) -> None:
-        """Do it after the next refresh of the screen; where it waits already, nothing changes."""
+        """Schedule the call after the screen's next refresh, unless one is pending."""
         if not self.is_waiting:
             self.is_waiting = True
             self._owner.call_after_refresh(self._due)
 
     def stop(self) -> None:
-        """Don't do it."""
+        """Cancel the pending call, if any."""
         self.is_waiting = False
         if self._timer is not None:
             self._timer.stop()

@@ -1,4 +1,4 @@
-"""The side panel's view of a session: its branches and messages as an outline, to-dos, files, jobs.
+"""What the side panel shows of a session: an outline of branches and messages, to-dos, files, jobs.
 
 Pure.
 """
@@ -29,18 +29,17 @@ from tui_agent.tools.todo import TodoTool, current_todos
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
 MAX_FILES = 12
-"""Files listed; the ones changed last."""
+"""Maximum files listed, those changed last."""
 
 _OUTLINED = kinds(lambda kind: kind.in_outline)
-"""Kinds of entries on the path that have a row; of the others only the leaf and those with a
-label."""
+"""Kinds of entries that have a row; other entries have one only if labelled or the leaf."""
 
 
 @frozen
 class OutlineRow:
-    """A message of the path, a labelled entry, or the beginning of a branch one is not on.
+    """A message of the path, a labelled entry, or the beginning of another branch.
 
-    ``is_branch`` marks the first row of a branch, ``count`` is the entries on it and below.
+    ``is_branch`` marks the row of another branch, ``count`` is the entries on it and below.
     """
 
     entry_id: int
@@ -52,12 +51,12 @@ class OutlineRow:
     label: str = ""
     count: int = 0
     is_passing: bool = False
-    """It has a row only because it is the leaf."""
+    """Whether it has a row only because it is the leaf."""
 
 
 @frozen
 class ChangedFile:
-    """A file the session changed, and the entry that did it last."""
+    """A file that the session changed, and the entry that changed it last."""
 
     path: str
     additions: int = 0
@@ -67,7 +66,7 @@ class ChangedFile:
 
 @frozen
 class PanelFacts:
-    """To-dos as (status, text), files oldest change first, running jobs as (number, command)."""
+    """To-dos as (status, text), files by oldest change, running jobs as (number, command)."""
 
     todos: tuple[tuple[str, str], ...] = ()
     todo_entry: int | None = None
@@ -76,9 +75,9 @@ class PanelFacts:
 
 
 def extended(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
-    """Return the rows with an entry appended at the leaf; none when there are none yet, so that all are rebuilt.
+    """Return the rows with a new entry appended at the leaf; [] if there is no leaf's row to extend.
 
-    Rows may be ahead of the events: an entry that was there when they were made changes nothing.
+    An entry that the rows have already changes nothing, as rows may be ahead of the events.
     """
     leaf = next((row for row in reversed(rows) if row.is_leaf), None)
     if leaf is None or entry.id <= leaf.entry_id:
@@ -98,7 +97,7 @@ def extended(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
 
 
 def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> list[OutlineRow]:
-    """Return the messages of the active path with the branches that leave it where they do."""
+    """Return the messages of the active path, with other branches below where they leave it."""
     index = TreeIndex(headers, leaf)
     rows: list[OutlineRow] = []
     stack: list[tuple[Segment, int]] = [(root, 0) for root in reversed(_ways(index.roots))]
@@ -122,8 +121,7 @@ def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> li
             )
         children = _ways(segment.children)
         branches = len(children) > 1
-        # The branch one is on comes last and is not indented, so that a long session does not move
-        # to the right.
+        # The active branch comes last and is not indented, so that long sessions stay left.
         children = sorted(children, key=lambda child: child.active == 0)
         if segment.active or any(child.active for child in children):
             stack.extend((child, depth + (branches and not child.active)) for child in children)
@@ -141,7 +139,7 @@ def _ways(segments: Iterable[Segment]) -> list[Segment]:
 def _messages(
     segment: Segment, depth: int, leaf: int | None, labels: Mapping[int, str]
 ) -> Iterable[OutlineRow]:
-    """Yield a row per message of the user, labelled entry and summary on the path, and one for the leaf."""
+    """Yield a row for each outlined or labelled entry of a segment on the path, and for the leaf."""
     on_path = segment.headers[: segment.active]
     places = {*on_path.of_kinds(_OUTLINED), *_places(on_path, labels), len(on_path) - 1}
     for header in on_path.some(sorted(places)):
@@ -169,7 +167,7 @@ def _text(header: EntryHeader | Entry) -> str:
 
 
 def facts_of(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts:
-    """Return the to-dos and files of a path; ``jobs`` are those of the agent, ended ones among them."""
+    """Return the to-dos and files of a path, and the running ones of the agent's ``jobs``."""
     todos = current_todos(path)
     newest_list = newest(path, ToolResultEntry, where=lambda entry: entry.tool == TodoTool.name)
     return PanelFacts(
@@ -183,7 +181,7 @@ def facts_of(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts
 
 
 def summarised_changes(session: Session) -> list[Entry]:
-    """Return the results, now summarised, that changed the files a summary names: it does not say how many lines."""
+    """Return summarised results that changed files, since a summary names files without line counts."""
     active = {entry.id: entry for entry in session.active_path()}
     names: set[str] = set()
     for entry in active.values():
@@ -205,7 +203,7 @@ def running(jobs: Iterable[JobState]) -> tuple[tuple[int, str], ...]:
 
 
 def changed_files(entries: Iterable[Entry]) -> dict[str, ChangedFile]:
-    """Return the files that entries changed by their paths, oldest change first."""
+    """Return the files that entries changed, by path, those changed last at the end."""
     found: dict[str, ChangedFile] = {}
     for entry in entries:
         match entry:

@@ -1,4 +1,4 @@
-"""Which screen asks a question or shows a page of the controller: the one place that knows both."""
+"""Maps the controller's questions and pages to the screens that show them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def screen_for(question: frontend.Question[Any], controller: Controller) -> PageScreen[Any]:  # noqa: PLR0911 - one arm per question
-    """Return the screen that asks a question; it is dismissed with the answer."""
+    """Return a screen that asks a question and is dismissed with the answer."""
     services = controller.services
     match question:
         case frontend.Choice():
@@ -46,6 +46,7 @@ def screen_for(question: frontend.Question[Any], controller: Controller) -> Page
 
 
 def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # noqa: C901, PLR0911, PLR0912 - one arm per page
+    """Return a screen that shows a page; raises `CommandError` if it needs an open session."""
     agent = controller.agent
     match page:
         case frontend.Report():

@@ -1,4 +1,4 @@
-"""The terminal: the sequences sent to it beside drawing, and its features."""
+"""Escape sequences for the terminal's title, notifications and progress bar, and who supports them."""
 
 import os
 import re
@@ -13,12 +13,12 @@ from tui_agent.lazy import LazyPattern
 _UNSAFE = LazyPattern("[\x00-\x1f\x7f-\x9f]")
 
 THEMES = "textual-dark", "textual-light"
-"""Themes by whether the terminal's background is light."""
+"""Themes for a dark and for a light terminal background."""
 
 PUSH_TITLE = "\x1b[22;2t"
 
 POP_TITLE = "\x1b[23;2t"
-"""Keep the terminal's title aside, and put it back."""
+"""Save the terminal's title, and restore it."""
 
 _OSC_9 = "\x1b]9;{title}: {body}\x07"
 _OSC_777 = "\x1b]777;notify;{title};{body}\x07"
@@ -35,21 +35,20 @@ _NOTIFYING: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("TERM", LazyPattern("xterm-kitty"), _OSC_99),
     ("TERM", LazyPattern("foot|rxvt-unicode|contour|xterm-ghostty|wezterm"), _OSC_777),
 )
-"""Terminals with notifications, by their environment variables, and how each is asked for one.
+"""Terminals with notifications: environment variable, pattern of its value, and sequence.
 
-Those that are not here may print such a sequence, or take it for something else.
+Other terminals may print such a sequence or misunderstand it.
 """
 
 _PROGRESS_SINCE = {"ghostty": (1, 2), "iTerm.app": (3, 6, 6)}
-"""First versions that show a bar, by ``TERM_PROGRAM``; older ones show the sequence as a
-notification."""
+"""First versions with a progress bar, by ``TERM_PROGRAM``; older ones show a notification."""
 
 _VTE_WITH_PROGRESS = 8_000
-"""GNOME Terminal, Ptyxis and others: VTE 0.80, as ``VTE_VERSION`` writes it."""
+"""First ``VTE_VERSION`` (GNOME Terminal, Ptyxis and others) with a progress bar: VTE 0.80."""
 
 
 class EnterKeys(Enum):
-    """Enter with modifiers, which Textual knows from the kitty protocol only; it drops Alt otherwise (issue 6378)."""
+    """Enter with modifiers; without the kitty protocol, Textual drops the Alt (its issue 6378)."""
 
     ALT = "alt+enter"
 
@@ -59,14 +58,14 @@ for _sequence in ("\x1b\r", "\x1b\n"):
 
 
 def title_sequence(title: str) -> str:
-    """Return the sequence that sets the terminal's title; nothing in ``title`` can end or extend it."""
+    """Return the sequence that sets the terminal's title; control characters are removed."""
     return f"\x1b]2;{_UNSAFE.sub('', one_line(title, 80))}\x07"
 
 
 def through_multiplexer(sequence: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return a sequence such that tmux or screen hands it on to the terminal outside; as it is without either.
+    """Return a sequence wrapped so that tmux or screen, if running, passes it to the outer terminal.
 
-    tmux does so where ``allow-passthrough`` is on.
+    tmux needs ``allow-passthrough`` on.
     """
     if environment.get("TMUX"):
         return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
@@ -76,10 +75,10 @@ def through_multiplexer(sequence: str, environment: Mapping[str, str] = os.envir
 
 
 def notification(title: str, body: str, environment: Mapping[str, str] = os.environ) -> str | None:
-    """Return the sequence that shows a notification, None for a terminal that has none.
+    """Return the sequence that shows a notification; None if the terminal has none.
 
-    Nothing in ``title`` and ``body`` can end or extend it. Sources: the documents of kitty (OSC
-    99), iTerm2 (9) and rxvt-unicode (777).
+    Control characters in ``title`` and ``body`` are removed. Sources: the documentation of kitty
+    (OSC 99), iTerm2 (9) and rxvt-unicode (777).
     """
     shape = None
     for name, wanted, known in _NOTIFYING:
@@ -93,12 +92,12 @@ def notification(title: str, body: str, environment: Mapping[str, str] = os.envi
 
 
 class Progress(Enum):
-    """States of the progress bar that some terminals show in their tab or in the task bar."""
+    """States of the progress bar that some terminals show in a tab or the task bar."""
 
     NONE = "0"
     FAILED = "2"
     WORKING = "3"
-    """Without a percentage."""
+    """Busy, without a percentage."""
     WAITING = "4;100"
 
 
@@ -116,10 +115,10 @@ def shows_progress(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def progress(state: Progress, environment: Mapping[str, str] = os.environ) -> str:
-    """Return the sequence that sets the progress bar, "" for a terminal without one.
+    """Return the sequence that sets the progress bar; "" if the terminal has none.
 
-    Sources: the documents of ConEmu, Windows Terminal, Ghostty and iTerm2 (OSC 9;4). VTE needs ST
-    at the end.
+    Sources: the documentation of ConEmu, Windows Terminal, Ghostty and iTerm2 (OSC 9;4). VTE needs
+    ST at the end.
     """
     if shows_progress(environment):
         return through_multiplexer(f"\x1b]9;4;{state.value}\x1b\\", environment)
@@ -127,11 +126,11 @@ def progress(state: Progress, environment: Mapping[str, str] = os.environ) -> st
 
 
 def default_theme(environment: Mapping[str, str] = os.environ, *, last: bool | None = None) -> str:
-    """Return the theme to use when the user chose none, as long as the terminal itself has not answered.
+    """Return the theme to use until the terminal reports its background, if the user chose none.
 
     Reads ``COLORFGBG`` (rxvt, Konsole, iTerm2 and others): foreground and background as ANSI colour
-    numbers, of which 7 and 9 to 15 are light. ``last`` is whether its background was light the last
-    time, None if unknown.
+    numbers, of which 7 and 9 to 15 are light. Without it, ``last`` counts: whether the background was
+    light the last time.
     """
     background = environment.get("COLORFGBG", "").rpartition(";")[2]
     return THEMES[int(background) in {7, *range(9, 16)} if background.isdecimal() else bool(last)]

@@ -1,7 +1,7 @@
-"""Reads the terminal's input: keys, pastes and the mouse for Textual; answers of the terminal are taken out by grammar.
+"""Parses the terminal's input: keys, pastes and mouse go to Textual, answers of the terminal don't.
 
-Whoever asked for an answer, and in however many pieces it comes: control sequences (ECMA-48: CSI,
-OSC, DCS, SOS, PM, APC) that are no key become nothing. Textual's own parser would type what it does
+Whoever asked for an answer, and in however many pieces it arrives: control sequences (ECMA-48: CSI,
+OSC, DCS, SOS, PM, APC) that are not keys are dropped. Textual's own parser would type what it does
 not know.
 """
 
@@ -29,18 +29,18 @@ from textual.message import Message
 from tui_agent.lazy import LazyPattern, dataclass
 
 PIECE_SECONDS: Final = 0.25
-"""Seconds a piece that may have been typed waits for its rest."""
+"""Seconds to wait for the rest of a sequence that may have been typed."""
 ANSWER_SECONDS: Final = 2.0
-"""Seconds a piece that nobody types waits for its rest before it is dropped."""
+"""Seconds to wait for the rest of a sequence that nobody types, before it is dropped."""
 SLOW_PASTE_SECONDS: Final = 0.3
-"""Seconds after which a paste that is still coming is told of."""
+"""Seconds after which a paste that is still arriving is reported."""
 
 _PASTE_END: Final = "\x1b[201~"
 _STRING: Final = r"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])"
 _INSIDE: Final = r"[^\x03\x07\x1b\x9c\x18\x1a]*"
-"""No answer has Ctrl+C in it: a person types it where an answer does not end."""
+"""Content of a string sequence. Ctrl+C ends it: the user types that if an answer is incomplete."""
 _ONE_BYTE_STRINGS: Final = "\x90\x98\x9e\x9f"
-"""Characters that begin a string. One may be a stray byte, so each waits once, whatever follows."""
+"""Single characters that begin a string sequence, but may be stray bytes: the wait is not extended."""
 _BEGIN: Final = LazyPattern(r"[\x1b\x90\x98\x9b\x9d-\x9f]")
 _WHOLE: Final = LazyPattern(
     r"(?P<paste>\x1b\[200~)"
@@ -56,12 +56,12 @@ _PIECE: Final = LazyPattern(
 _BROKEN: Final = LazyPattern(
     rf"(?:\x1b\[|\x9b)[0-?]+[ -/]*|(?:\x1b\]|\x9d)[0-9]+;{_INSIDE}|[\x90-\x9f]{_INSIDE}"
 )
-"""The begin of a sequence that another character ends; nobody types that."""
+"""Beginning of a sequence that nobody types, broken off by another character."""
 _UNMISTAKABLE: Final = LazyPattern(
     r"(?:\x1b\[|\x9b)[0-?]|(?:\x1b\]|\x9d)[0-9]+;|(?:\x1bP|\x90)[0-9;]*[>!$+]|(?:\x1b_|\x9f)G|[\x90-\x9f]"
 )
 _OTHER_KEY: Final = LazyPattern(r"\x1b\[27;([0-9]+);([0-9]+)~|\x1b\[([0-9]+);([0-9]+)u")
-"""A key with its modifiers, as xterm's modifyOtherKeys and tmux write them."""
+"""A key with modifiers, as xterm's modifyOtherKeys and tmux send it."""
 _BACKGROUND: Final = LazyPattern(
     r"(?:\x1b\]|\x9d)11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})[^\x07\x1b]{0,8}(?:\x07|\x1b\\|\x9c)"
 )
@@ -71,23 +71,23 @@ _ARROWS: Final = {"A": "up", "B": "down", "C": "right", "D": "left"}
 
 @dataclass
 class BackgroundKnown(Message):
-    """The terminal said what colour its background has: one on which dark text is readable is ``light``."""
+    """The terminal reported its background colour; ``light`` if dark text is readable on it."""
 
     light: bool
 
 
 @dataclass
 class PasteComing(Message):
-    """A paste of so many characters until now is still coming."""
+    """A paste is still arriving; ``characters`` is how many have arrived so far."""
 
     characters: int
 
 
 class InputParser(XTermParser):
-    """Textual's parser of input, given only what it knows.
+    """Textual's input parser, given only sequences that it knows.
 
-    A terminal sends the same for Escape and a letter as for Alt with it: here it is Alt, and the
-    application decides.
+    Terminals send the same for Escape and a letter as for Alt+letter: here it is Alt, and `KeyOrder`
+    decides.
     """
 
     def __init__(self, debug: bool = False, clock: Callable[[], float] = monotonic) -> None:  # noqa: FBT001, FBT002 - as inherited
@@ -99,7 +99,7 @@ class InputParser(XTermParser):
         self._paste_told = 0.0
 
     def feed(self, data: str) -> Iterable[Message]:
-        """Yield the messages of some input; what is not complete waits for the next call or for `tick`."""
+        """Yield the messages of an input; an incomplete sequence waits for the next call or `tick`."""
         if not data:
             yield from super().feed(data)
             return
@@ -123,7 +123,7 @@ class InputParser(XTermParser):
             at = yield from self._sequence(data, end, continues=continues)
 
     def tick(self) -> Iterable[Message]:
-        """Let go of a piece whose rest did not come, then do the parser's work."""
+        """Type or drop an incomplete sequence whose rest did not come in time; then tick as inherited."""
         if (
             self._piece
             and self._pasted is None
@@ -142,7 +142,7 @@ class InputParser(XTermParser):
         return ESCAPE_DELAY if len(self._piece) <= 2 else PIECE_SECONDS
 
     def _typed(self, piece: str) -> Iterator[Message]:
-        """Yield the keys of a piece that was typed."""
+        """Yield the keys of an incomplete sequence that was typed."""
         if piece == "\x1b":
             yield events.Key("escape", "\x1b")
             return
@@ -157,9 +157,9 @@ class InputParser(XTermParser):
     # -- sequences
 
     def _sequence(self, data: str, at: int, *, continues: bool) -> Generator[Message, None, int]:
-        """Yield the messages of a sequence; returns where it ends, the end of the data if its rest has to come.
+        """Yield the messages of the sequence at ``at``; return its end, the data's if it is incomplete.
 
-        The data ``continues`` a piece that waited at its begin.
+        ``continues``: the data begins with a piece that was waiting.
         """
         found = _WHOLE.match(data, at)
         if found is not None:
@@ -186,12 +186,12 @@ class InputParser(XTermParser):
         elif (written := f"\x1b{letter}") in ANSI_SEQUENCES_KEYS:
             yield from super().feed(written)
         else:
-            # Escape, and behind it a control character: slow connections bring both at once.
+            # Escape, then a control character: slow connections deliver both at once.
             yield events.Key("escape", "\x1b")
             yield from super().feed(letter)
 
     def _whole(self, kind: str, written: str) -> Iterator[Message]:
-        """Yield the messages of a complete sequence: none for an answer."""
+        """Yield the messages of a complete sequence; none for most answers."""
         match kind:
             case "paste":
                 self._pasted = []
@@ -219,7 +219,7 @@ class InputParser(XTermParser):
                 and int(code) <= _LAST_CHARACTER
                 and chr(int(code)).isprintable()
             ):
-                # The character that Shift makes; the key is not told apart from it.
+                # With Shift, the code is that of the shifted character.
                 yield from super().feed(chr(int(code)))
                 return
             written = f"\x1b[{code};{modifiers}u"
@@ -227,7 +227,7 @@ class InputParser(XTermParser):
             yield from super().feed(written)
 
     def _is_known(self, written: str) -> bool:
-        """Whether Textual makes of it what it is: a key, the mouse, focus, or an answer it asked for."""
+        """Return whether Textual understands a sequence: a key, the mouse, focus, or its own answer."""
         if written in {FOCUSIN, FOCUSOUT} or written in ANSI_SEQUENCES_KEYS:
             return True
         forms = (
@@ -243,7 +243,7 @@ class InputParser(XTermParser):
     # -- pastes
 
     def _paste(self, data: str, at: int) -> Generator[Message, None, int]:
-        """Take in a part of a paste, whatever is in it; returns where it ends."""
+        """Collect a part of a paste, and yield the paste at its end; return where the part ends."""
         assert self._pasted is not None  # noqa: S101 - callers look
         end = data.find(_PASTE_END, at)
         if end >= 0:
@@ -252,7 +252,7 @@ class InputParser(XTermParser):
             self._pasted = None
             yield events.Paste(text.replace("\0", ""))
             return end + len(_PASTE_END)
-        # The end may have come in part.
+        # The end marker may have arrived in part.
         tail = 0
         for size in range(len(_PASTE_END) - 1, 0, -1):
             if data.endswith(_PASTE_END[:size]):
@@ -269,7 +269,7 @@ class InputParser(XTermParser):
 
 
 def _share_of_colour(digits: str) -> float:
-    """Return how much of a colour hexadecimal digits say, from 0 to 1."""
+    """Return a colour's share, 0 to 1, from hexadecimal digits of any length."""
     return int(digits, 16) / int("f" * len(digits), 16)
 
 
@@ -282,7 +282,7 @@ def _alt(letter: str) -> events.Key:
 
 
 def _is_key(written: str) -> bool:
-    """Whether a sequence in the form of kitty's keys names a key and text that exist."""
+    """Return whether a sequence of the kitty keyboard protocol names an existing key and text."""
     found = _re_extended_key.fullmatch(written)
     if found is None:
         return False

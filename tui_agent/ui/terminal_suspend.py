@@ -1,4 +1,4 @@
-"""Lends the terminal to another program, an editor say, and takes it back when that ends or this program has to."""
+"""Lends the terminal to another program, such as an editor, and takes it back afterwards."""
 
 import asyncio
 import errno
@@ -20,11 +20,11 @@ from tui_agent.processes.own_programs import find_program
 from tui_agent.text_files.encodings import user_text
 
 FROM_KEYS = frozenset({signal.SIGINT, signal.SIGQUIT})
-"""Signals that keys send to all programs of a terminal in its plain state."""
+"""Signals that keys send to all programs of a terminal in its normal state."""
 
 
 class Lending:
-    """Who has the terminal. A process has one, and so one of these."""
+    """Tracks which program has the terminal; one per process, as there is one terminal."""
 
     def __init__(self) -> None:
         self._lent = False
@@ -33,10 +33,10 @@ class Lending:
 
     @cached_property
     def directory(self) -> Path:
-        """A directory for edited texts, removed at the end; those of programs that were killed go now.
+        """Directory for edited texts, removed at the end. Removes those that killed programs left.
 
         Raises:
-            OSError: it can't be made.
+            OSError: it can't be created.
         """
         from tui_agent.sandbox.layer import make_own_directory
 
@@ -50,8 +50,7 @@ class Lending:
             OSError: the program can't be started.
         """
         with app.batch_update(), app.suspend():
-            # From before it is started: it may be up, and keys meant for it may come, before this
-            # program hears of it.
+            # Set before the start: the program may already get keys before this one knows of it.
             self._lent = True
             try:
                 self._borrower = await asyncio.create_subprocess_exec(*command, env=own(os.environ))
@@ -65,11 +64,11 @@ class Lending:
                     app.call_later(self._waiting)
 
     def concerns(self, number: int) -> bool:
-        """Whether a signal to all programs of the terminal was meant for the one that has it."""
+        """Return whether a signal comes from a key that was meant for the borrowing program."""
         return self._lent and number in FROM_KEYS
 
     def take_back(self, then: Callable[[], object]) -> None:
-        """Ask whoever has the terminal to end, and do something once the app has it; at once if it has."""
+        """Ask the borrowing program to end, then call ``then``; at once if the terminal is not lent."""
         if not self._lent:
             then()
             return
@@ -83,7 +82,7 @@ class Lending:
 
 
 class EditorError(Exception):
-    """The editor could not be used; the message is a sentence for a person."""
+    """The editor could not be used; the message is a sentence for the user."""
 
 
 async def edit_outside(app: App[Any], text: str, name: str) -> str | None:
@@ -92,15 +91,13 @@ async def edit_outside(app: App[Any], text: str, name: str) -> str | None:
     Returns None if the editor exits with an error.
 
     Raises:
-        EditorError: there is no editor that can be used.
+        EditorError: no editor can be started, or the text can't be written.
     """
     try:
         path = lending.directory / name
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise EditorError(
-            f"Cannot write the text into a file for the editor: {error.strerror}."
-        ) from error
+        raise EditorError(f"Cannot write a file for the editor: {error.strerror}.") from error
     try:
         code = await _open_in_editor(app, path)
         if code != 0:
@@ -134,4 +131,4 @@ async def _open_in_editor(app: App[Any], path: Path) -> int:
 
 
 lending = Lending()
-"""The one of this program."""
+"""The lending of this process's terminal."""

@@ -1,4 +1,4 @@
-"""Runs the commands of the user's settings that tell about a session: the status line, the bell."""
+"""Runs the user's own commands from the settings: ui.status_line and ui.notify_command."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tui_agent.app.format import one_line
 
 
 async def run(command: str, cwd: Path, given: bytes, *, seconds: float) -> tuple[str, str]:
-    """Run a command with ``given`` on its standard input, for ``seconds`` at most.
+    """Run a command with ``given`` as standard input, for at most ``seconds``.
 
     Returns:
-        What it printed, and why it failed: "" where it did not.
+        Its output, and why it failed ("" if it didn't).
     """
-    # Needed after the first paint, and only by those who have such a command.
+    # Imported here because few users have such a command.
     from tui_agent.files.own_git import find_project
     from tui_agent.processes.user_command import CommandFailedError, run_command, shell_command
 

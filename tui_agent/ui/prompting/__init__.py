@@ -1,1 +1,1 @@
-"""The prompt's handling of text, apart from drawing it: pastes, history, completion, attachments, intents."""
+"""What the prompt does with text, without drawing: vi keys, pastes, dropped files, history, completion."""

@@ -1,4 +1,4 @@
-"""Completion in the prompt: which word is being completed, and which candidates fit it best.
+"""Completion in the prompt: finds the word to complete and ranks its candidates.
 
 Pure.
 """
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 CompletionSource: TypeAlias = (
     'tuple[Literal["mention", "entry"], Callable[[str], Awaitable[Sequence[Candidate]]]]'
 )
-"""Something that can be completed: the kind of token, and a function from its query to the candidates, best first.
+"""The kind of token that a source completes, and a function from a query to candidates, best first.
 
-Slow work in it belongs in a thread. Candidates of all sources of a kind are shown in one list,
-ordered by ``score`` and, where that is the same, in the order of the sources.
+Slow work in it belongs in a thread. The candidates of all sources of a kind are shown in one list
+by ``score``, equal ones in the order of the sources.
 """
 
 _CAPITALS = LazyPattern("[A-Z]")
 LIMIT = 50
-"""Candidates shown at most."""
+"""Maximum candidates shown."""
 _SCORED = 150
-"""Candidates that go through the exact scorer."""
+"""Maximum candidates that are scored exactly."""
 _NAME_BONUS = 12
-"""Points for letters that are all in the name at the end of a path, and for each of them."""
+"""Points if all letters are in the name at the end of a path; `_NAME_LETTER_BONUS` is per letter."""
 _NAME_LETTER_BONUS = 6
 
 _OTHER_WORD = 3
-"""Letters from which commands are found by other words than their names."""
+"""Minimum letters by which commands are found by search words."""
 
 SIGNS = frozenset("/@#")
 """First characters of words that can be completed."""
@@ -45,10 +45,10 @@ _ENTRY = LazyPattern(r"(?:^|(?<=[\s(\[]))#([^\s#]*)$")
 
 @frozen
 class Token:
-    """The word at the cursor that can be completed: columns ``start`` to ``end`` of its line."""
+    """The word at the cursor that can be completed, at columns ``start`` to ``end`` of line ``row``."""
 
     kind: Literal["command", "mention", "entry"]
-    """Begun by ``/``, ``@`` or ``#``."""
+    """By its first character: ``/``, ``@`` or ``#``."""
     query: str
     row: int
     start: int
@@ -57,24 +57,23 @@ class Token:
 
 @frozen
 class Candidate:
-    """One row of the popup. ``offsets`` are the matched characters of ``label``."""
+    """A row of the popup. ``offsets`` are the matched characters of ``label``."""
 
     insert: str
     label: str
     help: str = ""
     offsets: tuple[int, ...] = ()
     takes_argument: bool = False
-    """For a command: whether Enter should wait for more after it."""
+    """For a command: whether it needs an argument, so that Enter does not run it yet."""
     is_meant: bool = True
-    """For a command: whether its name begins with what was typed, or is another name of it. Enter
-    runs only these; any other is put into the prompt."""
+    """For a command: whether its name begins with the typed text, or an alias is equal to it. Enter
+    runs only these; others are inserted into the prompt."""
     score: float = 0.0
-    """How well it fits, to put the candidates of several sources in one order. Without a query all
-    score 0."""
+    """How well it fits, to order the candidates of several sources; 0 without a query."""
 
 
 def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:
-    """Return the token to complete at a cursor position, None without one."""
+    """Return the token to complete at a cursor position; None if there is none."""
     before = lines[row][:column]
     if row == 0 and before.startswith("/") and not re.search(r"[\s/]", before[1:]):
         return Token("command", before[1:], row, 0, column)
@@ -90,7 +89,7 @@ def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:
 
 
 def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
-    """Return the candidates of several sources in one order; without a query every source keeps some of the room."""
+    """Return the best `LIMIT` candidates of several sources; without a query an equal share of each."""
     share = max(1, LIMIT // max(1, sum(1 for candidates in found if candidates)))
     is_scored = any(candidate.score for candidates in found for candidate in candidates)
     together: list[Candidate] = []
@@ -102,7 +101,7 @@ def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
 
 
 def rank_labels(query: str, candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Return the candidates whose label fits the query, best first; without a query all, in their order."""
+    """Return candidates whose label fits the query, best first; without a query all, unsorted."""
     if not query:
         return list(candidates)
     found = [_rated(query, candidate) for candidate in candidates]
@@ -113,7 +112,7 @@ def rank_labels(query: str, candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def _rated(query: str, candidate: Candidate) -> Candidate:
-    """Return a candidate with how well its label fits, best where the name at its end does."""
+    """Return a candidate with score and offsets; a match in the name at the label's end counts more."""
     label = candidate.label
     start = label.rstrip("/").rfind("/") + 1
     end_of_folder = query.rfind("/") + 1
@@ -129,10 +128,9 @@ def _rated(query: str, candidate: Candidate) -> Candidate:
 
 
 def rank_files(query: str, paths: Iterable[str]) -> list[Candidate]:
-    """Return the paths that contain the query's letters in order, best first; those of directories end in a slash.
+    """Return the paths that contain the query's letters in order, best first. Directories end in "/".
 
-    A cheap order picks who goes through the fuzzy scorer, so that a hundred thousand paths take
-    tenths of a second.
+    A cheap order selects the paths for the fuzzy scorer, so that 100,000 paths take tenths of a second.
     """
     if not query:
         shallow = sorted(paths, key=lambda path: (path.rstrip("/").count("/"), path))
@@ -145,7 +143,7 @@ def rank_files(query: str, paths: Iterable[str]) -> list[Candidate]:
 
 
 class _CoarseOrder:
-    """Which paths fit a query at all, and which of them probably best: those whose name has the letters."""
+    """A cheap order of paths by how well they probably fit a query."""
 
     def __init__(self, query: str) -> None:
         self._query = query
@@ -157,7 +155,7 @@ class _CoarseOrder:
             self._as_written = _letters_in_order(query)
 
     def key(self, path: str) -> tuple[int, int, int] | None:
-        """Return what a path is sorted by, None where the letters don't stand in it in this order."""
+        """Return a path's sort key; None if it doesn't contain the query's letters in order."""
         lower = path.lower()
         if self._in_order(lower) is None:
             return None
@@ -174,16 +172,13 @@ class _CoarseOrder:
 
 
 def _letters_in_order(text: str) -> Callable[..., re.Match[str] | None]:
-    """Return a search for the letters of a text with anything in between.
-
-    Its time is linear: each gap ends at the first place of the next letter.
-    """
+    """Return a function that searches for the letters of a text with gaps, in linear time."""
     first, *others = map(re.escape, text)
     return re.compile(first + "".join(f"[^{letter}]*{letter}" for letter in others)).search
 
 
 def with_directories(paths: Iterable[str]) -> list[str]:
-    """Return paths of files and of every directory above one, which ends in a slash."""
+    """Return the paths, and every directory above one of them, which ends in a slash."""
     listed = list(paths)
     directories: set[str] = set()
     for path in listed:
@@ -205,17 +200,17 @@ def _file(path: str) -> Candidate:
 
 
 def mention(name: str) -> str:
-    """Return the mention of a file, an agent or a resource in a message, with a space after it."""
+    """Return the mention of a file, an agent or a resource, quoted if needed, with a space after it."""
     if re.search(r'[\s"]', name):
         return f'@"{name}" '
     return f"@{name} "
 
 
 def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
-    """Return the commands whose name fits the query, best first, then those found by another word.
+    """Return commands whose name fits the query, best first, then those found by a search word.
 
-    Without a query all, in their order. A name that other programs have gets none, so that Enter
-    says what there is instead.
+    Without a query all, in their order. For a command of other programs nothing, so that Enter says
+    what to use instead.
     """
     scored: list[tuple[bool, float, int, Candidate]] = []
     for order, command in enumerate(commands):
@@ -246,6 +241,6 @@ def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
 
 
 def _is_called(command: "Command", query: str) -> bool:
-    """Whether a query begins another word that a command is looked for by."""
+    """Return whether a query is the beginning of an alias or search word of a command."""
     words = " ".join((*command.aliases, command.words)).lower().split()
     return len(query) >= _OTHER_WORD and any(word.startswith(query.lower()) for word in words)

@@ -1,4 +1,4 @@
-"""Files dropped on the terminal: it pastes their paths, quoted as a shell, a desktop or Windows would."""
+"""Recognises files dropped on the terminal, which pastes their paths in various quotings."""
 
 import re
 import shlex
@@ -22,9 +22,9 @@ _ANSI_C = LazyPattern(r"\$'((?:[^'\\]|\\.)*)'")
 
 
 def dropped_files(text: str) -> str | None:
-    """Return the mentions for pasted paths of files that exist, None for any other text.
+    """Return mentions in place of pasted paths of existing files; None for any other text.
 
-    Paths that a person would paste as they are, and that are no images, stay the text they are.
+    A single unquoted path that is not an image stays text, as it may have been pasted on purpose.
     """
     if len(text) > MOST_CHARACTERS or not text.strip():
         return None
@@ -40,12 +40,12 @@ def dropped_files(text: str) -> str | None:
 
 
 def _readings(text: str) -> Iterator[list[str]]:
-    """Yield the ways in which a text can be read as paths, the plainest first."""
+    """Yield the possible readings of a text as paths, the simplest first."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     yield lines
     if any(_WINDOWS.fullmatch(line) for line in lines):
         yield [word for line in lines for word in _SEVERAL_WINDOWS.split(line)]
-    # Nothing is expanded here, and shlex keeps the backslash before these in double quotes.
+    # In double quotes shlex keeps the backslash before $ and `, which a shell removes.
     plain = text.replace("\\$", "$").replace("\\`", "`")
     try:
         yield shlex.split(_ANSI_C.sub(lambda found: shlex.quote(_unescaped(found[1])), plain))
@@ -54,7 +54,7 @@ def _readings(text: str) -> Iterator[list[str]]:
 
 
 def _local(word: str) -> str:
-    """Return the path that a word names on this machine, "" where it names none or can't be mentioned."""
+    """Return the local path that a word names; "" if it is none or can't be mentioned."""
     if windows := _WINDOWS.fullmatch(word):
         word = _from_windows(windows["path"])
     elif word.lower().startswith("file://"):
@@ -72,7 +72,7 @@ def _from_url(url: str) -> str:
 
 
 def _from_windows(path: str) -> str:
-    """Return the place of a Windows path under WSL."""
+    """Return the path under WSL of a Windows path."""
     path = path.replace("\\", "/")
     if path.startswith("//"):
         return "/" + path.removeprefix("//").split("/", 2)[-1]
@@ -80,7 +80,7 @@ def _from_windows(path: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    r"""Return what ``$'…'`` of bash and zsh says: octal, hexadecimal and the usual escapes of bytes."""
+    r"""Return the text inside ``$'…'`` of bash and zsh, with its escapes resolved."""
     escapes = {
         "n": b"\n",
         "t": b"\t",

@@ -1,8 +1,7 @@
-"""How well letters fit a text, as fzf scores it: word starts and capitals count, gaps cost. Pure.
+"""Fuzzy matching, scored like fzf: word starts and capitals count, gaps cost. Pure.
 
-Textual's search tries all ways to match, whose number grows exponentially with the length of the
-text. Here the best way is found in steps that grow with the number of places at which a letter
-stands. Source of the points: https://github.com/junegunn/fzf, ``algo.go``.
+Textual's own search is exponential in the length of the text; this one is linear in the number of
+places of each letter. Source of the points: https://github.com/junegunn/fzf, ``algo.go``.
 """
 
 from collections.abc import Sequence
@@ -13,10 +12,10 @@ from tui_agent.lazy import frozen
 
 _LETTER = 16
 _CASE = 1
-"""A letter that is written the same, capital or not."""
+"""Points for a letter of the same case."""
 _CONSECUTIVE = 4
 _FIRST_FACTOR = 2
-"""How much more the start of a word counts for the first letter."""
+"""Factor of a word start's points for the first letter."""
 _NAME_START = 10
 _WORD_START = 8
 _CAPITAL = 7
@@ -27,32 +26,28 @@ _SEPARATORS = frozenset("_-. :,#()[]")
 
 @frozen
 class Match:
-    """A way to match: its score and the offsets of the letters, in order.
-
-    Without letters nothing matched.
-    """
+    """A match: its score and the offsets of the letters in order; no offsets if nothing matched."""
 
     score: float = 0.0
     offsets: tuple[int, ...] = ()
 
 
 class _Place(NamedTuple):
-    """A letter of the query at a place of the text, with the best score of all letters up to it."""
+    """A query letter at an offset of the text, with the best score of the letters up to it."""
 
     at: int
     score: int
     run: int
-    """Bonus of the letter with which the run of letters up to this one begins: it counts for the
-    whole run."""
+    """Bonus of the first letter of the current run of adjacent letters, which counts for all."""
     before: "_Place | None" = None
 
 
 def fuzzy_match(query: str, text: str) -> Match:
-    """Return the best way to find the letters of a query in a text in their order, case aside."""
+    """Return the best match of a query's letters, in order and ignoring case, in a text."""
     wanted = query.lower()
     lower = text.lower()
     if not wanted or len(lower) != len(text) or len(wanted) != len(query):
-        # Some capitals become two letters.
+        # Some capitals become two letters in lower case, which shifts offsets.
         at = lower.find(wanted)
         if wanted and at >= 0:
             return Match(float(_LETTER), (at,))
@@ -70,14 +65,14 @@ def fuzzy_match(query: str, text: str) -> Match:
 
 
 def shifted(match: Match, by: int) -> Match:
-    """Return a match with its offsets in a longer text."""
+    """Return a match with its offsets increased by ``by``."""
     return replace(match, offsets=tuple(offset + by for offset in match.offsets))
 
 
 def _places_of(
     letter: str, written: str, *, text: str, lower: str, before: Sequence[_Place] | None
 ) -> list[_Place]:
-    """Return the places of a letter after those of the one before; ``before`` is None for the first letter."""
+    """Return the places of a letter after places of the previous letter (None: it is the first)."""
     row: list[_Place] = []
     passed = 0
     nearest: _Place | None = None
@@ -102,7 +97,7 @@ def _places_of(
 def _joined(
     at: int, own: int, bonus: int, adjacent: _Place | None, nearest: _Place | None
 ) -> _Place:
-    """Return a place that follows the better of the one right before it and the best one further away."""
+    """Return a place that continues the better of the adjacent place and the best one before a gap."""
     follows = None
     if adjacent is not None:
         run = max(adjacent.run, bonus)
@@ -117,14 +112,14 @@ def _joined(
 
 
 def _better(one: _Place | None, other: _Place) -> _Place:
-    """Return the place that is worth more to all later ones: each letter in between costs the same."""
+    """Return the better place to continue from after a gap."""
     if one is None or other.score + _GAP_LETTER * other.at > one.score + _GAP_LETTER * one.at:
         return other
     return one
 
 
 def _bonus(text: str, at: int) -> int:
-    """Return what a place is worth by what stands before it."""
+    """Return the bonus of an offset for being at the start of a name or word, or a capital."""
     before = "/"
     if at:
         before = text[at - 1]

@@ -1,4 +1,4 @@
-"""Walking through the user's earlier texts, with the draft kept as the newest position."""
+"""The prompt's history: steps through earlier messages; the draft is the newest position."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 class PromptHistory:
     """A position in the list of earlier messages.
 
-    ``load`` returns them newest first and is called at the first step back, so that starting costs
-    nothing.
+    ``load`` returns these newest first; it is called at the first step back.
     """
 
     def __init__(self, load: Callable[[], Sequence[str]]) -> None:
@@ -19,13 +18,10 @@ class PromptHistory:
         self.walking = False
         """Whether an earlier message is shown instead of the draft."""
         self.draft = ""
-        """The draft from before the walk began."""
+        """The draft from before the first step back."""
 
     def older(self, shown: str) -> str | None:
-        """Return the message before the one shown, None at the oldest.
-
-        ``shown`` is kept when it is the draft.
-        """
+        """Return the message before the shown one; None at the oldest. If ``shown`` is the draft, it is kept."""
         texts = self._texts()
         step = self._position + 1
         if step >= len(texts):
@@ -37,7 +33,7 @@ class PromptHistory:
         return texts[step]
 
     def newer(self) -> str | None:
-        """Return the message after the one shown, the draft at the end, None when the draft is shown."""
+        """Return the message after the shown one, the draft at the end; None if the draft is shown."""
         if not self.walking:
             return None
         self._position -= 1
@@ -47,19 +43,19 @@ class PromptHistory:
         return self.draft
 
     def add(self, text: str) -> None:
-        """Remember a message that was sent, and go back to the newest position."""
+        """Add a sent message, and return to the newest position."""
         if not self._sent or self._sent[0] != text:
             self._sent.insert(0, text)
         self.reset()
 
     def rewrite(self, clean: Callable[[str], str]) -> None:
-        """Replace the texts by what ``clean`` makes of them; stored ones are read again."""
+        """Replace all texts by what ``clean`` returns for each; stored ones are loaded again."""
         self._sent = [clean(text) for text in self._sent]
         self.draft = clean(self.draft)
         self._is_loaded = False
 
     def reset(self) -> None:
-        """Forget the position: the user edited the text shown, it is the draft now."""
+        """Return to the newest position: the user edited the shown text, which is the draft now."""
         self._position = -1
         self.walking = False
 

@@ -1,13 +1,13 @@
-"""Pastes: a large one is a chip until the message is sent."""
+"""Shows large pastes as chips in the prompt until the message is sent."""
 
 from tui_agent.app.format import tokens
 from tui_agent.app.pasted_images import NAME
 from tui_agent.lazy import LazyPattern
 
 FOLD_LINES = 12
-"""A paste of more lines than this becomes a chip."""
+"""Maximum lines of a paste that is not shown as a chip."""
 FOLD_CHARACTERS = 2_000
-"""A paste of more characters than this becomes a chip."""
+"""Maximum characters of a paste that is not shown as a chip."""
 
 _CHIP = LazyPattern(rf"\[pasted (?:\d+ lines|[\d.]+[kM]? characters)(?: #\d+)?\]|@{NAME.pattern}")
 
@@ -17,10 +17,10 @@ def is_large(text: str) -> bool:
 
 
 class PasteStore(dict[str, str]):
-    """The texts behind the chips of one prompt, by chip; that of an image also names it in the message."""
+    """The texts of a prompt's chips, by chip."""
 
     def fold(self, text: str) -> str:
-        """Keep a text and return the chip that stands for it."""
+        """Store a text and return its chip."""
         lines = text.removesuffix("\n").count("\n") + 1
         if lines > FOLD_LINES:
             size = f"{lines} lines"
@@ -41,5 +41,5 @@ class PasteStore(dict[str, str]):
         return text
 
     def chips(self, line: str) -> list[tuple[int, int]]:
-        """Return the columns at which the chips of a line begin and end."""
+        """Return the start and end columns of the chips in a line."""
         return [match.span() for match in _CHIP.finditer(line) if match[0] in self]

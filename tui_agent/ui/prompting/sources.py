@@ -1,4 +1,4 @@
-"""Where candidates come from: files, agents, resources of servers, entries.
+"""The sources of completion: files, agents, resources of MCP servers, sessions, entries.
 
 Each source is a row of ``sources``.
 """
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from tui_agent.session.records import EntryHeader
 
 FILE_LIST_SECONDS = 5.0
-"""Seconds a list of files is used before it is read again."""
+"""Seconds for which a list of files is reused."""
 _SESSION = "session"
-"""Begins the mention of another session."""
+"""First word of a mention of another session."""
 _FEWEST_LETTERS = 3
-"""Letters of it after which sessions are listed among the files."""
+"""Letters of that word from which sessions are listed among the files."""
 _MAX_PREVIEW_CHARS = 72
-"""Characters shown of an entry's first words."""
+"""Maximum characters of a preview."""
 _ROLE_NAMES = {
     "user": "you",
     "assistant": "answer",
@@ -55,7 +55,7 @@ def sources(controller: Controller, files: FileSource) -> tuple[CompletionSource
 
 
 class FileSource:
-    """Files and directories of the project."""
+    """Completes files and directories of the project."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
@@ -63,11 +63,11 @@ class FileSource:
         self._read: tuple[Path, float] | None = None
 
     def forget(self) -> None:
-        """Read the list again when it is next needed: it may have changed."""
+        """Make the next ``find`` read the list of files again."""
         self._read = None
 
     async def find(self, query: str) -> Sequence[Candidate]:
-        """Return the paths that fit; the list is read again when it is old or of another directory."""
+        """Return the paths that fit; reads the list if it is old or of another directory."""
         controller = self._controller
         if not controller.attached.is_set():
             return ()
@@ -82,7 +82,7 @@ class FileSource:
 
 
 async def _find_named(controller: Controller, query: str) -> Sequence[Candidate]:
-    """Return agents that can be given a task, and resources of MCP servers."""
+    """Return fitting agents that take tasks, and resources of MCP servers."""
     if controller.agent is None:
         return ()
     from tui_agent.agent.preparing import all_named
@@ -97,7 +97,7 @@ async def _find_named(controller: Controller, query: str) -> Sequence[Candidate]
 
 
 async def _find_sessions(controller: Controller, query: str) -> Sequence[Candidate]:
-    """Return the other sessions of the directory; behind ``session:1a2b3c4d#`` the blocks of that one."""
+    """Return fitting other sessions of the directory; after ``session:1a2b3c4d#`` its entries."""
     is_meant = len(query) >= _FEWEST_LETTERS and query.startswith(_SESSION[: len(query)])
     if controller.agent is None or not is_meant:
         return ()
@@ -127,9 +127,9 @@ async def _find_sessions(controller: Controller, query: str) -> Sequence[Candida
 
 
 async def _find_entries(controller: Controller, query: str) -> Sequence[Candidate]:
-    """Return entries that say something, on every branch, the newest first; none that was undone.
+    """Return entries whose number begins with the query or whose preview contains it, newest first.
 
-    Their number begins with the query, or their first words hold it.
+    They may be on any branch; entries that were undone are left out.
     """
     if controller.agent is None:
         return ()

@@ -1,7 +1,7 @@
-"""The keys of vi for a small text: the effect of each on text and cursor. Pure.
+"""The vi keys of the prompt: the effect of each key on text and cursor. Pure.
 
-A position is a number of characters from the beginning. In normal mode it is that of a character,
-not behind the last one of a line.
+A position is an offset in characters. In normal mode it is that of a character, never after the
+last one of a line.
 """
 
 import re
@@ -14,13 +14,13 @@ _WORD = re.compile(r"\w+|[^\w\s]+")
 _BIG_WORD = re.compile(r"\S+")
 
 _MOTIONS = frozenset("hl 0^$wWeEbB")
-"""Keys that go to a place of the text, whatever was done before."""
+"""Motions that need neither a count nor an earlier search."""
 _SHORT = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y": "yy"}
-"""Keys that stand for an operator with its motion."""
+"""Short forms of an operator with a motion."""
 
 
 class Mode(StrEnum):
-    """The mode, which gives keys their meaning; the value is its name on the screen."""
+    """The vi mode; the value is its name on the screen."""
 
     INSERT = "insert"
     NORMAL = "normal"
@@ -30,9 +30,9 @@ class Mode(StrEnum):
 
 @frozen
 class Step:
-    """The effect of a key.
+    """The effect of a key: the text, the cursor, and the selection (its end excluded).
 
-    ``selected`` is a range, its end not included; ``wants`` is for the text's owner to do.
+    ``wants`` is what the prompt itself has to do.
     """
 
     text: str
@@ -43,7 +43,7 @@ class Step:
 
 @frozen
 class Span:
-    """The range an operator acts on; whole lines include their line feed."""
+    """The range that an operator acts on; whole ``lines`` include their line feed."""
 
     start: int
     end: int
@@ -62,7 +62,7 @@ def _end(text: str, at: int) -> int:
 
 
 def _first(text: str, at: int) -> int:
-    """Return the first character of a line that is no blank."""
+    """Return the offset of a line's first character that is not blank."""
     start = _start(text, at)
     end = _end(text, at)
     return start + len(text[start:end]) - len(text[start:end].lstrip())
@@ -92,7 +92,7 @@ def _word_before(word: re.Pattern[str], text: str, at: int) -> int:
 
 
 def _moved(key: str, text: str, at: int) -> int:  # noqa: PLR0911 - one arm for each motion
-    """Return where a motion within the text goes to."""
+    """Return the position that a motion goes to."""
     word = _BIG_WORD if key.isupper() else _WORD
     match key:
         case "h":
@@ -114,7 +114,7 @@ def _moved(key: str, text: str, at: int) -> int:  # noqa: PLR0911 - one arm for 
 
 
 def _inserting(key: str, text: str, at: int) -> int:
-    """Return where a key begins to insert."""
+    """Return the position at which a key starts inserting."""
     match key:
         case "a":
             return min(at + 1, _end(text, at))
@@ -127,7 +127,7 @@ def _inserting(key: str, text: str, at: int) -> int:
 
 
 class Vim:
-    """One per prompt. ``press`` gets every key."""
+    """The state of vi keys; one per prompt. ``press`` gets every key."""
 
     def __init__(self) -> None:
         self.mode = Mode.INSERT
@@ -148,13 +148,13 @@ class Vim:
         return "".join(self._keys)
 
     def reset(self) -> None:
-        """Start over in insert mode: the text is another one."""
+        """Return to insert mode, because the text was replaced."""
         self._forget()
         self.mode = Mode.INSERT
         self._inserting = ([], "", 0)
 
     def press(self, key: str, text: str, at: int) -> Step | None:
-        """Handle a key, a character or a key's name; None where it means nothing here."""
+        """Handle a key (a character or a key's name); None if it has no meaning in this mode."""
         if self.mode is Mode.INSERT:
             if key == "escape":
                 return self._leave_insert(text, at)
@@ -331,7 +331,7 @@ class Vim:
         if key in "wW":
             to = self._end_of_words(key, to)
         inclusive = key in "e$Eft" or (key in ";," and self._finds_forward(key))
-        # A t whose character is the next one has nowhere to go, and acts on this one.
+        # With t and the character next to the cursor, the operator acts on the cursor's character.
         is_beside = key == "t" and text[at + 1 : at + 2] == self._find[1]
         if key in "fFtT;," and to == at and not is_beside:
             self._forget()
@@ -356,7 +356,7 @@ class Vim:
             number = len(lines) - 1
         to = {"j": row + self._number, "k": row - self._number}.get(key, number)
         if key in "jk" and not 0 <= to < len(lines) and self.mode is Mode.NORMAL:
-            # An operator has nothing to act on there; without one it is the history.
+            # Beyond the first or last line: the history, or nothing with an operator.
             if self._operator:
                 self._wants = ""
             elif key == "j":
@@ -382,12 +382,12 @@ class Vim:
         return (self._find[0] in "ft") == (key != ",")
 
     def _found(self, key: str, text: str, at: int) -> int:
-        """Return where the character is that was looked for on this line, or beside it."""
+        """Return the position of a searched character on the line, or beside it; ``at`` if not found."""
         kind, character = self._find
         if not kind:
             return at
         beside = kind in "tT"
-        # Again, it is the next one that is meant.
+        # A repeated t would find the same character again.
         skipped = beside and key in ";,"
         if self._finds_forward(key):
             found = text.find(character, at + 1 + skipped, _end(text, at))
@@ -400,7 +400,7 @@ class Vim:
         return found + beside
 
     def _end_of_words(self, key: str, to: int) -> int:
-        """Return how far an operator goes with w: not over the end of a line; changing stops at the end of the word."""
+        """Return the end of an operator's range with w: within the line; for c the end of the word."""
         text = self._text
         at = self._at
         if self._operator == "c" and at < len(text) and not text[at].isspace():
@@ -521,7 +521,7 @@ class Vim:
 
 
 def _word_around(text: str, at: int, word: re.Pattern[str], *, outer: bool) -> Span:
-    """Return the word at a position, or the blanks between two; ``outer`` takes the blanks after it along."""
+    """Return the word, or the blanks, at a position; ``outer`` includes the blanks after a word."""
     found = next(
         (found for found in word.finditer(text) if found.start() <= at < found.end()), None
     )

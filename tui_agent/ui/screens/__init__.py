@@ -1,1 +1,1 @@
-"""Full screens and dialogs."""
+"""The pages over the main screen, the main screen itself, and dialogs."""

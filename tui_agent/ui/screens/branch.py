@@ -1,4 +1,4 @@
-"""The work of a subagent or a race's runner on its branch: live while it works, to be read afterwards."""
+"""Shows the branch of a subagent or of a race's runner, live while it works."""
 
 from __future__ import annotations
 
@@ -38,10 +38,7 @@ ENDED_KEYS = "j/k blocks  space fold  y copy  t take  d diff  w message  esc bac
 
 
 class BranchScreen(Page[None]):
-    """Shows a branch over its parent, which goes on beneath.
-
-    The gauge is that of the branch's next request.
-    """
+    """A page with a branch's conversation; the gauge shows the branch's next request."""
 
     AUTO_FOCUS = "Transcript"
     BINDINGS = [
@@ -88,7 +85,7 @@ class BranchScreen(Page[None]):
         self._measure()
 
     def _measure_soon(self) -> None:
-        """Measure once for many events: an answer comes in hundreds of pieces."""
+        """Measure soon, once for many events: an answer comes in hundreds of pieces."""
         self._measuring.after(REFRESH_SECONDS)
 
     def _measure(self) -> None:
@@ -143,7 +140,7 @@ class BranchScreen(Page[None]):
         return heading, SUBAGENT_KEYS, [*facts, money(spent) if spent else ""]
 
     def _begun(self) -> SubagentEntry | None:
-        """Return the entry that the branch begins with; one that worked in a session of its own has none."""
+        """Return the first entry of the subagent's branch; None for one with a session of its own."""
         session = self._watched.session
         first = None
         if session.leaf is not None:
@@ -180,7 +177,7 @@ class BranchScreen(Page[None]):
     # -- a runner
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A runner is no session that could be copied, and one that works can't be taken."""
+        """Disable what doesn't fit: runners can't be forked, running ones can't be taken."""
         if self._race is None:
             return action != "runner"
         if action == "fork":

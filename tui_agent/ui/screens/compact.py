@@ -1,4 +1,4 @@
-"""The compaction dialog: entries that go and stay, the summary as it is written, and editing it before it counts."""
+"""The compaction dialog: shows the plan, writes the summary, and lets the user edit it before it applies."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from tui_agent.context.compaction import Boundary
 
 FLUSH_SECONDS = 0.15
-"""Time between two looks at the stream."""
+"""Interval of showing the streamed summary, in seconds."""
 WEIGH_SECONDS = 0.4
-"""How long the summary is left alone before it is weighed again."""
+"""Seconds without an edit after which the summary's effect is computed again."""
 GONE = "The conversation went on without this summary: it is not used."
 WORKING = "The agent is working. Nothing was changed; compact when it is done."
 KEYS = {
@@ -46,11 +46,11 @@ KEYS = {
     "waiting": "ctrl+s apply after this step  ctrl+n not now  esc back, with your changes",
     "refused": "esc back",
 }
-"""The keys of each phase."""
+"""Line of keys of each phase."""
 
 
 class CompactPhase(StrEnum):
-    """How far the dialog is."""
+    """Phase of the dialog."""
 
     PLAN = "plan"
     WRITING = "writing"
@@ -82,7 +82,7 @@ class CompactScreen(Dialog[None]):
     line = getters.query_one("#line", PlainText)
 
     def __init__(self, controller: Controller, agent: Agent, boundary: int | None = None) -> None:
-        """``boundary`` is the entry before which the summarised part ends; None for the default place."""
+        """Create it; the summarised part ends before the entry ``boundary`` (None: the default place)."""
         super().__init__("Compact the history")
         self._controller = controller
         self._agent = agent
@@ -107,11 +107,11 @@ class CompactScreen(Dialog[None]):
 
     def on_mount(self) -> None:
         self.when_left(self._agent.channel.subscribe(self._agent_said))
-        # The children a container composes may come later than this.
+        # The children of containers may be composed after this.
         self.call_after_refresh(self.run_worker, self._plan(), group="plan", exclusive=True)
 
     async def _plan(self) -> None:
-        """Show the summary that was prepared beside the work; without one, the plan of a compaction."""
+        """Show the prepared summary if there is one, otherwise the plan of a compaction."""
         compactor = self._agent.context.compactor
         order = self._agent.context.order("manual", boundary=self.boundary)
         prepared = await compactor.prepared.draft(order)
@@ -149,7 +149,7 @@ class CompactScreen(Dialog[None]):
                 self._enter(CompactPhase.PLAN)
 
     def action_boundary(self, step: int, by_turn: bool = False) -> None:  # noqa: FBT001, FBT002 - as the binding says it
-        """End the summarised part at another place: the next one, or the next where a turn begins."""
+        """Move the end of the summarised part to the next (or previous) place, or beginning of a turn."""
         if self.phase not in {CompactPhase.PLAN, CompactPhase.REFUSED}:
             return
         at = self.ends_before or self._agent.session.leaf or 0
@@ -208,7 +208,7 @@ class CompactScreen(Dialog[None]):
 
     @on(Input.Submitted)
     def action_summarise(self) -> None:
-        """Have the summary written; where none is possible, prune old outputs instead."""
+        """Have the summary written; if none is possible, prune old outputs instead."""
         if self._agent.running:
             self._say(WORKING, "warning")
         elif self.phase is CompactPhase.PLAN:
@@ -280,7 +280,7 @@ class CompactScreen(Dialog[None]):
             self._say(plans.weighed_text(weighed, self._draft))
 
     def _keep_changes(self) -> None:
-        """Have the prepared summary say what is in the editor; it may be applied at any moment."""
+        """Save the editor's text in the prepared summary, which may be applied at any moment."""
         draft = self._draft
         if draft is None or self.editor.text == draft.summary:
             return
@@ -311,13 +311,13 @@ class CompactScreen(Dialog[None]):
             self._say(committed.message, "error")
 
     def action_put_off(self) -> None:
-        """Say no to the compaction that comes."""
+        """Postpone the compaction for which the summary was prepared."""
         if self.phase is CompactPhase.WAITING:
             self._agent.context.compactor.prepared.put_off()
             self.dismiss(None)
 
     def action_back(self) -> None:
-        """Go back from the summary being written to the plan, from anywhere else out; ask where it was edited."""
+        """While the summary is written, go back to the plan; otherwise close, asking if it was edited."""
         if self.phase is CompactPhase.WRITING:
             self._showing.stop()
             self.workers.cancel_group(self, "draft")

@@ -1,7 +1,7 @@
-"""The context map: every block of a request, its cost, and changing what the model sees of it.
+"""The context map: shows every block of a request and its cost, and edits what the model sees.
 
-On top is the timeline: how big each request of the path was. Its cursor says which one the map
-shows.
+The timeline above it plots the size of each request on the path; its cursor chooses the request
+that the map shows.
 """
 
 from __future__ import annotations
@@ -47,14 +47,13 @@ if TYPE_CHECKING:
 _CHARS_PER_CELL = 2
 
 REST_SECONDS = 0.08
-"""The map follows the timeline when its cursor rests for so long."""
+"""Seconds for which the timeline's cursor has to rest before the map follows it."""
 
 LATER_SECONDS = 0.5
-"""The timeline is made again so long after something happened, and at least nine times as long as
-making it took."""
+"""Minimum seconds from an event to redrawing the timeline; at least nine times what that takes."""
 
 NEAR_MAPS = 8
-"""Maps of requests that are kept, for going back and forth."""
+"""Maximum maps of requests kept for stepping back and forth."""
 
 KEYS = (
     "p pin  x hide  m clear  e edit  b bring back  u undo  tab timeline  v order  V group  space mark  r race"
@@ -98,14 +97,14 @@ enter       go to that request in the tree
 ANSWER_FIRST = "The agent waits for an answer: an edit can be undone when it is done."
 WORK_FIRST = "The agent is working: an edit can be undone when it is done."
 OVERTAKEN = (
-    "The conversation went on since the last edit: b brings back the block under the cursor."
+    "The conversation has gone on since the last edit: b brings back the block under the cursor."
 )
 PAST = "This request was sent; only the next one can be changed (end on the timeline)."
 NOTHING = "Nothing yet: the first message brings the prompt and the tools into the window."
 
 
 class BlockPreview(Widget):
-    """Shows one line of facts, and as much of the text as there is room for."""
+    """Shows one line of facts about a block, and as much of its text as fits."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {"block-preview--facts"}
@@ -131,7 +130,7 @@ class BlockPreview(Widget):
 
 
 class ContextScreen(Page[None]):
-    """Shows the next request of an agent block by block. Follows the agent while it is open."""
+    """The context map of an agent, which it follows while it is open."""
 
     HEADING = "Context of the next request"
     KEYS = KEYS
@@ -186,7 +185,7 @@ class ContextScreen(Page[None]):
         yield PlainText(id="line")
 
     async def on_mount(self) -> None:
-        # The children a container composes may come later than this; those mounted here are there.
+        # The children of containers may be composed after this, so these are mounted here.
         await self.query_exactly_one("#parts").mount(BlockList(), BlockPreview())
         self.when_left(self._agent.channel.subscribe(self._agent_said))
         self._look()
@@ -204,11 +203,11 @@ class ContextScreen(Page[None]):
 
     @property
     def is_drawn(self) -> bool:
-        """Whether the timeline and the map show all that they are going to, their work aside."""
+        """Whether no redrawing of the timeline or map is scheduled."""
         return not (self._drawing.is_waiting or self._following.is_waiting)
 
     def _look(self) -> None:
-        # An edit made here is shown at once, and not again when the agent tells of it.
+        # An edit made here is shown at once, and not again at the agent's event.
         self._looking.stop()
         self._request = None
         if not self.is_attached or not self._at_next:
@@ -236,7 +235,7 @@ class ContextScreen(Page[None]):
 
     @work(exclusive=True, group="timeline")
     async def _draw_timeline(self) -> None:
-        """Plot every request of the path; the cursor stays on its step, or on the next request."""
+        """Plot every request of the path; the cursor stays on its step or on the next request."""
         start = perf_counter()
         steps = await self._agent.inspector.timeline()
         self._pause = max(LATER_SECONDS, 9 * (perf_counter() - start))
@@ -271,7 +270,7 @@ class ContextScreen(Page[None]):
 
     @work(exclusive=True, group="follow")
     async def _follow(self) -> None:
-        """Show the request of the step under the cursor, and its changes since the one before."""
+        """Show the request of the step under the cursor, and its changes since the previous request."""
         step = self._step
         at = self.plot.cursor
         if step is None or step.answer is None:
@@ -296,7 +295,7 @@ class ContextScreen(Page[None]):
         self.blocks.show(shown, change.came)
 
     async def _map_of(self, step: Step) -> ContextMap:
-        """Return the map of a request that was sent; those looked at last are at hand."""
+        """Return the map of a sent request; the last ones are cached."""
         if step not in self._maps:
             self._maps[step] = await self._agent.inspector.map_of(step)
             if len(self._maps) > NEAR_MAPS:
@@ -433,7 +432,7 @@ class ContextScreen(Page[None]):
         self._say(f"{question}  enter yes · esc no", asks=True)
 
     def _refuses(self) -> bool:
-        """Whether nothing can be changed here, which is said."""
+        """Return True, and say why, if nothing can be changed here."""
         if not self._at_next:
             self._say(PAST)
         elif self._agent.session.read_only:
@@ -497,7 +496,7 @@ class ContextScreen(Page[None]):
             self._say(f"{edit_cost.done(edit)} u undoes it.")
 
     async def action_undo(self) -> None:
-        """Take back the last edit, by moving to before it; while a question is asked, withdraw that."""
+        """Undo the last edit by moving to before it; while a question is open, cancel that instead."""
         if self._asking is not None:
             self._asking = None
             self._say("Nothing was changed.")

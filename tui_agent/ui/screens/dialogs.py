@@ -1,7 +1,4 @@
-"""The one kind of dialog, over the screen it belongs to: title, text, body, keys.
-
-Escape goes back.
-"""
+"""Dialogs over another screen: title, text, body and keys. Escape cancels."""
 
 from __future__ import annotations
 
@@ -32,11 +29,11 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 BESIDE_ANSWERS = 8
-"""Cells of the terminal beside the answers, where these take all there is."""
+"""Cells of the screen's width that answers can't use."""
 
 
 class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[ResultT]):
-    """Dismissed with None by Escape."""
+    """Base of dialogs; Escape dismisses it with None."""
 
     KEYS = "esc back"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal")]
@@ -65,21 +62,21 @@ class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[Re
         self.call_after_refresh(self._fill)
 
     def _fill(self) -> None:
-        """Take all of the screen where the body needs more than there is, so that it scrolls."""
+        """Use the whole screen if the body does not fit, so that it scrolls."""
         parts = self.query(".dialog > *").exclude(".dialog-keys")
         self.set_class(max(part.region.bottom for part in parts) > self.keys.region.y, "-full")
 
     body: Callable[[], ComposeResult]
-    """Yields the parts between the text and the keys."""
+    """Yields the widgets between the text and the keys."""
 
 
 class ReportScreen(Dialog[None]):
-    """Text to read: help, status, the setup."""
+    """A text to read, such as the status."""
 
     BINDINGS = [hidden("q,enter,f1", "back", "close")]
 
     def __init__(self, title: str, content: Content, at: int = 0) -> None:
-        """``at`` is the line that is at the top at first."""
+        """Create it; ``at`` is the number of the line that is at the top first."""
         super().__init__(title)
         self._content = content
         self._at = at
@@ -132,7 +129,7 @@ class ChoiceScreen(Dialog[str]):
         yield Options(*(Option(text, id=name) for text, name in rows), compact=True)
 
     def on_resize(self) -> None:
-        """Have answers of two columns keep them where they wrap."""
+        """Wrap the answers for the new width, keeping their columns aligned."""
         for place, text in enumerate(self._texts):
             self.answers.replace_option_prompt_at_index(
                 place, hung(text, self.app.size.width - BESIDE_ANSWERS)
@@ -148,7 +145,7 @@ class ChoiceScreen(Dialog[str]):
             self.answer(key)
 
     def meant(self, character: str) -> str | None:
-        """Return the name of the answer that a character chooses: by its key, its number or its name."""
+        """Return the name of the answer whose key, number or name is ``character``; None if none."""
         if not self._is_keyed or not character:
             return None
         numbers = zip(map(str, range(1, 10)), self._names, strict=False)
@@ -165,7 +162,7 @@ class ChoiceScreen(Dialog[str]):
         self.dismiss(key)
 
     def action_scroll(self, pages: int) -> None:
-        """Scroll the text over the answers; without one that is longer than its place, the answers."""
+        """Scroll the text above the answers if it does not fit, otherwise the answers."""
         text: Widget = self.answers
         for part in self.query(".dialog-text"):
             if part.max_scroll_y:
@@ -175,10 +172,7 @@ class ChoiceScreen(Dialog[str]):
 
 
 class LineScreen(Dialog[str]):
-    """Dismissed with the text without space around it.
-
-    A command typed here is text like any other.
-    """
+    """Asks for one line of text; dismissed with it, stripped."""
 
     def __init__(self, question: TextLine) -> None:
         super().__init__(question.question, question.details, f"enter {question.confirm}  esc back")
@@ -192,7 +186,7 @@ class LineScreen(Dialog[str]):
 
 
 class LongTextScreen(Dialog[str]):
-    """A text of many lines to be changed. Dismissed with it, without space around it."""
+    """Edits a text of several lines; dismissed with it, stripped."""
 
     BINDINGS = [hidden("ctrl+s", "keep", "keep", priority=True)]
 

@@ -1,4 +1,4 @@
-"""How files differ, one at a time: a list of them, and the highlighted one drawn side by side where there is room."""
+"""Shows how files differ: a list of files, and the diff of the highlighted one."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,11 +19,11 @@ from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
 
 MAX_DRAWN = 200_000
-"""Characters of one file's diff that are drawn."""
+"""Maximum characters of a file's diff that are drawn."""
 
 
 class DiffScreen(PanePage):
-    """Shows which files differ, and how."""
+    """The page of changed files with their diffs."""
 
     KEYS = "↑↓ file  pgup/pgdn scroll  y copy all  esc back"
     AUTO_FOCUS = "OptionList"

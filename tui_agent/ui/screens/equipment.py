@@ -1,4 +1,4 @@
-"""The agent's equipment: agents, skills, tools, and MCP servers with the offer, cost and gaps of each."""
+"""The page of agents, skills, tools and MCP servers, with the state, tools and cost of each server."""
 
 from __future__ import annotations
 
@@ -48,30 +48,30 @@ _LOOKS: Final = {
 _Row: TypeAlias = "tuple[EquipmentLine | None, McpServerStatus | None, McpToolRow | None]"
 _NAME_CELLS: Final = 20
 _MIN_WIDTH_FOR_FACTS: Final = 70
-"""Cells from which prompts and resources are counted too."""
+"""Minimum width, in cells, for counts of prompts and resources too."""
 
-NONE = "  No servers. a adds one, as `tui-agent mcp add` does."
-LATER = "The model is told at the next new session or model; ctrl+r tells it now, uncached."
+NONE = "  No servers. Press a to add one, or use `tui-agent mcp add`."
+LATER = "The model learns it in the next session or after a switch; ctrl+r tells it now, uncached."
 
 LOG_BYTES = 200_000
-"""Bytes of a server's log that are shown, from its end."""
+"""Maximum bytes shown of a server's log, the last ones."""
 
 MESSAGES_SHOWN = 3
-"""Messages of a server that are shown; all are in its log."""
+"""Maximum messages shown of a server, newest; its log has all."""
 
 MAX_NAMED = 6
-"""Prompts and resources that are named."""
+"""Maximum prompts or resources named."""
 
 _REMEDIES: dict[Remedy, str] = {
     "restart": "r starts it again.",
     "reload": "Ctrl+R reads the settings again.",
     "login": "i asks for the login again.",
 }
-"""What can be done about a server that failed, by the keys of this page."""
+"""What the user can do about a failed server, with the keys of this page."""
 
 
 class EquipmentList(LineList):
-    """Lines to read, below them the servers as headings with their tools as rows."""
+    """A list of lines, and below them the servers, which unfold to their tools."""
 
     BINDINGS = [
         hidden("left", "fold(True)", "fold"),
@@ -89,7 +89,7 @@ class EquipmentList(LineList):
 
     @property
     def highlighted(self) -> _Row:
-        """The line, the server and the tool under the cursor, each None where it is none."""
+        """The line, server and tool under the cursor, each None if it is not one."""
         if self._rows:
             return self._rows[self.cursor]
         return (None, None, None)
@@ -99,7 +99,7 @@ class EquipmentList(LineList):
         return self.highlighted[1]
 
     def go_to(self, heading: str) -> None:
-        """Put the cursor on the row after a heading, which is at the top then."""
+        """Scroll a heading to the top, with the cursor on the row after it."""
         at = 0
         for place, (line, _, _) in enumerate(self._rows):
             if line is not None and line.text == heading:
@@ -109,10 +109,7 @@ class EquipmentList(LineList):
         self.scroll_to(y=at, animate=False, force=True)
 
     def show(self, servers: Sequence[McpServerStatus]) -> None:
-        """List servers; the cursor stays at its row if that is still there.
-
-        A server that is alone is unfolded.
-        """
+        """List servers; the cursor stays on its row if possible. A single server is unfolded."""
         if not self._servers and len(servers) == 1:
             self._open.add(servers[0].name)
         self._servers = tuple(servers)
@@ -122,7 +119,7 @@ class EquipmentList(LineList):
         self._arrange()
 
     def action_fold(self, folded: bool | None = None) -> None:  # noqa: FBT001 - as the binding says it
-        """Fold or unfold the server under the cursor; None: whichever it is not."""
+        """Fold or unfold the server under the cursor; None: toggle."""
         if self.server is None:
             return
         name = self.server.name
@@ -187,7 +184,7 @@ class EquipmentList(LineList):
 
 
 def _address(row: _Row) -> tuple[str, str | None] | None:
-    """Return the key a row keeps when the servers are read again, None for a line."""
+    """Return a row's server and tool names, by which it is found again; None for a line."""
     _line, server, tool = row
     if server is None:
         return None
@@ -222,7 +219,7 @@ def _tool_row(server: McpServerStatus, tool: McpToolRow, width: int) -> Sequence
 
 
 class EquipmentScreen(Page[None]):
-    """Shows an agent's equipment; follows its servers while it is open."""
+    """The page of an agent's equipment, which follows its servers while it is open."""
 
     HEADING = "Agents and tools"
     KEYS = "esc back"
@@ -309,7 +306,7 @@ class EquipmentScreen(Page[None]):
                 self._switch(server, tool)
 
     def _switch(self, server: McpServerStatus, tool: McpToolRow) -> None:
-        """Offer a tool or not, and keep that where it can be kept."""
+        """Switch a tool on or off, and save that for servers of the user's settings."""
         try:
             settings = self._agent.ports.mcp.switch(server.name, tool.own, on=not tool.on)
         except McpError as error:
@@ -338,11 +335,13 @@ class EquipmentScreen(Page[None]):
 
     def action_reload(self) -> None:
         self._say("Reading the settings …")
-        message = "The settings were read again. The model is told of the tools there are with the next request."
+        message = (
+            "The settings were read again. The model gets the current tools with the next request."
+        )
         self._do(self._agent.mcp.reload(), message)
 
     def action_login(self) -> None:
-        """Open the page for the login; a server one is logged in to is asked for another one."""
+        """Open a server's login page; if the user is signed in, sign out first."""
         server = self.servers.server
         if server is None:
             return
@@ -378,7 +377,7 @@ class EquipmentScreen(Page[None]):
 
 
 def facts_text(servers: Sequence[McpServerStatus], window: int) -> str:
-    """Return how many there are and the tokens their tools take of a window."""
+    """Return the counts of servers and tools, and the tools' share of the context window."""
     if not servers:
         return ""
     ready = [server for server in servers if server.state is ServerState.READY]
@@ -412,15 +411,17 @@ def _said(server: McpServerStatus) -> str:
 def server_text(server: McpServerStatus) -> Content:
     failed = server.state is ServerState.FAILED
     heads = {
-        ServerState.FAILED: f"Not there: {server.detail}.",
-        ServerState.LOGIN: "It wants you to log in; i opens this page in your browser:",
+        ServerState.FAILED: f"Failed: {server.detail}.",
+        ServerState.LOGIN: "It requires a login; i opens this page in your browser:",
         ServerState.DISABLED: "Disabled in the settings (enabled = false).",
     }
     where = "the project's .mcp.json"
     if server.source == "user":
         where = "your config.toml"
-    loud = f"Said last ({server.log_level} and above; its setting log_level changes that):"
-    instructions = f"Tells the model about itself: {tokens(server.instruction_tokens)} tokens of every request."
+    loud = f"Last messages ({server.log_level} and above; its setting log_level changes that):"
+    instructions = (
+        f"Its instructions take {tokens(server.instruction_tokens)} tokens of every request."
+    )
     lines = [
         f"{server.advice} {_REMEDIES[server.remedy]}".strip() if failed else _said(server),
         f"{server.address}  ({where})",
@@ -441,7 +442,7 @@ def server_text(server: McpServerStatus) -> Content:
 def tool_text(server: McpServerStatus, tool: McpToolRow) -> Content:
     state = "" if tool.on else " · off: the model can't call it"
     head = Content(visible(f"{tool.name}{state}")).stylize("bold")
-    about = Content(one_line(tool.description or "It says nothing about itself.", 1_000))
+    about = Content(one_line(tool.description or "It has no description.", 1_000))
     rule = Content(
         visible(f'Allow it unasked in config.toml: [permissions.mcp] "{tool.name}" = "allow"')
     )

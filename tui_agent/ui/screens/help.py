@@ -1,4 +1,4 @@
-"""The one help: the keys of this place, and below them every command, key and setting, found by typing."""
+"""The help: the conversation's keys, and every command, key and setting, found by typing."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 KEYS_HERE = 10
-"""Keys that are shown over the list."""
+"""Number of keys shown above the list."""
 ROOM_FOR_KEYS = 20
-"""Rows of the terminal from which there is room for them."""
+"""Minimum rows of the screen for these keys."""
 ROOM_FOR_KEY_COLUMN = 60
-"""Columns of the terminal from which the keys have a column of their own."""
+"""Minimum columns of the screen for a column of keys."""
 SMALL_WORD = 2
-"""Letters of a word that says little about what is looked for: do, I, a."""
+"""Maximum letters of a word that is ignored in a search, such as do, I, a."""
 NAME_CELLS = 20
 KEY_CELLS = 14
 
 
 @frozen
 class HelpRow:
-    """A row of the help. ``command`` is the one that choosing it runs, ``""`` for none."""
+    """A row of the help. Choosing it runs ``command``, if it has one."""
 
     id: str
     name: str
@@ -48,15 +48,15 @@ class HelpRow:
     command: str = ""
     arguments: str = ""
     waits: bool = False
-    """Whether an argument is to be written first."""
+    """Whether the command needs an argument, so that choosing it puts it into the prompt."""
     also: str = ""
-    """Other words it is found by."""
+    """More search words."""
 
 
 def help_rows(
     controller: Controller, own: Sequence[BindingType], keymap: Mapping[str, str]
 ) -> Iterator[HelpRow]:
-    """Yield commands, the most used first, then keys, then settings; ``own`` are bindings of the main screen."""
+    """Yield commands, most used first, then keys, then settings; ``own`` are the main screen's bindings."""
     used = command_uses(controller.services.state_dir)
     for command in sorted(
         controller.commands, key=lambda row: -used[row.name] * (row.name != "help")
@@ -100,7 +100,7 @@ def help_rows(
 
 
 def best_matches(rows: Sequence[HelpRow], words: Sequence[str]) -> list[HelpRow]:
-    """Return the rows that have all the words; where none has, those with most of them, the rarest."""
+    """Return the rows with all words; if there are none, those with most words, rare ones first."""
     long = [word for word in words if len(word) > SMALL_WORD] or words
     texts = [f"{row.name} {row.keys} {row.text} {row.also}".lower() for row in rows]
     had = []
@@ -119,28 +119,28 @@ def best_matches(rows: Sequence[HelpRow], words: Sequence[str]) -> list[HelpRow]
 
 
 def _distance(row: HelpRow, words: Sequence[str]) -> tuple[bool, bool]:
-    """Return how far a row is from what is looked for: a command of that name first, then what says so itself."""
+    """Return a sort key: commands of that name first, then rows that show the words."""
     is_named = any(row.name.startswith(f"/{word}") for word in words)
     says_so = has_words(f"{row.name} {row.text}", words)
     return not is_named, not says_so
 
 
 def details_of(row: HelpRow) -> str:
-    """Return the whole of a row, of which a narrow list shows the beginnings."""
+    """Return a row in full, which a narrow list truncates."""
     name = dotted(row.name, row.keys.replace(",", " "))
     also = row.also and f"also: {row.also}"
     return "\n".join(filter(None, (name, row.text, also)))
 
 
 class HelpScreen(PickerScreen[HelpRow]):
-    """Dismissed with the row that was chosen."""
+    """The help page; dismissed with the chosen row."""
 
     HEADING = "Help"
     PLACEHOLDER = "Type to find commands, keys, settings"
     KEYS = "↑↓ move  enter run  esc back"
 
     def __init__(self, rows: Sequence[HelpRow], *, with_keys: bool) -> None:
-        """``with_keys`` shows the keys of the conversation over the list until something is typed."""
+        """Create it; ``with_keys`` shows the conversation's keys above the list until the user types."""
         super().__init__()
         self._rows = {row.id: row for row in rows}
         self._with_keys = with_keys
@@ -158,7 +158,7 @@ class HelpScreen(PickerScreen[HelpRow]):
             self._with_keys and not words and self.app.size.height >= ROOM_FOR_KEYS
         )
         found = best_matches(list(self._rows.values()), words)
-        # Keys that have no room over the list begin it.
+        # Keys that don't fit above the list come first in it.
         keys_first = self._with_keys and not words and not self.query_one("#here").display
         if keys_first:
             found.sort(key=lambda row: row.name != "key")

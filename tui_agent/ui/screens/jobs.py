@@ -1,4 +1,4 @@
-"""The background jobs of a session: their states, their output, and a key to stop one."""
+"""The page of background jobs: their states and output; stops them and types into their terminals."""
 
 import time
 
@@ -25,22 +25,22 @@ from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript import sanitize
 
 MAX_OUTPUT_CHARS = 20_000
-"""Characters of a job's output that are shown: the last ones."""
+"""Maximum characters shown of a job's output, the last ones."""
 
 TAKEN_KEYS = "ctrl+] give it back"
 RELEASE = "ctrl+right_square_bracket"
 SHOWN_SECONDS = 0.1
-"""Time between looks at the screen of a terminal that a person types into."""
+"""Interval of redrawing a terminal that the user types into, in seconds."""
 
 MAX_PASTED = 1_000
-"""Characters of a paste that are typed."""
+"""Maximum characters of a paste that are typed."""
 
 WORDS_SECONDS = 0.5
-"""Time for which the agent's events, which change nothing here, are kept together."""
+"""Seconds for which the agent's text events, which change nothing here, are collected."""
 
 
 def how_it_is(state: JobState, now: float) -> str:
-    """Return how a job is doing, in a few words. ``now`` is seconds since the epoch."""
+    """Return a job's state and duration in a few words; ``now`` is in seconds since the epoch."""
     took = seconds((now if state.ended_at is None else state.ended_at) - state.started_at)
     if state.running:
         return f"running {took}"
@@ -50,7 +50,7 @@ def how_it_is(state: JobState, now: float) -> str:
 
 
 def typed(event: Key) -> str:
-    """Return what a key types into a terminal, "" for one that terminals don't have."""
+    """Return what a key types into a terminal; "" if terminals don't have the key."""
     if event.is_printable and event.character:
         return event.character
     name = event.key.replace("+", "-")
@@ -61,7 +61,7 @@ def typed(event: Key) -> str:
 
 
 def screen_of(terminal: Terminal) -> Content:
-    """Return a terminal's screen; what stands out on it, and the cursor, is reversed."""
+    """Return a terminal's screen; highlighted text and the cursor are reversed."""
     rows = []
     for row in terminal.rows():
         line = Content()
@@ -73,7 +73,7 @@ def screen_of(terminal: Terminal) -> Content:
 
 
 class JobsScreen(PanePage):
-    """Shows jobs over the conversation; it follows their output, and lets a person take over a terminal."""
+    """The page of jobs, which follows their output and lets the user take over a terminal."""
 
     KEYS = "x stop it  w take over  ↑↓ job  pgup/pgdn scroll  y copy output  esc back"
     AUTO_FOCUS = "OptionList"
@@ -166,7 +166,7 @@ class JobsScreen(PanePage):
             shown = screen_of(job.terminal)
         elif job is not None:
             shown = sanitize.output(job.tail(MAX_OUTPUT_CHARS))
-        self.output.update(shown or "(it has printed nothing)")
+        self.output.update(shown or "(no output)")
         if follows:
             self.pane.scroll_end(animate=False)
 
@@ -176,7 +176,7 @@ class JobsScreen(PanePage):
             self._show()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - as inherited
-        """While a terminal is taken over every key is its own."""
+        """Disable all actions while a terminal is taken over, which gets every key."""
         return self._taken is None
 
     def action_take_over(self) -> None:

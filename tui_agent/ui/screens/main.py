@@ -1,6 +1,6 @@
-"""The main screen: header, the open session, the prompt, the gauge and the status line.
+"""The main screen: header, open session, prompt, gauge and status line; the controller's frontend.
 
-It is painted before anything about sessions is imported; ``attach`` brings in the rest.
+It is painted before anything about sessions is imported; ``attach`` adds the session's view.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 WARNED = 20
-"""Seconds a warning of the start is shown, unless one clicks it away."""
+"""Seconds for which a warning of the start is shown."""
 TWICE_WITHIN = 1.5
-"""Seconds between two presses of Escape, or of a letter, that are meant as one."""
+"""Maximum seconds between two presses of a key that count as a double press."""
 TWICE = frozenset(f"transcript.{name}" for name in ("retry", "undo", "restore", "compact"))
-"""Keys of a block that cost money, move or change the context: the letter has to come twice."""
+"""Actions of a block that cost money, move or change the context: their key has to be pressed twice."""
 AGAIN = "Escape again: go back to an earlier message."
 
 
 class MainScreen(SessionFrame):
-    """The frontend of the controller on a terminal: shows its messages, answers its questions."""
+    """The controller's frontend on the full screen."""
 
     has_screen = True
     keeps_asides = True
@@ -86,7 +86,7 @@ class MainScreen(SessionFrame):
     ]
 
     def __init__(self, apply_look: Callable[[Look], None]) -> None:
-        """Make the screen; ``apply_look`` applies the settings that concern every screen."""
+        """Create the screen; ``apply_look`` applies the settings that concern every screen."""
         super().__init__(self._on_agent_event)
         self._apply_look = apply_look
         self.view: SessionView | None = None
@@ -98,11 +98,11 @@ class MainScreen(SessionFrame):
         self._is_writing = False
         self._cooled_at: float | None = None
         self._opened: tuple[object, Screen[Any]] = (None, self)
-        """The page opened last, and its screen."""
+        """Identity of the page opened last, and its screen."""
         self._late: list[object] = []
-        """Pages that wait for a pause in typing."""
+        """Identities of pages that wait for a pause in typing."""
         self._resumed = asyncio.Condition()
-        """Tells those pages that the conversation is in sight again."""
+        """Notified when this screen is on top again, for pages that wait."""
 
     async def attach(self, services: AppServices) -> None:
         from tui_agent.ui.widgets.session_view import SessionView
@@ -110,14 +110,13 @@ class MainScreen(SessionFrame):
         self.controller.attach(services)
         self.apply_settings(services.config())
         for warning in services.warnings:
-            # Not above the prompt: an early first message starts a run, which clears that.
+            # Not in the notice above the prompt, which an early first message would clear.
             self.controller.warnings.said.append((self.clock(), warning))
             self.notify(warning, severity="warning", timeout=WARNED)
         view = SessionView(self, services)
         await self.body.mount(view, before=self.notice)
-        # Textual tells a widget its first size only if nobody has looked at the screen's map
-        # between mounting and layout (Compositor.full_map takes new widgets in silently), and the
-        # prompt's cursor looks all the time.
+        # Textual doesn't send a widget its first size if the screen's map was read between mounting
+        # and layout (Compositor.full_map adds new widgets silently), which the prompt's cursor does.
         await self.wait_for_refresh()
         view.transcript.on_resize()
         self.view = view
@@ -156,7 +155,7 @@ class MainScreen(SessionFrame):
         try:
             found: T | None = await answer
         finally:
-            # The answer may have come another way.
+            # The answer may have come in another way, or the task was cancelled.
             take_away()
         return found
 
@@ -197,16 +196,16 @@ class MainScreen(SessionFrame):
         self.app.push_screen(screen, callback)
 
     def _has(self, asked: Shown) -> bool:
-        """Whether the same page waits for a pause or is on top: a key pressed twice comes twice."""
+        """Return whether the same page is on top or waiting, as after a key pressed twice."""
         identity, screen = self._opened
         is_on_top = identity == asked.identity and self.app.screen is screen
         return is_on_top or asked.identity in self._late
 
     async def _pause_in_typing(self, identity: object) -> None:
-        """Wait while somebody types who went on since the last command: a page would take the keys.
+        """Wait while the user is typing since the last command: a page would take the keys.
 
-        Pages that open meanwhile are left first. ``identity`` is what waits, as it was when it was
-        asked for: a subagent that works goes on.
+        Pages that open meanwhile have to be left first. ``identity`` is the waiting page's, as of the
+        request: that of a working subagent changes.
         """
         try:
             while wait := self._keys_awaited():
@@ -222,7 +221,7 @@ class MainScreen(SessionFrame):
             self._resumed.notify_all()
 
     def _keys_awaited(self) -> float:
-        """Return the seconds until a page may open."""
+        """Return the seconds until a page may open; 0 if it may now."""
         typed = self.prompt.last_typed
         if self.app.screen is not self or typed <= self._commanded:
             return 0.0
@@ -310,7 +309,7 @@ class MainScreen(SessionFrame):
             self.view.transcript.action_move(0, pages)
 
     def action_scroll_conversation(self, where: str) -> None:
-        """Go to the ``home`` or ``end`` of the conversation; at the end it is followed."""
+        """Scroll to the ``home`` or ``end`` of the conversation; at the end, new text is followed."""
         if self.view is not None:
             self.view.transcript.action_go_to(where)
 
@@ -319,7 +318,7 @@ class MainScreen(SessionFrame):
             self.view.transcript.show_message(step)
 
     def action_tab(self) -> None:
-        """Give the question that waits the keys, or the sessions of the first screen; else go into the conversation."""
+        """Move the keys to the open question, or the first screen's sessions, or the conversation."""
         view = self.view
         if view is None or not self.prompt.has_focus:
             self.focus_next()
@@ -331,7 +330,7 @@ class MainScreen(SessionFrame):
             self.focus_next()
 
     def _nearest(self) -> Callable[[], object] | None:
-        """Return how to leave what is nearest to the user; None where only the run is left."""
+        """Return how to leave the innermost thing: find bar, selection, question, conversation; or None."""
         view = self.view
         if view is None:
             return None
@@ -368,7 +367,7 @@ class MainScreen(SessionFrame):
         if self.view is not None:
             self.view.question.draft_changed()
         if has_draft and not self._is_writing:
-            # Looked at with the first letter of a message, not with each.
+            # Check once per message, at its first letter.
             self.controller.look_for_take_over()
         self._is_writing = has_draft
         warm_until = None
@@ -379,7 +378,7 @@ class MainScreen(SessionFrame):
             and warm_until != self._cooled_at
             and self.prompt.last_typed >= warm_until
         ):
-            # The machine may have slept, so that no timer said so.
+            # No timer fired if the machine was asleep.
             self._cooled_at = warm_until
             self._cache_may_be_cold()
 
@@ -397,14 +396,14 @@ class MainScreen(SessionFrame):
             self.unsent.save()
             return
         if not isinstance(parse(message.text), CommandIntent):
-            # Whoever says something wants to see the result, wherever they were reading.
+            # Whoever sends a message wants to see the answer.
             self.action_scroll_conversation("end")
         await self.controller.outbox.send(message.text, follow_up=message.follow_up)
         self.unsent.save()
 
     @on(Prompt.SentNothing)
     def _nothing_sent(self) -> None:
-        """Take what the first screen offers; later an Enter too many does nothing."""
+        """Take the offer under the cursor on a new session's first screen; otherwise do nothing."""
         is_first = self.agent is not None and self.agent.session.leaf is None
         if self.view is not None and is_first:
             self.view.question.take_at_cursor()
@@ -412,7 +411,7 @@ class MainScreen(SessionFrame):
     @on(Prompt.PasteAsked)
     @work(exclusive=True, group="paste")
     async def _paste_asked(self) -> None:
-        """Paste an image from the system's clipboard, or else the text copied in this program."""
+        """Paste an image from the system's clipboard, otherwise the text copied in this program."""
         from tui_agent.ui.clipboard import read_image
 
         await self.controller.attached.wait()
@@ -512,11 +511,10 @@ class MainScreen(SessionFrame):
     # -- sources
 
     def on_key(self, event: events.Key) -> None:
-        """Text is meant for the prompt, wherever the focus is, unless the user went there by Tab to use its letters.
+        """Send typed text to the prompt, wherever the focus is, unless it is a key of the focused block.
 
-        Keys of one burst are on their way to a block before the first of them has moved the focus.
-        The prompt takes all text that is sent to it, so text that arrives here while it has the
-        focus was on that way.
+        Keys of a burst may be on their way to a block before the first of them has moved the focus:
+        text that arrives here while the prompt has the focus is such text.
         """
         if (
             event.key == "escape"
@@ -536,9 +534,9 @@ class MainScreen(SessionFrame):
         event.prevent_default()
 
     def _as_text(self, event: events.Key) -> str | None:
-        """Return the text that a key means, "" for a letter that waits for its second, None for a key that acts.
+        """Return the text that a key types; "" for the first of a double press, None for an action's key.
 
-        What costs money or moves takes its letter twice.
+        Actions in `TWICE` need their key twice.
         """
         held = self._held_letter
         self._held_letter = ""
@@ -561,7 +559,7 @@ class MainScreen(SessionFrame):
         self._held_letter = ""
 
     def on_click(self) -> None:
-        """Whoever clicks and goes on typing writes."""
+        """Give the keys back to the prompt, so that the user can type after a click."""
         view = self.view
         if view is not None and (view.transcript.has_focus or view.panel.has_focus):
             view.give_keys_back()
