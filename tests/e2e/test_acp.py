@@ -357,7 +357,7 @@ async def test_what_goes_wrong_is_an_error_of_the_protocol(
     running: Running, place: Place, warm_server: ModelServer
 ) -> None:
     async with session_of(running, place) as (editor, agent, session):
-        with pytest.raises(RequestError, match="no directory"):
+        with pytest.raises(RequestError, match="not an existing directory"):
             await agent.new_session(cwd="/nowhere/at/all", mcp_servers=[])
         with pytest.raises(RequestError, match="not open here"):
             await agent.prompt(session_id="nobody", prompt=say("hello"))

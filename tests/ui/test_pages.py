@@ -99,7 +99,7 @@ async def test_copying(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert await copied("#99") == ""
         assert "99" in stage.main.notice.message
         assert await copied("everything") == ""
-        assert stage.main.notice.message.startswith("Write /copy")
+        assert stage.main.notice.message.startswith("Use /copy")
 
 
 def test_pages() -> None:

@@ -225,7 +225,7 @@ async def test_what_can_not_be_done_is_said_there(stage: Stage) -> None:
         race = FakeRace(list(OVER))
         await open_race(stage, pilot, race)
         await pilot.press("X")
-        await until(lambda: "End the race and take nobody?" in screen_text(stage), pilot)
+        await until(lambda: "End the race without taking a runner?" in screen_text(stage), pilot)
         await pilot.press("enter")
         await until(lambda: "It can't be ended now." in screen_text(stage), pilot)
 

@@ -70,7 +70,7 @@ async def test_whoever_goes_on_writing_keeps_the_keys(
         monkeypatch.setattr(files, "amounts", slow)
         await pilot.press("escape", "escape", "h", "i")
         written.set()
-        await until(lambda: "You went on writing" in main.notice.message, pilot)
+        await until(lambda: "You went on typing" in main.notice.message, pilot)
         assert main.prompt.text == "hi"
         assert stage.stage.app.screen is main
 

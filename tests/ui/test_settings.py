@@ -234,7 +234,7 @@ async def test_tables_are_left_to_the_file(tmp_path: Path) -> None:
     async with stage.run() as pilot:
         await opened(stage, pilot, "permissions")
         await press(pilot, "enter")
-        assert "It is a table: write it in" in screen_text(stage)
+        assert "This is a table: edit it in" in screen_text(stage)
         assert path.read_text() == '[permissions]\nedit = "ask"\n'
 
 

@@ -334,7 +334,7 @@ class EditorAgent:
             case _:
                 raise RequestError(
                     -32602,
-                    "Set config option model to a model's id, or effort to a level of the model.",
+                    "Choose a model, or an effort that the model has.",
                 )
         return SetSessionConfigOptionResponse(config_options=await self._options(agent))
 

@@ -129,7 +129,7 @@ async def test_d_shows_how_files_differ_from_there_to_here(tmp_path: Path) -> No
         height = stage.top.session_tree.size.height
         await pilot.press("d")
         notice = stage.top.query_one(NoticeLine)
-        await until(lambda: notice.message.startswith("No change of a file"), pilot)
+        await until(lambda: notice.message.startswith("No file change"), pilot)
         assert stage.top.session_tree.size.height == height, "what is said covers and moves nothing"
 
 

@@ -1,4 +1,4 @@
-"""The project's memory: what is proposed as a diff, below it what is kept; each is answered by a key."""
+"""The page of the project's memory: proposals as a diff, and below them the kept lines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STYLES = {"+": "added", "-": "removed", " ": "kept"}
 
 
 class MemoryScreen(Page[None]):
-    """Shows proposals and lines; nothing is kept without a key of the user's."""
+    """The page of the memory, where keys accept, drop and edit proposals and lines."""
 
     HEADING = "Memory of this project"
     KEYS = "t take  x drop  e edit  u undo  enter where it is from  ↑↓ move  esc back"
@@ -133,7 +133,7 @@ class MemoryScreen(Page[None]):
     async def _show_source(self, source: str) -> None:
         """Show the entry that a line comes from."""
         if "#" not in source:
-            self.notice.say_briefly("It was written by hand.")
+            self.notice.say_briefly("This line was written by hand.")
             return
         text = await asyncio.to_thread(self._view.text_of, source)
         if text is None:
@@ -152,7 +152,7 @@ class MemoryScreen(Page[None]):
             await self._do(lambda: self._view.edit(row, text))
 
     async def _do(self, act: Callable[[], str], then: str = " u takes it back.") -> None:
-        """Change the memory, and show it as it is then, with a sentence and what to do ``then``."""
+        """Change the memory by ``act``, and show it again with ``act``'s sentence followed by ``then``."""
         try:
             said = f"{await asyncio.to_thread(act)}{then}"
             await asyncio.to_thread(self._view.read)

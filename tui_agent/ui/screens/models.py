@@ -1,6 +1,6 @@
-"""Pick a model: those that can be used now first, with window, price and abilities; any other id can be typed.
+"""The model picker: usable models first, with window, price and abilities; any other id can be typed.
 
-The user's servers, and the usual ports of this machine, are asked for models while the list is shown already.
+While the list is shown, the user's servers and the usual ports of this machine are asked for models.
 """
 
 import asyncio
@@ -24,19 +24,19 @@ NOBODY = (
 
 _TYPED = "typed:"
 RECENT = 5
-"""Models that stand first because they were used last."""
+"""Maximum recently used models, which are listed first."""
 SWITCH_KEYS = "↑↓ move  enter use, also at the next start  ctrl+s this session only  esc back"
 USED_SESSIONS = 40
-"""Sessions whose models stand before those that were not used."""
+"""Number of newest sessions whose models count as recently used."""
 
 
 def key_of(row: ModelRow) -> str:
-    """Return what tells a row from others: a provider and a server may have a model of the same name."""
+    """Return a row's unique key; a provider and a server may have models of the same id."""
     return f"{row.id} {row.server}".rstrip()
 
 
 def price(row: ModelRow) -> str:
-    """Return the price of a million tokens, in and out: ``$3 / $15``; empty when unknown."""
+    """Return the prices of a million input and output tokens: ``$3 / $15``; "" if unknown."""
     if row.input_price is None or row.output_price is None:
         return ""
     if not row.input_price and not row.output_price:
@@ -45,7 +45,7 @@ def price(row: ModelRow) -> str:
 
 
 def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) -> list[ModelRow]:
-    """Return models as listed without a filter: the current one, those used last, those with a key, then the others."""
+    """Return the models in order: the current one, recently used ones, those with a key, the others."""
     places = {model: place for place, model in enumerate(used)}
     return sorted(
         models, key=lambda row: (row.id != current, places.get(row.id, len(used)), not row.has_key)
@@ -55,7 +55,7 @@ def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) ->
 def groups(
     models: Sequence[ModelRow], current: str, used: Sequence[str]
 ) -> Iterator[tuple[str, list[ModelRow]]]:
-    """Yield models under headings: those used last, the user's servers', by provider those with a key, the others."""
+    """Yield models by heading: recent ones, the user's servers', each provider's with a key, others."""
     ordered = order(models, current, used)
     recent = []
     for row in ordered:
@@ -87,7 +87,7 @@ def _name_of(provider: str) -> str:
 
 
 class ModelPicker(PickerScreen[ModelPick]):
-    """Dismissed with the picked model."""
+    """The model picker; dismissed with the picked model."""
 
     BINDINGS = [hidden("ctrl+s", "pick_here", "this session only", priority=True)]
 
@@ -96,7 +96,7 @@ class ModelPicker(PickerScreen[ModelPick]):
     EMPTY = "No model has this name. Type its full id, such as openai/my-model, and press Enter."
 
     def __init__(self, services: AppServices, current: str, *, switches: bool = False) -> None:
-        """``switches`` offers to use the model in this session only."""
+        """Create it; ``switches`` offers to use the model in this session only."""
         super().__init__(self.HEADING, SWITCH_KEYS if switches else self.KEYS)
         self._switches = switches
         self._services = services
@@ -115,7 +115,7 @@ class ModelPicker(PickerScreen[ModelPick]):
         await self._read()
         services = self._services
         said: list[str] = []
-        # A gateway may take seconds, a server on this machine does not.
+        # Show each result as it comes: a gateway may take seconds, a local server does not.
         for asked in asyncio.as_completed((services.find_servers(), services.ask_servers(None))):
             if rows := await asked:
                 said += rows
@@ -125,7 +125,7 @@ class ModelPicker(PickerScreen[ModelPick]):
             self._say(NOBODY)
 
     def _usable(self) -> list[ModelRow]:
-        """Return the models that can be used for real work."""
+        """Return the models that can be used now, without the demo's."""
         found = []
         for row in self._models or ():
             if row.has_key and row.provider != "demo":
@@ -138,7 +138,7 @@ class ModelPicker(PickerScreen[ModelPick]):
         )
 
     async def _read(self) -> None:
-        """Show the models there are now; the highlight stays on the one it is on."""
+        """Read and show the models again; the highlight stays on its row."""
         usable = {key_of(row) for row in self._usable()}
         self._models = order(
             await asyncio.to_thread(self._services.models), self._current, self._used
@@ -146,7 +146,7 @@ class ModelPicker(PickerScreen[ModelPick]):
         self.empty.update(self.EMPTY)
         at = self.highlighted
         if at not in usable and self.listing.highlighted == 1:
-            # Nobody moved yet: a model that can be used may stand first now.
+            # The user has not moved: a usable model may come first now.
             at = None
         self.refill(self.typed, at=at)
 

@@ -1,4 +1,4 @@
-"""The one kind of page: title, facts, body, a line for answers, keys. Escape goes back."""
+"""Base classes of pages: title, facts, body, a line for notices, keys. Escape goes back."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -18,15 +18,12 @@ ResultT = TypeVar("ResultT")
 
 
 class Page(PageScreen[ResultT | None], Generic[ResultT]):
-    """Dismissed with None by Escape.
-
-    A subclass yields the widgets between the title and the keys.
-    """
+    """Base of pages; Escape dismisses it with None. Subclasses yield the ``body``."""
 
     HEADING = ""
     KEYS = "esc back"
     LAST_KEYS = 1
-    """How many of the keys, from the last one, are shown however narrow the terminal is."""
+    """Number of keys, from the end of the line, that are shown even on a narrow terminal."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-medium"), (120, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (20, "-low"), (28, "-normal"), (32, "-tall")]
@@ -55,7 +52,7 @@ class Page(PageScreen[ResultT | None], Generic[ResultT]):
             yield KeyLine(self._keys_shown, keep=self.LAST_KEYS, id="keys")
 
     body: Callable[[], ComposeResult]
-    """Yields the parts between the facts and the keys."""
+    """Yields the widgets between the facts and the keys."""
 
     def show_facts(self, facts: str) -> None:
         self.facts.update(facts)
@@ -63,10 +60,10 @@ class Page(PageScreen[ResultT | None], Generic[ResultT]):
 
 
 class PanePage(Page[None]):
-    """A page with a part that PgUp and PgDn scroll, whatever has the focus."""
+    """A page with a pane that PgUp and PgDn scroll, whatever has the focus."""
 
     BINDINGS = [
-        # Before a list takes them.
+        # With priority over a focused list.
         hidden("pageup", "scroll(-1)", "up", priority=True),
         hidden("pagedown", "scroll(1)", "down", priority=True),
     ]

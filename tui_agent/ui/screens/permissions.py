@@ -1,4 +1,4 @@
-"""Every permission rule with where it comes from; one that is picked can be removed, or kept for later sessions."""
+"""The page of permission rules with their origins; rules can be removed or kept for later sessions."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ _IN_WORDS: tuple[tuple[str, str, str], ...] = (
     ("allow", "changing files of the project", "only in auto-edit"),
     ("ask", "git commit, a host, a place outside", "in the sandbox, too"),
 )
-"""Decisions made before any rule is asked that can't be written as one: action, subject,
-condition."""
+"""Built-in decisions that can't be written as rules: action, subject, condition."""
 
 _EXPLAINED = (
     "Decided by what a call does, before the built-in rules; a rule of your own overrules it. "
@@ -35,7 +34,7 @@ _EXPLAINED = (
 
 
 class PermissionsScreen(PickerScreen[None]):
-    """Rules in the order in which they are asked, the strongest source first."""
+    """The page of permission rules, in the order in which they apply."""
 
     HEADING = "Permissions"
     KEYS = "↑↓ move  enter remove or keep  ctrl+z take a removal back  esc back"
@@ -57,7 +56,7 @@ class PermissionsScreen(PickerScreen[None]):
     def refill(self, query: str, *, at: str | None = None) -> None:
         wanted = query.lower().split()
         self._shown = {}
-        # The same rule may be given twice; a row stands for one of them.
+        # The same rule may occur twice; it gets one row.
         for place, rule in enumerate(reversed(tuple(dict.fromkeys(self._gate.rules())))):
             origin = rule.origin or STORED[rule.source]
             if has_words(f"{rule} {origin}", wanted):
@@ -110,14 +109,14 @@ class PermissionsScreen(PickerScreen[None]):
         rule = self._shown[key]
         if rule.source == "default":
             self.notify(
-                "Built in: a rule of your own overrules it, with /permissions you see which.",
+                "This rule is built in. A rule of your own overrules it.",
             )
             return
 
         self._controller.soon(self._ask_about(rule))
 
     async def _ask_about(self, rule: Rule) -> None:
-        """Take a rule out of where it is kept, or keep it, as the user answers."""
+        """Ask whether to remove a rule, or to keep a session's rule for all sessions."""
         answers = [("remove", f"Remove it from {STORED[rule.source]}"), ("leave", "Leave it")]
         if rule.source == "session":
             answers.insert(1, ("keep", "Keep it for every session, in your config.toml"))

@@ -1,4 +1,4 @@
-"""Pages to pick one row of a list: filter on top, rows below it."""
+"""Pages to pick a row of a list, with a filter above it."""
 
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar, cast
@@ -19,19 +19,19 @@ from tui_agent.ui.widgets.options import Options
 from tui_agent.ui.widgets.plain_text import PlainText
 
 MAX_ROWS = 200
-"""Rows shown at most; typing narrows."""
+"""Maximum rows shown; the user can narrow the list by typing."""
 
 MAX_SCORED = 5_000
-"""Rows that are scored letter by letter where none has the words as they were typed."""
+"""Maximum rows that are matched fuzzily if none contains the typed words."""
 
 FACTS_FROM = 60
-"""Columns from which there is room for facts."""
+"""Minimum width, in columns, for facts beside the rows."""
 
 RowT = TypeVar("RowT")
 
 
 def has_words(text: str, words: Sequence[str]) -> bool:
-    """Whether a text has all of some words, which are in lower case."""
+    """Return whether a text contains all words, which have to be in lower case, ignoring its case."""
     text = text.lower()
     return all(word in text for word in words)
 
@@ -49,10 +49,9 @@ def matching(
     text_of: Callable[[RowT], str],
     rank: Callable[[RowT], int] = lambda _row: 0,
 ) -> list[tuple[RowT, tuple[int, ...]]]:
-    """Return the rows that have all words of a query, each with the offsets in its text that matched.
+    """Return the rows that contain all words of a query, in their order, with the matched offsets.
 
-    They stay in their order. Where no row has the words, those with the letters: by ``rank``, then
-    the best first.
+    If there are none, return rows that match fuzzily: by ``rank``, then best first.
     """
     words = query.lower().split()
     plain = [row for row in rows if has_words(text_of(row), words)]
@@ -68,7 +67,7 @@ def matching(
 
 
 class PickerList(Options):
-    """Rows whose highlight stops at both ends: in a list of hundreds an arrow key does not mean the other end."""
+    """A list whose highlight stops at both ends instead of wrapping around."""
 
     def action_cursor_up(self) -> None:
         if self._stands_at(0):
@@ -85,7 +84,7 @@ class PickerList(Options):
 
 
 class PickerScreen(Page[ResultT], Generic[ResultT]):
-    """Dismissed with the picked value. The note on the highlighted row stands below the list."""
+    """Base of pickers; dismissed with the picked value. Notes on the highlighted row are below the list."""
 
     PLACEHOLDER = "Type to filter"
     EMPTY = "Nothing matches."
@@ -122,31 +121,31 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
         self.refill("")
 
     refill: Callable[..., object]
-    """Finds the rows for a filter and ``show``s them, now or later; ``at`` is the row to highlight."""
+    """Finds the rows for a filter and ``show``s them, at once or later; ``at`` is the row to highlight."""
 
     def redraw(self) -> None:
-        """Show the same rows as they are now; the highlight stays."""
+        """Draw the rows again; the highlight stays."""
         self.refill(self.typed, at=self.highlighted)
 
     def on_resize(self) -> None:
         self.redraw()
 
     def pick(self, key: str) -> None:
-        """Act on the row that was picked: leave with its key, unless a subclass has something else to do."""
+        """Handle a picked row; by default, dismiss the page with its key."""
         self.dismiss(cast("ResultT", key))
 
     def highlight(self, key: str | None) -> None:
-        """React to the highlight moving; None: there is no row."""
+        """React to the highlight moving to a row (None: there are no rows)."""
 
     def tell(self, text: str, tone: str = "") -> None:
-        """Show lines below the list; ``tone`` is a class for their looks."""
+        """Show a text below the list; ``tone`` is a style class for it."""
         self.about.query_one(PlainText).update(visible(text))
         self.about.display = bool(text)
         self.about.set_classes(f"-{tone}" if tone else "")
         self.about.scroll_home(animate=False)
 
     def show(self, rows: Sequence[Option], *, at: str | None = None) -> None:
-        """Show rows, the highlight on the one whose id is ``at``, else on the first that is no heading."""
+        """Show rows; highlight the one with the id ``at``, otherwise the first that is not a heading."""
         shown = rows[:MAX_ROWS]
         self.listing.set_options(shown)
         if len(rows) > MAX_ROWS:
@@ -166,7 +165,7 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
             self.listing.scroll_home(animate=False)
 
     def heading_row(self, name: str, style: str) -> Option:
-        """Return a row that stands over others and can't be picked."""
+        """Return a heading, which can't be picked."""
         return Option(self.styled(visible(name), style), id=f"[{name}]", disabled=True)
 
     @property
@@ -219,7 +218,7 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
 
 
 class PickScreen(PickerScreen[str]):
-    """Asks a question. Dismissed with the key of a row."""
+    """Asks a `Pick`; dismissed with the key of a row."""
 
     PLACEHOLDER = "Type to search"
 
@@ -248,9 +247,9 @@ class PickScreen(PickerScreen[str]):
 
 
 class ThemePicker(PickerScreen[str]):
-    """Dismissed with the name of a theme.
+    """The theme picker, which applies the highlighted theme; dismissed with its name.
 
-    Each is shown as the highlight passes it; going back restores the first.
+    Going back restores the former theme.
     """
 
     HEADING = "Theme"

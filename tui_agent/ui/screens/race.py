@@ -1,4 +1,4 @@
-"""The page of a race: how each runner is doing while they run, and which one is taken when they have ended."""
+"""The page of a race: follows the runners, and lets the user compare them and take one."""
 
 from __future__ import annotations
 
@@ -35,12 +35,11 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import RaceRunner
 
 REFRESH_SECONDS: Final = 0.25
-"""The runners' events are shown together after so long, however many pieces of their answers
-come."""
+"""Seconds for which events of the runners are collected before the page is redrawn."""
 MARK: Final = "▸"
-"""Stands at the runner that the next diff is compared to."""
+"""Marks the runner that the next diff compares with."""
 COLUMNS_FROM: Final = 100
-"""Cells from which the runners' last lines stand beside each other."""
+"""Minimum width, in cells, for the runners' last lines side by side."""
 
 TONES: Final = {
     RunnerState.WAITING: "faint",
@@ -59,10 +58,10 @@ OVER_KEYS: Final = (
     "enter look  t take  d diff  space mark  C compare  M merge  w message  X end  esc back"
 )
 HELD_UP_KEYS: Final = "enter look  t take  c continue  d diff  space mark  M merge  X end  esc back"
-"""Of a runner that did not come to its end."""
+"""Keys for a runner that stopped before it was done."""
 PAST_KEYS: Final = "enter look  t go there  d diff  space mark  M merge  esc back"
 MAX_COLUMNS: Final = 3
-"""Runners at most whose last lines stand beside each other."""
+"""Maximum runners whose last lines are shown side by side."""
 GAP: Final = 2
 HELD_UP: Final = frozenset(
     {RunnerState.CUT_OFF, RunnerState.PAUSED, RunnerState.STOPPED, RunnerState.ERROR}
@@ -72,9 +71,9 @@ HELD_UP: Final = frozenset(
 async def act_on_runner(
     controller: Controller, race: RaceView, number: int, act: str, *, other: int | None = None
 ) -> bool:
-    """Do something with a runner; returns whether it was taken.
+    """Perform the action ``act`` (stop, diff, steer, take); return whether the runner was taken.
 
-    ``other`` is the one its diff is compared to.
+    ``other`` is the runner that a diff compares with; None: the start of the race.
     """
     runner = race.runners[number - 1]
     match act:
@@ -96,7 +95,7 @@ async def act_on_runner(
 
 
 class RaceScreen(PanePage):
-    """Follows a race. Leaving it stops nothing."""
+    """The page of a race. Leaving it stops nothing."""
 
     AUTO_FOCUS = "TableList"
     BINDINGS = [
@@ -122,7 +121,7 @@ class RaceScreen(PanePage):
         self._numbers: list[int] = []
         self._marked: int | None = None
         self._was_over = self._is_over
-        """Whether all had ended when the rows were last put in order."""
+        """Whether all runners had ended when the page was last drawn."""
         self._looking = Later(self, self._look)
 
     def body(self) -> ComposeResult:
@@ -134,11 +133,11 @@ class RaceScreen(PanePage):
     def on_mount(self) -> None:
         self.when_left(self._race.subscribe(self._look_soon))
         self.set_interval(REFRESH_SECONDS, self._tick)
-        # The children a container composes may come later than this.
+        # The children of containers may be composed after this.
         self.call_after_refresh(self._look)
 
     def _tick(self) -> None:
-        """Follow the runners' output, times and costs: no event tells of those."""
+        """Update output, times and costs, for which there are no events."""
         if not self._is_over:
             self._look()
 
@@ -219,10 +218,10 @@ class RaceScreen(PanePage):
         return OVER_KEYS
 
     def _show_live(self, number: int) -> bool:
-        """Show what runners do while they work: beside each other where there is room, else the one under the cursor.
+        """Show live conversations: all if they fit side by side, otherwise the highlighted runner's.
 
-        When all are done, the one under the cursor, unless its check or a problem says more.
-        Returns whether there is one to show.
+        When all are done, the highlighted one's, unless it has a check or a problem to show.
+        Returns whether any is shown.
         """
         agents = [self._race.agent_of(at) for at in range(1, len(self._race.runners) + 1)]
         runner = self._race.runners[number - 1]
@@ -247,7 +246,7 @@ class RaceScreen(PanePage):
             if not pane.display:
                 continue
             if not pane.is_mounted:
-                # It follows nobody yet, and when all are done nothing else looks again.
+                # A new pane follows no runner yet, so look again once it is mounted.
                 self._look_soon()
                 continue
             agent = agents[shown[place] - 1]
@@ -266,7 +265,7 @@ class RaceScreen(PanePage):
 
     @property
     def _are_compared(self) -> bool:
-        """Whether the runners see different contexts: their answers tell whether that matters."""
+        """Whether runners see different contexts, so that their answers are shown for comparison."""
         return any(runner.context for runner in self._race.runners)
 
     def _details(self, runner: RaceRunner) -> Iterator[str]:
@@ -283,7 +282,7 @@ class RaceScreen(PanePage):
             yield from runner.check.last_lines
 
     def _last_lines(self) -> Sequence[str]:
-        """Return the last lines of every runner: beside each other where there is room, else one below the other."""
+        """Return the last lines of every runner, side by side if there is room, otherwise in sequence."""
         runners = self._race.runners
         size = self.pane.scrollable_content_region.size
         in_columns = size.width >= COLUMNS_FROM and len(runners) <= MAX_COLUMNS
@@ -329,7 +328,7 @@ class RaceScreen(PanePage):
         return all(runner.state.is_over for runner in self._race.runners)
 
     def action_stop_all(self) -> None:
-        """Stop all runners; when they have ended, end the race and take none, after a question."""
+        """Stop all runners; if they have ended, ask whether to end the race without taking one."""
         if self._is_over:
             self.action_runner("end")
         else:
@@ -344,7 +343,7 @@ class RaceScreen(PanePage):
             self._controller.soon(self._act(act, self.number))
 
     async def _act(self, act: str, number: int) -> None:
-        """Do something with a runner, or with all of them; leave the page where that ends the race."""
+        """Perform an action on a runner or the race; leave the page if it ends the race."""
         try:
             match act:
                 case "watch":
@@ -360,10 +359,10 @@ class RaceScreen(PanePage):
                     await self._race.merge(number)
                     self.notice.say_briefly("What it found is in the conversation now.")
                 case "end":
-                    why = "The branches stay in the tree, the copies of the project go."
+                    why = "The branches stay in the tree; the copies of the project are deleted."
                     answers = [("y", "yes, end it"), ("n", "no, go back")]
                     answer = await self._controller.ask(
-                        Choice("End the race and take nobody?", answers, why=why)
+                        Choice("End the race without taking a runner?", answers, why=why)
                     )
                     if answer == "y" and await self._race.end():
                         self.dismiss(None)

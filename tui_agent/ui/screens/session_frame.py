@@ -1,4 +1,4 @@
-"""What stands around the open session: header, notices, prompt, gauge and status lines, and the facts they show."""
+"""The widgets around the open session (header, notices, prompt, gauge, status), and the facts they show."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from tui_agent.app.side_by_side import Aside
 
 HISTORY = 1_000
-"""Earlier messages the prompt can go back to."""
+"""Maximum earlier messages in the prompt's history."""
 
 
 class SessionFrame(BoundedScreen[None], Frontend):
-    """The frontend of the controller as far as it needs no open session: the widgets around one."""
+    """The part of the controller's frontend that needs no open session."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal"), (120, "-wide")]
     VERTICAL_BREAKPOINTS = [
@@ -59,16 +59,16 @@ class SessionFrame(BoundedScreen[None], Frontend):
     status = getters.query_one(StatusLine)
 
     def __init__(self, hear: Callable[[AgentEvent], None]) -> None:
-        """Make the frame; ``hear`` is called with the events of the open session's agent."""
+        """Create the frame; ``hear`` is called with the events of the open session's agent."""
         super().__init__()
         self.controller = Controller(self, hear)
-        """Everything a user can ask of the program."""
+        """Runs the commands."""
         self.keymap: Mapping[str, str] = {}
         self.attention = Attention(self, self.controller, lambda: self.prompt.last_typed)
-        """Calls the user back who looks elsewhere."""
+        """Calls the user who looks elsewhere."""
         self._files = FileSource(self.controller)
         self.unsent = UnsentKeeper(self.controller)
-        """Keeps the draft in the prompt through whatever happens to the program."""
+        """Saves the prompt's draft, so that nothing is lost."""
         self._was_shown = False
 
     def compose(self) -> ComposeResult:
@@ -89,7 +89,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         yield StatusLine(self.clock)
 
     def fit(self, size: Size) -> None:
-        """Take the classes of a terminal's size before there is anything to style, which is not to be styled twice."""
+        """Set the classes of the terminal's size in advance, so that nothing is styled twice."""
         for cells, breakpoints in (
             (size.width, self.HORIZONTAL_BREAKPOINTS),
             (size.height, self.VERTICAL_BREAKPOINTS),
@@ -99,7 +99,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
             )
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
-        """Style nothing when it is shown for the first time: everything was, a moment ago."""
+        """Skip restyling on the first show: mounting has just done it."""
         event.refresh_styles = event.refresh_styles and self._was_shown
         self._was_shown = True
 
@@ -111,7 +111,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         return self.controller.agent
 
     def update_node_styles(self, animate: bool = True) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Restyle everything, except for the terminal's focus, which the focused widget alone looks different for."""
+        """Restyle everything, except if only the terminal's focus changed, which concerns one widget."""
         if not getattr(self.app, "is_refocusing", False):
             super().update_node_styles(animate)
 
@@ -153,7 +153,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self.attention.call_to(aside, sentence)
 
     def show_live_size(self) -> None:
-        """Have the gauge grow with the answer that is being streamed."""
+        """Update the gauge by the streaming answer."""
         from tui_agent.ui.gauge_reading import with_live
 
         shown = self.gauge.reading
@@ -206,7 +206,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
             self.status.race = ""
 
     def _state(self) -> Mapping[str, object] | None:
-        """Return the data for the user's own status line, None before there is a session."""
+        """Return the data for the user's own status line; None while no session is open."""
         agent = self.agent
         reading = self.gauge.reading
         if agent is None or reading is None:
@@ -258,8 +258,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
 
     @property
     def draft(self) -> str:
-        # The screen is emptied before it is notified: the draft has to be asked of the widget
-        # itself.
+        # At the end the screen is already empty when this is asked, so it needs the widget itself.
         return self._writing.draft
 
     def set_draft(self, text: str) -> None:
@@ -287,7 +286,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self.refresh_bindings()
 
     def leave_warnings(self) -> None:
-        """Make room above the prompt; the status line says that there were warnings."""
+        """Clear the notice above the prompt; the status line keeps the count of its warnings."""
         self.controller.warnings.unread += self.notice.warnings
         self.status.warnings = self.controller.warnings.unread
         self.notice.clear()

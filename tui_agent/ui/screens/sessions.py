@@ -1,4 +1,4 @@
-"""The sessions of this user: find one or a text in it, open, rename, fork, export, delete (and undo that)."""
+"""The page of sessions: searches them, and opens, renames, forks, exports, deletes and restores them."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,27 +30,27 @@ from tui_agent.ui.bindings import hidden
 from tui_agent.ui.screens.picker import MAX_ROWS, PickerScreen
 
 MAX_HITS = 200
-"""Entries looked at in a search."""
+"""Maximum entries found by a search."""
 HITS_PER_SESSION = 3
-"""Entries shown of one session."""
+"""Maximum found entries shown per session."""
 MIN_WIDTH_FOR_MODEL = 100
-"""Columns from which a row has room for the model."""
+"""Minimum width, in columns, for a session's model."""
 
 
 Hits = Mapping[str, Sequence[SearchHit]]
-"""The entries that match a search, by session, newest first."""
+"""Entries that match a search, newest first, by session id."""
 
 LEAST_NAME = 16
-"""Cells that a session's name has; facts beside it leave them."""
+"""Minimum cells for a session's name; facts are left out for it."""
 
 SEARCH_DELAY_SECONDS = 0.12
-"""Seconds without a key before a search starts."""
+"""Seconds without a key after which a search starts."""
 
 
 def find(
     store: Store, query: str, cwd: Path, *, only_here: bool
 ) -> tuple[Sequence[SessionInfo], Hits]:
-    """Return the sessions that match and the entries: this directory's first, each group the last used first.
+    """Return matching sessions and entries; this directory's sessions come first, recent ones first.
 
     Raises:
         StoreError: the sessions can't be read.
@@ -71,11 +71,10 @@ def name_of(info: SessionInfo) -> str:
 
 
 class SessionPicker(PickerScreen[OpenRequest]):
-    """Dismissed with the session to open, how, and at which entry.
+    """The page of sessions; dismissed with the session to open, how, and at which entry.
 
-    The list has the focus at first, so that single keys act on the highlighted session; ``/`` goes
-    to the filter, which searches the full text of every session and shows the entries it found
-    below theirs.
+    The list has the focus first, so that single keys act on the highlighted session. ``/`` moves to
+    the filter, which searches the full text of all sessions and shows found entries below them.
     """
 
     HEADING = "Sessions"
@@ -83,7 +82,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
     EMPTY = "No session matches."
     KEYS = "enter open  / search  e title  f fork  E export  xx delete  u undo  v here  esc back"
     SEARCH_KEYS = "type to search  ↑↓ move  enter open  esc back"
-    """Shown while the search has the focus, where letters are no commands."""
+    """Keys shown while the filter has the focus, where letters are text."""
 
     AUTO_FOCUS = "#rows"
     BINDINGS = [
@@ -108,7 +107,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self._totals: dict[str, SessionTotals] = {}
         self._only_here = False
         self._goal: str | None = None
-        """Where the highlight goes next."""
+        """Session to highlight after the next refill."""
         self._deleted: list[str] = []
 
     # -- finding
@@ -144,7 +143,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     @work(exclusive=True, group="weighing")
     async def _weigh(self) -> None:
-        """Add up tokens and cost of the listed sessions, in a thread: a long session takes a moment."""
+        """Add up tokens and cost of the listed sessions in a thread, as long ones take a moment."""
         fresh = [info.id for info in self._sessions[:MAX_ROWS] if info.id not in self._totals]
         for session_id in fresh:
             try:
@@ -165,8 +164,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
                 words: list[int] = []
                 for start, end in hit.highlights:
                     words += range(start, end)
-                # Characters a terminal would act on are replaced one for one, so that the words
-                # stand where they stood.
+                # Characters that a terminal would act on are replaced one for one, to keep the offsets.
                 text = self.marked(ACTING.sub("·", hit.snippet), words)
                 rows.append(Option(Content.assemble(number, text), id=f"{info.id}#{hit.entry_id}"))
         self.show(rows, at=at)
@@ -242,7 +240,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self.refill(self.typed)
 
     def action_delete(self) -> None:
-        """Ask at the first press, delete at the second; the open session stays."""
+        """Ask whether to delete the highlighted session; not possible for an open or busy one."""
         info = self._info(self.highlighted)
         if info is None:
             return
@@ -262,7 +260,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
             self._delete(info.id)
 
     def _delete(self, key: str) -> None:
-        """Delete a session and take it off the list at once: the next key acts on the one after it."""
+        """Delete a session and remove it from the list at once, so that the next key acts on the next."""
         self._store.delete(key)
         self._deleted.append(key)
         ids = [info.id for info in self._sessions]

@@ -1,4 +1,4 @@
-"""Settings: every one with its value, where that comes from and what it means; a change is saved at once."""
+"""The page of settings: value, origin and meaning of each; a change is saved at once."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 MODELS = frozenset({"model", "small_model", "compaction.model"})
-"""Settings that name a model."""
+"""Keys of settings that name a model."""
 
 
 def _when(key: str) -> str:
-    """Return a sentence when a change does not count at once."""
+    """Return a sentence on when a change takes effect; "" if at once."""
     when = counts(key)
     if when:
         return f" A change takes effect {when}."
@@ -44,7 +44,7 @@ def _written(row: SettingRow) -> str:
 
 
 class SettingsScreen(PickerScreen[None]):
-    """Lists the settings; Enter edits the highlighted one."""
+    """The page of settings; Enter edits the highlighted one."""
 
     HEADING = "Settings"
     EMPTY = "No setting has this name."
@@ -52,15 +52,15 @@ class SettingsScreen(PickerScreen[None]):
     BINDINGS = [hidden("ctrl+r", "reset", "default", priority=True)]
 
     def __init__(self, controller: Controller, query: str = "") -> None:
-        """``query`` is what the list is filtered by at first."""
+        """Create it; ``query`` is the initial filter."""
         super().__init__()
         self._query = query
         self._controller = controller
         self._rows: dict[str, SettingRow] = {}
         self._saved = ("", "")
-        """The setting that was changed last, and what is said of that."""
+        """Key of the setting changed last, and the sentence about it."""
         self._refused = ("", "")
-        """The setting that was written last and not accepted, and what was written."""
+        """Key of the setting typed last and not saved, and the typed text."""
 
     def on_mount(self) -> None:
         self.field.value = self._query
@@ -98,7 +98,7 @@ class SettingsScreen(PickerScreen[None]):
                 yield Option(self._row(row), id=row.key)
 
     def _row(self, row: SettingRow) -> Content:
-        """Draw a setting: what it is called, its value, where that comes from, its name in the file."""
+        """Return a setting's row: name, value, origin, and key in the file."""
         room = self.app.size.width
         if room >= 76:
             cells = 38
@@ -125,7 +125,7 @@ class SettingsScreen(PickerScreen[None]):
         )
 
     def _in_force(self, row: SettingRow) -> str:
-        """Return a value, and of one that is not set what counts in its place."""
+        """Return a setting's value; if it is not set, what is used instead."""
         agent = self._controller.agent
         if row.value != UNSET:
             return value_of(row)
@@ -149,12 +149,12 @@ class SettingsScreen(PickerScreen[None]):
     # -- editing
 
     def pick(self, key: str) -> None:
-        """Change a setting: take the other of two values, or ask for one."""
+        """Change a setting: toggle it, or ask for a value."""
         row = self._rows[key]
         if not row.editable:
             path = short_path(self._controller.services.config_path)
             self.tell(
-                f"{row.description}\nIt is a table: write it in {path}, and open this page again."
+                f"{row.description}\nThis is a table: edit it in {path}, then open this page again."
             )
         elif set(row.choices) == {"true", "false"}:
             self._save(key, row.value != "true")
@@ -190,7 +190,7 @@ class SettingsScreen(PickerScreen[None]):
             self._save(key, parse_value(text) if text else None)
 
     def _save(self, key: str, value: object) -> None:
-        """Save a value, None for the default; one that is not accepted changes nothing and is told of."""
+        """Save a value (None: the default); report one that is not accepted."""
         try:
             if key in MODELS and isinstance(value, str):
                 self._choose(key, value)
@@ -226,7 +226,7 @@ class SettingsScreen(PickerScreen[None]):
         self._told(key)
 
     def _told(self, key: str, saved: str = "") -> None:
-        """Have what was saved count as far as it can, and say from when on it does."""
+        """Apply what was saved, and say when it takes effect."""
         when = _when(key)
         try:
             reread_settings(self._controller)

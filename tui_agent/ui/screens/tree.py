@@ -1,7 +1,4 @@
-"""The session tree: look at every branch, go to any entry, merge, fork, label.
-
-Escape leaves everything as it was.
-"""
+"""The page of the session tree: shows every branch; moves, merges, forks, labels, summarises."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -63,7 +60,7 @@ HINTS = (
     "enter go  ←→ fold  / search  ctrl+o filter  l label  M merge  s summarise up to here  f fork  r race  d diff"
     "  y copy  u undo  space preview  ? keys  esc back"
 )
-"""As many as fit, the last two always."""
+"""Line of keys; as many as fit are shown, the last two always."""
 
 KEYS = """\
 ↑ ↓ pgup pgdn home end   move; j k g G too
@@ -86,35 +83,34 @@ o                        open what a subagent or a runner did
 y                        copy
 u, ctrl+r                undo and redo the last thing done, files too
 esc                      back, nothing changed"""
-"""All keys, for the help page."""
+"""All keys of the page, for its help."""
 
 NO_SUMMARY = "\0none"
 FOCUS = "\0focus"
-"""Answers in place of the focus of a summary."""
+"""Answers that are not the focus of a summary."""
 KEEP_WHAT = "What should the summary keep?"
 PREVIEW_SECONDS = 0.05
-"""The preview follows when the cursor rests for so long."""
+"""Seconds for which the cursor has to rest before the preview follows it."""
 REFRESH_SECONDS = 0.2
 """Seconds for which entries that arrive while the tree is open are collected before it is redrawn."""
 
 REFRESH_SHARE = 9
-"""Showing them is followed by a pause of at least so many times its cost: a tenth of one core at
-most."""
+"""Minimum pause after a redraw, as a multiple of its duration: at most a tenth of a core is used."""
 FOLLOWED = EntryAppended | LeafMoved | RunStarted | RunEnded | RunnerChanged | RaceEnded
-"""Events after which the tree is another."""
+"""Events that change the tree."""
 LARGE_TREE_ENTRIES = 20_000
-"""A tree with so many entries is painted before its costs are read."""
+"""Number of entries from which a tree is painted before its costs are read."""
 PAINT_SECONDS = 0.12
-"""Time between two looks at how a summary grows."""
+"""Interval of showing a growing summary, in seconds."""
 TAIL = 8
-"""Lines of the growing summary that are shown."""
+"""Maximum lines shown of the growing summary, the last ones."""
 
 SummaryWork = Callable[[Callable[[str], None]], Awaitable[object]]
-"""Gets the function that takes the pieces of the summary."""
+"""Writes a summary; called with a function that takes the pieces of its text."""
 
 
 class TreeScreen(Page[None]):
-    """Shows the tree of the open session. Dismissed after a move, or by Escape."""
+    """The page of the open session's tree; dismissed after a move, or by Escape."""
 
     AUTO_FOCUS = "SessionTree"
     LAST_KEYS = 2
@@ -158,7 +154,7 @@ class TreeScreen(Page[None]):
         self._search: SearchBegun | None = None
         self._labelling: int | None = None
         self._focus = ""
-        """The focus of the last summary, for when it failed."""
+        """Focus of the last summary, offered again if that failed."""
         self._wants_preview: bool | None = None
         self._priced = False
         self._pause = REFRESH_SECONDS
@@ -313,7 +309,7 @@ class TreeScreen(Page[None]):
     @on(Input.Changed, "#tree-field")
     @work(exclusive=True, group="tree-search")
     async def _look_for(self, event: Input.Changed) -> None:
-        """Mark the hits; while one types, go to the first from where the search began."""
+        """Mark the matches of the typed text; go to the first at or after the start of the search."""
         store = self._controller.services.store
         outline = self.session_tree.outline
         query = event.value.strip()
@@ -363,7 +359,7 @@ class TreeScreen(Page[None]):
 
     @work(group="tree-move", exclusive=True)
     async def _go(self, entry_id: int, *, continue_from_here: bool) -> None:
-        """Go to an entry, after the questions it needs: about a summary, about files, or none."""
+        """Move to an entry, after the necessary questions about a summary and about files."""
         agent = self._agent
         controller = self._controller
         plan = agent.navigator.plan(entry_id, continue_from_here=continue_from_here)
@@ -381,7 +377,7 @@ class TreeScreen(Page[None]):
         wanted = None
         if focus != NO_SUMMARY:
             wanted = focus
-        # The note about the old place is no longer on the screen then.
+        # Remove the notice about the former place.
         controller.frontend.clear_notice()
         told: list[str] = []
 
@@ -397,7 +393,7 @@ class TreeScreen(Page[None]):
     async def _ask_for_focus(
         self, question: str, about: str, *, may_skip: bool = False
     ) -> str | None:
-        """Return the focus of a summary, "" for nothing special; or ``NO_SUMMARY``; None when one went back."""
+        """Return the focus of a summary ("": none), or ``NO_SUMMARY``; None if the user cancels."""
         answers = []
         if may_skip:
             answers = [(NO_SUMMARY, "No summary")]
@@ -413,10 +409,7 @@ class TreeScreen(Page[None]):
         return answer
 
     async def _summarise(self, work: SummaryWork, *, shown: bool = True) -> bool:
-        """Do some work, its summary ``shown`` as it grows; returns whether it was done.
-
-        A failure is shown.
-        """
+        """Run ``work``, its growing summary ``shown``; return whether it succeeded. Reports a failure."""
         if shown:
             problem = await self.app.push_screen_wait(SummarisingScreen(work))
         else:
@@ -454,7 +447,7 @@ class TreeScreen(Page[None]):
             self.reload(at=self._session.leaf)
 
     def action_fork(self) -> None:
-        """Fork the session at the highlighted entry; a message of the user goes back into the prompt."""
+        """Fork the session at the highlighted entry; a user's message goes back into the prompt."""
         if (line := self.session_tree.line) is not None:
             entry = line.entry
             self._when_idle(lambda: self._controller.soon(self._fork(entry)))
@@ -490,7 +483,7 @@ class TreeScreen(Page[None]):
         return self._session.read_only
 
     def _when_idle(self, act: Callable[[], object]) -> None:
-        """Do something now; while the agent works, offer to interrupt it first."""
+        """Call ``act`` now; while the agent works, offer to interrupt it first."""
         if self._agent.running:
             self._controller.soon(self._offer_interrupt(act))
         else:
@@ -516,7 +509,7 @@ class TreeScreen(Page[None]):
         if files := await self._agent.files.diff(entry):
             self._controller.show(DiffPage(f"Files from #{entry} to here", files))
         else:
-            self.notice.say_briefly("No change of a file is recorded between this entry and here.")
+            self.notice.say_briefly("No file change is recorded between this entry and here.")
 
     async def action_contexts(self) -> None:
         if (line := self.session_tree.line) is None:
@@ -527,7 +520,7 @@ class TreeScreen(Page[None]):
             await self._controller.attempt(show_contexts(self._controller, [line.entry]))
 
     def action_subagent(self) -> None:
-        """Open the session of the subagent in the highlighted row, the runner that works there, or its race."""
+        """Open the runner, race or subagent of the highlighted row, or say that there is none."""
         line = self.session_tree.line
         entries = self._highlighted_entries()
         results = (entry for entry in entries if isinstance(entry, ToolResultEntry))
@@ -566,10 +559,9 @@ class TreeScreen(Page[None]):
 
 
 class SummarisingScreen(Dialog[str]):
-    """The summary of a branch that is left or merged, growing in sight.
+    """Shows the growing summary of a branch that is left or merged.
 
-    Dismissed with the problem, "" when it is done, None when Escape cancelled it: then nothing has
-    changed.
+    Dismissed with the problem, "" on success; None if cancelled by Escape, then nothing has changed.
     """
 
     KEYS = "esc back, nothing changes"
@@ -602,11 +594,11 @@ class SummarisingScreen(Dialog[str]):
 
 
 async def _problem_of(work: SummaryWork, progress: Callable[[str], None]) -> str:
-    """Do some work; return the problem, "" for none."""
+    """Run ``work``; return the problem, "" for none."""
     try:
         await work(progress)
     except (NavigationError, StoreError) as error:
-        return str(error) or "It did not work."
+        return str(error) or "The summary failed."
     return ""
 
 

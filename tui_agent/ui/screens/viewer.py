@@ -1,4 +1,4 @@
-"""All of a long text: the output a card shows only the beginning of, a block of the context, a request."""
+"""Shows a long text in full: an output, a block of the context, a request."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, wrap
 TAB = 4
 
 MAX_CHARS = 5_000_000
-"""Characters shown; the rest is named at the end."""
+"""Maximum characters shown; the number of the others is shown at the end."""
 
 
 @frozen
 class _Row:
-    """A row on screen: characters of a line of the text."""
+    """A row on the screen: the characters ``start`` to ``end`` of a line of the text."""
 
     line: int
     start: int
@@ -31,10 +31,7 @@ class _Row:
 
 
 class TextLines(LineList):
-    """The text under a cursor that is only there to scroll.
-
-    ``find`` marks a text and goes to it.
-    """
+    """The scrolling text; ``find`` searches it."""
 
     CURSOR = "never"
     BINDINGS = [
@@ -55,9 +52,9 @@ class TextLines(LineList):
         self._width = 0
         self._query = ""
         self.matches: list[tuple[int, int]] = []
-        """Line and character of everything found."""
+        """Line and character of each match."""
         self.current: int | None = None
-        """Which match was gone to last."""
+        """Index of the current match."""
 
     # -- layout
 
@@ -100,7 +97,7 @@ class TextLines(LineList):
     # -- search
 
     def find(self, query: str) -> int:
-        """Mark a text wherever it is, whatever its case, go to the first place below the top, and count them."""
+        """Mark all matches of a text, ignoring case, go to the first one in view or below; return their number."""
         self._query = query.lower()
         self.matches = []
         for number, line in enumerate(self.lines if query else ()):
@@ -153,7 +150,7 @@ class TextLines(LineList):
 
 
 class ViewerScreen(Page[None]):
-    """Shows a text, drawn by the line so that its length does not matter."""
+    """The page of a long text, which draws only the lines in view."""
 
     KEYS = "↑↓ scroll  / search  n next  y copy all  esc back"
     AUTO_FOCUS = "TextLines"
