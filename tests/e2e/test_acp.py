@@ -274,7 +274,7 @@ async def test_modes_and_models_are_chosen(running: Running, place: Place) -> No
         assert [option.current_value for option in answer.config_options] == ["demo", "high"]
         for option, value, why in (
             ("model", "nosuch", "no model “nosuch”"),
-            ("effort", "much", "an effort that it has"),
+            ("effort", "much", "an effort that the model has"),
         ):
             with pytest.raises(RequestError, match=why):
                 await agent.set_config_option(config_id=option, session_id=session, value=value)
