@@ -112,16 +112,25 @@ def test_a_tool_is_not_called_without_permission(
     assert "HEY" not in results(server)[0]
 
 
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        ("KeyError(text)", "KeyError: 'hey'"),
+        ("SystemExit(4)", "shout called sys.exit(4)"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["def", "async def"])
 def test_an_error_of_a_tool_is_its_result(
-    install: Install, tui_agent: Run, server: ModelServer
+    install: Install, tui_agent: Run, server: ModelServer, kind: str, raised: str, told: str
 ) -> None:
-    install("loud", SHOUT.replace("return text.upper()", "raise KeyError(text)") + REGISTER)
+    source = SHOUT.replace("return text.upper()", f"raise {raised}").replace("def", kind)
+    install("loud", source + REGISTER)
     server.play(Turn(tool_calls=[Call("shout", '{"text": "hey"}')]), Turn("It failed."))
 
     done = tui_agent("-p", "shout", "--allow", "tool:shout")
 
     assert done.code == 0, done.err
-    assert results(server) == ["KeyError: 'hey'"]
+    assert results(server) == [told]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TextIO
 
-from tui_agent.errors import UserFacingError
+from tui_agent.errors import ToolError, UserFacingError
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.tools.base import RawInput, ToolContext, ToolResult
 from tui_agent.tools.functions.in_process import FunctionTool
@@ -39,8 +39,11 @@ class AddOnTool(FunctionTool):
         return (PermissionNeed(Permission.TOOL, self.name, detail=detail),)
 
     async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
-        with add_on_running():
-            return await super().run(arguments, context)
+        try:
+            with add_on_running():
+                return await super().run(arguments, context)
+        except SystemExit as error:  # it would end the program
+            raise ToolError(f"{self.name} called sys.exit({error.code!r})") from None
 
 
 class AddOn:
