@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from tests.support.mcp_place import Place
     from tests.support.model_server import ModelServer
 
+LONGEST_ID = 200
+"""Characters of a text that a test is named by."""
+
 # Rewriting the assertions of all tests takes ten seconds of each process: it is done once, whatever the shell prefers.
 sys.dont_write_bytecode = False
 
@@ -50,6 +53,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--slow-machine", metavar="SEED", help="make loops, threads and programs late at random"
     )
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Keep a long text out of the test's name: each worker's list of tests and each report has it."""
+    if isinstance(val, str | bytes) and len(val) > LONGEST_ID:
+        return f"{len(val)} of {val[:20]!r}"
+    return None
 
 
 def pytest_configure(config: pytest.Config) -> None:

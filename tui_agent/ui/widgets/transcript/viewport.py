@@ -3,12 +3,14 @@
 import re
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from math import ceil
+from typing import Final
 
 from textual.cache import LRUCache
 from textual.geometry import Offset, Region, Size
 from textual.reactive import reactive, var
 from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBar
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
@@ -30,9 +32,6 @@ from tui_agent.ui.widgets.transcript.paint import (
     text_width,
 )
 from tui_agent.ui.widgets.transcript.source import LIVE_ID
-
-if TYPE_CHECKING:
-    from textual.scrollbar import ScrollBar
 
 _KEPT_STRIPS: Final = 1_500
 
@@ -75,6 +74,18 @@ def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[in
     return "".join(parts).rstrip("\n")
 
 
+def _thumb(page: float, extent: float, position: float) -> tuple[float, int, int]:
+    """Return the page, and the begin and length of the bar's thumb in eighths of a cell.
+
+    ``extent`` and ``position`` are lines; the arithmetic is that of Textual's bar.
+    """
+    if extent <= page:
+        return page, 0, 0
+    length = max(1, page * page / extent)
+    begin = (page - length) * position / (extent - page)
+    return page, int(begin * 8), ceil(length * 8)
+
+
 class Viewport(ScrollView):
     """Draws the lines of a model.
 
@@ -100,8 +111,6 @@ class Viewport(ScrollView):
             _KEPT_STRIPS
         )
         self._rows: list[Row] | None = None
-        self._bar_extent = Size(0, 0)
-        self._bar_look = (0, False, 0, 0)
         self._settling = False
         self._painting = self._has_highlights = False
         self._prefetching = Later(self, self._prefetch)
@@ -109,7 +118,7 @@ class Viewport(ScrollView):
     # -- size and scroll position
 
     @property
-    def vertical_scrollbar(self) -> "ScrollBar":
+    def vertical_scrollbar(self) -> ScrollBar:
         bar = super().vertical_scrollbar
         if "render_lines" not in vars(bar):
             bar.render_lines = partial(bar_lines, bar)  # type: ignore[method-assign]
@@ -147,42 +156,48 @@ class Viewport(ScrollView):
         """Measure the visible lines, and update the scroll offset to ``top`` or to the end."""
         if not self.page or self._settling:
             return
-        self._settling = True
-        try:
-            if self.following:
-                self.top = self._end()
-            else:
-                self.top = self._clamped(self.top)
-            self._apply()
-            self._show_bar()
-        finally:
-            self._settling = False
+        if self.following:
+            self.top = self._end()
+        else:
+            self.top = self._clamped(self.top)
+        self._apply()
         self._rows = None
         self.refresh()
         self._prefetching.after_refresh()
 
     def _apply(self) -> None:
-        """Set extent and offset without a layout or a repaint, which they do not require."""
+        """Set extent and offset without a layout or a repaint, and show both in the scroll bar."""
+        self._settling = True
         extent = Size(self.scrollable_content_region.width, self.model.heights.total)
         offset = self.model.heights.offset(self.top.index) + self.top.line
         self.set_reactive(Widget.virtual_size, extent)
         self.set_reactive(Widget.scroll_y, offset)
         self.set_reactive(Widget.scroll_target_y, offset)
+        try:
+            self._show_bar()
+        finally:
+            self._settling = False
 
     def _show_bar(self) -> None:
-        """Redraw the scroll bar only if it looks different, in eighths of a cell."""
-        extent = self.virtual_size
+        """Give the scroll bar the extent and the offset; redraw it only if its thumb moves."""
         page = self.page
-        steps = page * 8 / max(extent.height, 1)
-        look = page, extent.height > page, round(steps * self.scroll_y), round(steps * page)
-        if look == self._bar_look:
+        extent = self.virtual_size.height
+        is_needed = extent > page
+        if not is_needed and not self.show_vertical_scrollbar:
             return
-        self._bar_look = look
-        if self._bar_extent != extent:
-            self._bar_extent = extent
-            self._scroll_update(extent)
-        if self.show_vertical_scrollbar:
-            self.vertical_scrollbar.position = self.scroll_y
+        bar = self.vertical_scrollbar
+        shown = _thumb(bar.window_size, bar.window_virtual_size, bar.position)
+        if (
+            is_needed
+            and self.show_vertical_scrollbar
+            and shown == _thumb(page, extent, self.scroll_y)
+        ):
+            # A layout gives the bar its sizes again, but no position.
+            bar.set_reactive(ScrollBar.window_virtual_size, extent)
+            bar.set_reactive(ScrollBar.position, self.scroll_y)
+            return
+        self._scroll_update(self.virtual_size)
+        bar.position = self.scroll_y
 
     def _end(self) -> Position:
         return self._up(Position(len(self.model)), self.page)
@@ -233,7 +248,6 @@ class Viewport(ScrollView):
             missing -= self.model.ensure(index)
             index += 1
         if self.model.heights.total != before:
-            # The bar is updated with the next step: now it would cost another repaint.
             self._apply()
 
     def scroll_to_position(self, position: Position, *, follow: bool = False) -> None:
