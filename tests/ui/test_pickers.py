@@ -169,7 +169,7 @@ async def test_a_session_of_a_detached_run_names_the_command_that_shows_it(tmp_p
         found = await rows(stage, pilot, 2)
         position = next(number for number, row in enumerate(found) if "busy" in row)
         await press(pilot, *["down"] * position, "enter")
-        await until(lambda: "goes on as k7f2: tui-agent attach k7f2" in screen_text(stage), pilot)
+        await until(lambda: "running as k7f2; tui-agent attach k7f2" in screen_text(stage), pilot)
 
 
 async def test_without_a_session_the_way_to_one_is_said(tmp_path: Path) -> None:

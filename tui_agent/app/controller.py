@@ -207,7 +207,7 @@ class Controller:
         return True
 
     async def run(self, name: str, arguments: str = "") -> None:
-        """Run a command; returns when it is done or asks something."""
+        """Run a command; return when it is done or asks the user something."""
         self._asks.clear()
         task = self.begin(name, arguments)
         asked = asyncio.ensure_future(self._asks.wait())
@@ -217,10 +217,7 @@ class Controller:
             asked.cancel()
 
     async def run_through(self, command: Command, arguments: str = "") -> bool:
-        """Run a command and the work it started to the end, whatever it asks.
-
-        Returns whether it went through.
-        """
+        """Run a command and all work that it starts to the end; return whether the command succeeded."""
         done = await self.attempt(self._run(command, arguments))
         await self.tasks_done()
         return done is True
@@ -230,10 +227,7 @@ class Controller:
             await asyncio.wait(self._tasks)
 
     def unknown(self, name: str, arguments: str = "") -> str:
-        """Return the error for a command that does not exist.
-
-        With arguments it may have been meant as a message.
-        """
+        """Return the error message for a command that does not exist, with what may have been meant."""
         from tui_agent.app.names_elsewhere import ELSEWHERE
 
         meant = ELSEWHERE.get(name) or self._nearest(name)
@@ -252,36 +246,33 @@ class Controller:
         close = list(dict.fromkeys([*get_close_matches(name, names, 3, 0.6), *begins]))[:3]
         if close:
             return f"Did you mean {' or '.join('/' + known for known in close)}?"
-        return "/help lists them."
+        return "/help lists all commands."
 
     @property
     def open_agent(self) -> Agent:
-        """The agent of the open session; raises a `CommandError` where none is open."""
+        """The agent of the open session; raises a `CommandError` if none is open."""
         if self.agent is None:
             raise CommandError("No session is open.")
         return self.agent
 
     @property
     def idle_agent(self) -> Agent:
-        """The agent of the open session.
-
-        Raises a `CommandError` where none is open, or something goes on.
-        """
+        """The agent of the open session; raises a `CommandError` if none is open or the agent is working."""
         if self.open_agent.running:
             raise CommandError(WORKING)
         return self.open_agent
 
     def require_writable(self) -> None:
-        """Raise a `CommandError` where the open session takes no changes."""
+        """Raise a `CommandError` if the open session is read-only, or none is open."""
         if self.open_agent.session.read_only:
             raise CommandError(READ_ONLY)
 
     # -- sessions
 
     async def open(self, request: OpenRequest) -> bool:
-        """Open a session in place of the one that is open; when that fails, the open one stays.
+        """Open a session in place of the open one, which stays if that fails; return whether it is open.
 
-        Returns whether it is open now.
+        If another program has it open, the user is asked how to continue.
         """
         from tui_agent.session.errors import SessionHeld, StoreError
 
@@ -297,11 +288,11 @@ class Controller:
         return True
 
     async def open_or_raise(self, request: OpenRequest) -> Agent:
-        """Open a session in place of the one that is open.
+        """Open a session in place of the open one, and return its agent.
 
         Raises:
-            SessionHeld: another live program has it.
-            StoreError: it can't be opened. In both cases the open one stays.
+            SessionHeld: another running program has it open.
+            StoreError: it can't be opened. In both cases the open session stays.
         """
         self.frontend.opening()
         aside = self.asides.get(request.session_id or "")
@@ -331,20 +322,20 @@ class Controller:
     async def _answer_server(
         self, agent: Agent, question: ServerQuestion | ModelQuestions
     ) -> Answer:
-        """Ask what an agent or one of its servers wants to know, once its session is on the screen."""
+        """Ask a question of an agent or of its MCP servers, once its session is on the screen."""
         from tui_agent.app.server_questions import ask
         from tui_agent.tools.questions import Answer
 
         aside = self.asides.get(agent.session.id)
         if aside is not None:
             await aside.ask_when_shown("there is a question")
-        # A failure is no answer.
+        # A failure counts as no answer.
         return await self.attempt(ask(self, question)) or Answer()
 
     # -- sessions side by side
 
     async def _leave_open_one(self) -> None:
-        """Take the open session off the screen: it goes on aside while it has something to do, or is closed."""
+        """Take the open session off the screen: it goes on aside if it is busy, otherwise it is closed."""
         from tui_agent.app.side_by_side import Aside, is_busy
 
         agent = self.agent
@@ -384,7 +375,7 @@ class Controller:
             self._unsubscribe = None
 
     def _heard(self, agent: Agent, event: AgentEvent) -> None:
-        """Pass an event on; ask about the plan that a run has made, unless the user is writing."""
+        """Pass an event on; after a run that made a plan, ask about it unless the user is typing."""
         from tui_agent.agent.events import RunEnded
 
         self._hear(event)
@@ -402,9 +393,9 @@ class Controller:
             self.deciding = self.begin("plan")
 
     async def between_sessions(self, work: Awaitable[T]) -> T:
-        """Do some work on stored sessions while none is open, and open the session again.
+        """Await ``work`` on stored sessions while none is open, then open the session again.
 
-        Nothing of it is left in memory then that could be written back.
+        So nothing stays in memory that could be written back.
         """
         session = self.open_agent.session
         if not session.info.entry_count:
@@ -423,7 +414,7 @@ class Controller:
             self.soon(self.open(request))
 
     async def close(self) -> None:
-        """Close every session, the open one last: the way back leads to it."""
+        """Close every session; the open one last, so that resuming continues with it."""
         asides = list(self.asides.values())
         self.asides.clear()
         for aside in asides:
@@ -447,7 +438,7 @@ class Controller:
         self.services.close_session(agent.session)
 
     def _stay_without(self, request: OpenRequest) -> None:
-        """Go on with nothing open if nothing was: sent messages go back into the prompt."""
+        """If no session is open, remember the request and put early messages back into the prompt."""
         if self.agent is None:
             self._unopened = request
             self.outbox.take_back()
@@ -455,7 +446,7 @@ class Controller:
     async def _ask_how_to_open(self, request: OpenRequest, held: SessionHeld) -> None:
         question = f"This session is open in process {held.pid} on {one_line(held.host, 40)}."
         if name := await asyncio.to_thread(self.services.detached_run, held.session_id):
-            question = f"This session goes on as {name}: tui-agent attach {name} shows it."
+            question = f"This session is running as {name}; tui-agent attach {name} shows it."
         ways = [(OpenHow.READ_ONLY, "Read it only"), *_WAYS]
         is_nothing_open = self.agent is None
         how = await self.ask(Choice(question, ways, inline=True, comes_first=is_nothing_open))
@@ -470,10 +461,7 @@ class Controller:
             )
 
     def look_for_take_over(self) -> bool:
-        """Return whether another program has the session now; if so, a line says it.
-
-        Looking reads one row.
-        """
+        """Return whether another program has taken the session over, and warn if so. Reads one row."""
         from tui_agent.session.errors import StoreError
         from tui_agent.session.ids import short_id
 
@@ -481,7 +469,7 @@ class Controller:
             return False
         try:
             taken: bool = self.agent.session.check_for_take_over()
-        except StoreError:  # a store in trouble says so itself with the next change
+        except StoreError:  # reported with the next change of the session
             return False
         if taken:
             sentence = f"Another program took over session {short_id(self.agent.session.id)}. It is read-only here."
@@ -489,7 +477,7 @@ class Controller:
         return taken
 
     async def ask_about_take_over(self) -> None:
-        """Ask how to continue; the prompt's text stays there whatever the answer is."""
+        """Ask how to continue after a take-over; the prompt's text stays whatever the answer is."""
         if self.agent is None:
             return
         session_id = self.agent.session.id
@@ -505,9 +493,9 @@ class Controller:
 
 
 class Outbox:
-    """One per controller.
+    """Sends the user's messages in their order, however long reading mentioned files takes.
 
-    Messages leave in the order they were sent, however long reading the named files takes.
+    One per controller.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -516,7 +504,7 @@ class Outbox:
         self._sending = asyncio.Lock()
 
     async def send(self, text: str, *, follow_up: bool = False) -> None:
-        """Send a message or run a command; before there is a session it waits for one."""
+        """Send a message or run a command; what needs a session waits until one is open."""
         controller = self._controller
         intent = parse(text)
         if controller.agent is None and not self._needs_no_session(intent):
@@ -553,13 +541,13 @@ class Outbox:
             self._controller.soon(self.send(text, follow_up=follow_up))
 
     def take_back(self) -> None:
-        """Put messages sent before there was a session back into the prompt: there will be none."""
+        """Put messages sent before there was a session back into the prompt, as none can be opened."""
         early = self._early
         self._early = []
         self._controller.frontend.put_back("\n".join(text for text, _ in early))
 
     def bring_back(self) -> None:
-        """Put messages that waited for a stopped run back into the prompt, to be sent or dropped."""
+        """Put messages that were waiting when a run was stopped back into the prompt."""
         controller = self._controller
         waiting = list[str]()
         while controller.agent is not None and (text := controller.agent.take_back()) is not None:
@@ -583,7 +571,7 @@ class Outbox:
             self._controller.frontend.warn(prepared.problem)
 
     async def send_command(self, name: str, arguments: str, complaint: str) -> None:
-        """Send the message of one of the user's own commands; raise ``complaint`` if it is gone."""
+        """Send the message of a command of the user's own; raises `CommandError` with ``complaint`` if it is gone."""
         from tui_agent.agent.preparing import prepare_command
 
         agent = self._controller.agent
@@ -610,7 +598,7 @@ class Outbox:
                 controller.frontend.warn(loaded.problem)
 
     async def _named(self, name: str) -> tuple[UserPart, ...]:
-        """Return the parts for a name that is no file: a pasted image, or something the agent knows."""
+        """Return the parts of a mentioned name that is no file: a pasted image, or what the agent knows."""
         from tui_agent.agent.preparing import load_named
 
         controller = self._controller
@@ -624,7 +612,7 @@ class Outbox:
         return ()
 
     def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
-        """Send a message as it is; one that can't be sent goes back into the prompt."""
+        """Send a message as it is; if that fails, put it back into the prompt."""
         from tui_agent.session.entries import typed_text
         from tui_agent.session.errors import StoreError
 

@@ -104,7 +104,7 @@ def age(then_ms: int, now: float) -> str:
 
 
 def short_path(path: str | Path) -> str:
-    """Return a path with the home directory as ``~``."""
+    """Return a path as printable text, with ``~`` for the home directory."""
     text = str(path)
     home = str(Path.home())
     if text == home or text.startswith(home.rstrip("/") + "/"):

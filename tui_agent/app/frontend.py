@@ -403,7 +403,7 @@ class Frontend:
         raise NotImplementedError
 
     def announce(self, message: str, severity: Severity = "information") -> None:
-        """Show one sentence that does not wait to be read, whatever page is open."""
+        """Show one sentence at once, whatever page is open."""
         self.say(message, severity)
 
     def warn(self, message: str) -> None:
@@ -517,12 +517,12 @@ class Frontend:
         self.say(f"Not sent: {text}", "warning")
 
     def restore_message(self, text: str) -> None:
-        """Put a message that was taken back into the prompt, in place of the one before; "" only takes that out.
+        """Put an undone message into the prompt, in place of a previously restored one ("": only remove that).
 
-        The user's text stays there, after it. ``withdraw_message`` takes it out again.
+        The user's own text stays after it. ``withdraw_message`` removes it again.
         """
         if text:
             self.say(f"The message was: {text}")
 
     def withdraw_message(self, text: str) -> None:
-        """Leave in the prompt, of messages that were taken back, only ``text``."""
+        """Remove restored messages from the prompt, except for ``text``."""

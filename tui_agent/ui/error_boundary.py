@@ -108,7 +108,7 @@ class ErrorBoundary(App[Result]):
         """Log and show an error; returns False, and only logs, if its page or widget is gone."""
         is_there = _page_of(node) in self.screen_stack and not getattr(node, "_pruning", False)
         if self.return_code is not None or (node is not self and not is_there):
-            log.info("Failed when its page was closed already: %s: %s", type(error).__name__, error)
+            log.info("Failed after its page was closed: %s: %s", type(error).__name__, error)
             return False
         problem = report(error)
         before = self._last_said

@@ -72,7 +72,7 @@ def shifted(match: Match, by: int) -> Match:
 def _places_of(
     letter: str, written: str, *, text: str, lower: str, before: Sequence[_Place] | None
 ) -> list[_Place]:
-    """Return the places of a letter after places of the previous letter (None: it is the first)."""
+    """Return where ``letter`` can follow one of the places ``before`` (None: it is the first letter)."""
     row: list[_Place] = []
     passed = 0
     nearest: _Place | None = None

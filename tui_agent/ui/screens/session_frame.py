@@ -68,7 +68,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         """Calls the user who looks elsewhere."""
         self._files = FileSource(self.controller)
         self.unsent = UnsentKeeper(self.controller)
-        """Saves the prompt's draft, so that nothing is lost."""
+        """Saves the prompt's draft and waiting messages for the next start."""
         self._was_shown = False
 
     def compose(self) -> ComposeResult:
