@@ -1,4 +1,4 @@
-"""Where a model's requests go, and who said so."""
+"""The addresses that models' requests go to, and where each address was set."""
 
 import ipaddress
 from collections.abc import Iterator, Mapping

@@ -27,13 +27,13 @@ from tui_agent.session.entries import Usage
 from tui_agent.session.records import Reported
 
 ASSUMED_WINDOW = 32_768
-"""Tokens of the window of a model nothing is known of."""
+"""Context window assumed for an unknown model, in tokens."""
 
 Origin = Literal["catalog", "config", "server", "assumed", "learnt"]
 """Where the number of a window comes from; "learnt": from a request that was refused."""
 
 HOUR_WRITE = 2.0
-"""Times the price of input that Anthropic asks for caching it for an hour."""
+"""Anthropic's price for caching input for an hour, as a multiple of the input price."""
 _TIER = LazyPattern(r"input_cost_per_token_above_(\d+)k_tokens")
 _WRITE_COST = "cache_creation_input_token_cost"
 _HOUR_COST = f"{_WRITE_COST}_above_1hr"
@@ -111,7 +111,7 @@ class ModelInfo:
     efforts: tuple[Effort, ...] = tuple(Effort)
     """The levels of thinking it can be asked for; of an unknown model all there are."""
     max_effort: Literal["xhigh", "max"] = "xhigh"
-    """The name of its highest level in OpenAI's format."""
+    """Name of the model's highest effort level in OpenAI's format."""
     responses_only: bool = False
     """Answers OpenAI's Responses only, not chat completions."""
     without_tools: bool = False
@@ -200,7 +200,7 @@ class Catalog:
         self.forget()
 
     def forget(self) -> None:
-        """Forget all facts looked up: a server was asked."""
+        """Clear the cached facts, for example after a server has answered."""
         self._infos.clear()
 
     def info(self, model: str) -> ModelInfo:
@@ -253,7 +253,7 @@ class Catalog:
                 yield replace(info, context_window=served.window or info.context_window), url
 
     def _answer_at(self, url: str) -> ServerAnswer | None:
-        """Return the answer of the server at an address, "" for none."""
+        """Return the last answer of the server at an address; None for "" or an unasked server."""
         return self.served.answer(url) if url else None
 
     def can_chat(self, name: str) -> bool:

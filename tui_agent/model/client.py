@@ -56,11 +56,11 @@ class _Attempt:
 
     asked: ModelRequest
     request: ModelRequest
-    """The request in its shape."""
+    """The request, changed to the form that is tried."""
     shape: Shape
     route: Route
     call: "Call | dict[str, Any]"
-    """A wire's, or the arguments of litellm's."""
+    """The HTTP call of a wire, or the arguments of litellm's completion call."""
     optional: tuple[str, ...] = ()
     """Fields of the body that can be left out."""
     failure: Failure | None = None
@@ -140,7 +140,7 @@ class ProviderClient:
         return self._hosted
 
     def warm(self, model: str) -> None:
-        """Get ready for a request to a model, without waiting for it."""
+        """Start loading what a request to the model needs, without waiting for it."""
         if self._router.wire(model) is None:
             self.hosted.warm()
         elif self._warming is None:
@@ -398,7 +398,7 @@ def _answer_tokens(body: Mapping[str, Any]) -> int:
 
 
 def _left(body: dict[str, Any], refused: frozenset[str]) -> dict[str, Any]:
-    """Return a body without fields; ``a.b`` is the field b of the object a."""
+    """Return the body without the refused fields; ``a.b`` is field b of object a."""
     body = dict(body)
     for name in refused:
         outer, _dot, inner = name.partition(".")

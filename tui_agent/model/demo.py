@@ -31,10 +31,10 @@ DEMO_MODEL = "demo"
 """The model's id."""
 
 DEMO_WINDOW = 16_384
-"""Tokens of its context window: small, so that a few minutes fill it."""
+"""The demo model's context window, in tokens: small enough to fill in a few minutes."""
 
 DEMO_MAX_OUTPUT = 2_048
-"""Tokens of its longest answer."""
+"""The demo model's longest answer, in tokens."""
 
 ORDERS_A_MONTH = 115
 """Lines of one file of orders: a little under a single output's limit in the demo's window."""

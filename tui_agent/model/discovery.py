@@ -34,16 +34,16 @@ from tui_agent.model.wires.wire import WireFailure
 TIMEOUT = 0.7
 """Seconds a server on this machine gets for each answer."""
 REMOTE_TIMEOUT = 5.0
-"""Seconds another server gets."""
+"""Seconds a server elsewhere gets for each answer."""
 
 _MAX_ANSWER_BYTES = 16 << 20
 _MAX_MODELS_ASKED = 40
-"""Models of an Ollama that are asked for one by one."""
+"""Maximum models of an Ollama server whose details are requested, one by one."""
 _SMALLEST_WINDOW = 1024
 _SMALL = 4e9
-"""Parameters below which a model is small."""
+"""Parameter count below which a model is small."""
 _TINY = 1e9
-"""Parameters below which a model goes in steps."""
+"""Parameter count below which a model is tiny: it works in steps, without tool calls."""
 _ANTHROPIC_VERSION = "2023-06-01"
 
 
@@ -58,14 +58,14 @@ _KINDS = {"language", "llm", "vlm", "chat", "model", "base", "text", "moderated"
 
 # -- whether a key is taken ---------------------------------------------------------------------------------------
 _TRIAL_TIMEOUT = 15.0
-"""Seconds each of the two requests may take."""
+"""Seconds each of the two requests that try a key may take."""
 
 _NO_SUCH_PATH = {404, 405, 501}
 _LATER = "The first message will show whether it is good."
 
 
 class SilentServerError(Exception):
-    """A server said nothing that can be used; the message is a few words for a person."""
+    """A server gave no usable answer; the message is a few words for the user."""
 
 
 @frozen

@@ -22,12 +22,12 @@ Cause = Literal[
     "closed",
     "broken",
 ]
-"""Why a connection failed, when it did."""
+"""Why no connection was made, or why it failed."""
 
 _SAYS_NOTHING = {"", "{}", "[]", "null"}
-"""Bodies of errors without a word."""
+"""Error bodies that contain no message."""
 DETAIL_LENGTH = 300
-"""Characters of a provider's own words that a message repeats."""
+"""Maximum characters of a provider's error text that a message quotes."""
 
 _CODES: dict[ErrorKind, frozenset[str]] = {
     ErrorKind.CONTEXT_OVERFLOW: frozenset(
@@ -183,7 +183,7 @@ _USED_UP = LazyPattern(
 )
 """An allowance of a plan is used up. Where it is back only after hours, waiting doesn't help."""
 _LONG_WAIT = 3_600.0
-"""Seconds from which a wait is no matter of the rate."""
+"""Longest wait, in seconds, that still counts as a rate limit."""
 _AUTH = LazyPattern(
     r"invalid[_ ](?:x-)?api[_ -]?key|incorrect api key|api key not (?:valid|found)|no auth credentials|unauthori[sz]ed"
     r"|invalid authentication|authentication[_ ]error|user not found|missing.{0,20}(?:api key|authentication header)"

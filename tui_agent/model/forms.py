@@ -24,7 +24,7 @@ from tui_agent.model.written_tools import written
 from tui_agent.session.entries import ToolSchema
 
 MAX_TRIES = 3
-"""Times one request is sent, each time in another form."""
+"""Maximum times one request is sent, each time in another form."""
 SHORT_ID_CHARS = 9
 """Characters of the shortest ids of calls, which are letters and digits only (Mistral)."""
 LEFT_OUT_IMAGE = "[image: left out, the provider can't read it]"
@@ -34,7 +34,7 @@ _DEFAULT_ID_CHARS = 40
 """Characters of ids that OpenAI's chat completions take, for servers that don't say how many they
 do."""
 _NAMED_PARTS = 5
-"""Most names in a sentence for the user."""
+"""Maximum names in a sentence for the user."""
 _PLACE = LazyPattern(r"(?:messages|input|contents)[\[.]\d+\]?(?:[.\[]\w+\]?)*")
 _STEP = LazyPattern(r"\w+")
 
@@ -143,28 +143,28 @@ class ServerForm(BaseModel):
     pictures: bool = True
     cache_marks: bool = True
     asks_reasoning: bool = True
-    """Can be asked for reasoning."""
+    """The server accepts a request for reasoning."""
     takes_reasoning: bool = True
-    """Takes reasoning back."""
+    """The server accepts the reasoning of earlier answers."""
     call_id_chars: int = 0
-    """The longest id of a call, 0 for any."""
+    """Longest tool call id the server accepts, in characters; 0: any length."""
     answer_tokens: int = 0
-    """The longest answer it can be asked for, 0 for any."""
+    """Longest answer the server can be asked for, in tokens; 0: any length."""
     fields: tuple[str, ...] = ()
-    """Fields of the body it doesn't know."""
+    """Fields of the request body that the server rejects."""
     tools: bool = True
     """Takes tools; else they are told in the prompt and called in the answer's text."""
     end_marks: bool = True
     """Says when an answer is whole; else one that just ends is taken as whole."""
     tool_count: int = 0
-    """The most tools of a request, 0 for any number."""
+    """Maximum tools in a request; 0: any number."""
     plain_tools: tuple[str, ...] = ()
     """Tools whose parameters go by name and type only: ``name#digest of the schema``."""
     without_tools: tuple[str, ...] = ()
-    """Tools that it refuses in any form."""
+    """Tools that the server refuses in any form."""
 
     def lines(self) -> list[str]:
-        """Return what is sent otherwise, a line each."""
+        """Return one line for each way in which requests to the server are changed."""
         facts = {
             f"spoken to in the format {self.wire}": self.wire is not None,
             "messages of one role are sent as one": self.roles != "apart",

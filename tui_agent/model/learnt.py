@@ -43,7 +43,7 @@ class LearntFacts:
         self.models = _load(path)
 
     def form(self, served: str) -> ServerForm:
-        """Return the form a server takes for a model. ``served``: see `Catalog.served_name`."""
+        """Return the form a model's server accepts. ``served``: see `Catalog.served_name`."""
         return self.models.forms.get(served) or _USUAL_FORM
 
     def keep_form(self, served: str, form: ServerForm) -> None:
@@ -51,7 +51,7 @@ class LearntFacts:
         self.save()
 
     def forget_form(self, served: str) -> bool:
-        """Forget what a server refused; returns whether anything was known."""
+        """Forget a server's refusals; returns False if there were none."""
         known = self.models.forms.pop(served, None)
         if known is not None:
             self.save()

@@ -22,18 +22,18 @@ from tui_agent.session.locks import FileLock
 log = logging.getLogger(__name__)
 
 SOURCE = "tui-agent login"
-"""How a key of a login is named where others are named by their variable."""
+"""Display name of a login's key; other keys show their environment variable."""
 _SERVICE = "tui-agent"
 _IN_KEYRING = {"keyring": True}
 _PATIENCE = 60.0
-"""Seconds to wait for another program that writes the file."""
+"""Seconds to wait for another program's lock on the file."""
 
 Keyring = Any
 """A backend of the library ``keyring``, which is imported only where it is asked for a key."""
 
 
 class LoginError(UserFacingError):
-    """A key can't be kept."""
+    """A key can't be stored or removed; the message says why."""
 
 
 def system_keyring() -> Keyring | None:

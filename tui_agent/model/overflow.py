@@ -121,7 +121,7 @@ _ANSWER = LazyPattern(
 _TOOLS = LazyPattern(rf"{_NUMBER} of tool input", re.IGNORECASE)
 
 _SMALLEST_WINDOW = 256
-"""A number below it is not a window: some texts name the excess instead."""
+"""Smallest number taken for a window, in tokens; some texts name the excess instead."""
 
 
 @frozen

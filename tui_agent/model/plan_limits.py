@@ -13,18 +13,18 @@ from tui_agent.model.providers import provider_of
 from tui_agent.model.waits import span, spoken
 
 WARN_FROM = 0.8
-"""Share of a window from which it is worth a word."""
+"""Used share of a window from which the user is warned."""
 
 _STEPS = (1.0, 0.95, WARN_FROM)
 """Shares at which a notice is shown."""
 
 _MOST = 10.0
-"""Shares above it are no shares."""
+"""Largest plausible share; a larger number is ignored."""
 
 _ANTHROPIC = LazyPattern(r"anthropic-ratelimit-unified-(\d+)([hd])(_[a-z0-9_]+)?-utilization")
 _CODEX = LazyPattern(r"x-codex-(?:primary|secondary)-used-percent")
 _ROUNDING = 1e-9
-"""What floating point may take from a whole percent."""
+"""Tolerance for floating-point errors below a whole percent."""
 _HOUR = 60
 _DAY = 24 * _HOUR
 

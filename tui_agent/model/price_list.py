@@ -16,12 +16,12 @@ from tui_agent.model.naming import broader, spelled
 Row = dict[str, Any]
 
 PRICES = Path(__file__).with_name("prices.json")
-"""The list that is shipped."""
+"""The price list that ships with the program."""
 _CORRECTIONS = Path(__file__).with_name("corrections.toml")
 _CHAT = {"chat", "responses"}
 _PIECES = LazyPattern(r"[a-z]+|\d+")
 _SHORTEST = 2
-"""Letters of the shortest name: o1."""
+"""Length of the shortest model name, in characters: o1."""
 
 
 class PriceList:

@@ -106,7 +106,7 @@ class ChatFormat:
     """The field that takes the session's id, so that its requests meet the same cache; "" where
     there is none."""
     cache_key_header: str = ""
-    """The header that does."""
+    """Header that takes the session's id as a cache key; "" if there is none."""
     asks_for_usage: bool = True
     """Takes ``stream_options``, without which most report no usage."""
     prompt_progress: bool = False
@@ -124,7 +124,7 @@ class MessagesFormat:
     betas: bool = False
     """Takes Anthropic's beta headers and the fields that go with them."""
     compacts: bool = False
-    """Makes a signed block of a conversation on demand."""
+    """Can compact a conversation into a signed block on request."""
     searches: bool = False
     """Has a tool that searches the web at the provider."""
 
@@ -195,13 +195,13 @@ class Provider:
     wires: tuple[tuple[str, WireName], ...] = ()
     """Patterns of model names that are spoken to in another; the first that matches counts."""
     url: str = ""
-    """Its own address, with the version where it has one."""
+    """Base URL, including the API version if the provider has one."""
     url_variables: tuple[str, ...] = ()
     """Environment variables with another address, in order."""
     auth: Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"] = "bearer"
     """How the key is sent."""
     bearer_keys: tuple[str, ...] = ()
-    """Those of ``keys`` that are sent as bearer tokens, whatever ``auth`` says."""
+    """Variables in ``keys`` whose keys are sent as bearer tokens, whatever ``auth`` says."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Sent with every request."""
     chat: ChatFormat = ChatFormat()
@@ -221,18 +221,18 @@ class Provider:
     lists_models: bool = False
     """Its list of models says windows and prices, of many more than any file knows."""
     keys_page: str = ""
-    """Where its users make keys."""
+    """URL of the page where users create keys."""
     key_path: str = "/models"
     """A path that needs a key and costs nothing: by it a key is tried."""
     pictures: PictureLimits = STANDARD
-    """The pictures it takes."""
+    """Limits of the pictures the provider accepts."""
     documents: bool = False
     """It takes PDFs as they are, in other formats than chat completions."""
     sign_in: SignIn | None = None
     """How its users sign in instead of pasting a key; None where that is not offered to other
     programs."""
     sign_in_note: str = ""
-    """A sentence for its users about signing in."""
+    """Sentence that tells users of this provider how to sign in."""
     account: tuple[str, str, str] = ("", "", "")
     """A header that names the account, and where a token (RFC 7519) says it: a claim and its
     field."""

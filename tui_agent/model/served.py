@@ -1,4 +1,4 @@
-"""Model servers' answers about their models, kept on disk with the time."""
+"""Stores on disk what model servers report about their models, with the time of each answer."""
 
 import json
 import logging
@@ -19,9 +19,9 @@ _DAY = 86_400.0
 
 
 class ServedModel(BaseModel):
-    """A server's facts of one of its models; None where it names none.
+    """What a server reports about one of its models; None for what it does not report.
 
-    Sizes are tokens, prices dollars a token.
+    Sizes are in tokens, prices in US dollars per token.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -33,11 +33,11 @@ class ServedModel(BaseModel):
     tools: bool | None = None
     reasoning: bool | None = None
     small: bool | None = None
-    """It has few parameters."""
+    """The model has few parameters: many tools confuse it."""
     tiny: bool | None = None
-    """It has too few to call tools."""
+    """The model has too few parameters to call tools."""
     chats: bool = True
-    """Answers in text: not a model that embeds, draws, hears or judges."""
+    """Answers in text: not a model for embeddings, images, speech or ranking."""
     input_price: float | None = None
     output_price: float | None = None
     cache_read_price: float | None = None
@@ -45,7 +45,7 @@ class ServedModel(BaseModel):
 
 
 class ServerAnswer(BaseModel):
-    """A server's answer. ``asked`` is seconds since the epoch."""
+    """One server's models by name. ``asked``: time of the request, seconds since the epoch."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -54,9 +54,9 @@ class ServerAnswer(BaseModel):
 
 
 class ServedModels:
-    """The answers by address.
+    """The last answer of each server, by URL.
 
-    ``path`` None keeps them in memory only; nothing private is in them.
+    ``path`` None keeps the answers in memory only. They contain nothing private.
     """
 
     def __init__(self, path: Path | None = None, *, now: Callable[[], float] = time.time) -> None:
@@ -65,7 +65,7 @@ class ServedModels:
         self._answers: dict[str, ServerAnswer] | None = None
 
     def answer(self, url: str) -> ServerAnswer | None:
-        """Return the last answer of the server at an address, None if there is none yet."""
+        """Return the last answer of the server at a URL; None if it was never asked."""
         return self._known().get(plain_url(url))
 
     def age(self, url: str) -> str:
@@ -91,7 +91,7 @@ class ServedModels:
         try:
             write_atomically(self._path, text.encode(), mode=0o600)
         except OSError as error:
-            log.warning("what servers said of their models is not kept: %s", error)
+            log.warning("can't store the model servers' answers: %s", error)
 
     def _known(self) -> dict[str, ServerAnswer]:
         if self._answers is None and self._path is not None and is_file(self._path):
@@ -99,9 +99,7 @@ class ServedModels:
                 kept = loads(self._path.read_bytes()).items()
                 self._answers = {url: ServerAnswer.model_validate(answer) for url, answer in kept}
             except (OSError, ValueError, ValidationError, AttributeError) as error:
-                log.warning(
-                    "what servers said of their models cannot be read and is asked anew: %s", error
-                )
+                log.warning("can't read the model servers' stored answers; asking again: %s", error)
         if self._answers is None:
             self._answers = {}
         return self._answers

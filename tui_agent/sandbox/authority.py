@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
 
 LIFETIME = dt.timedelta(days=30)
-"""Of the certificates: a session may stay open for a while."""
+"""How long the certificates are valid: longer than a session usually stays open."""
 
 _REPLACING = in_order(
     """
@@ -28,7 +28,7 @@ _REPLACING = in_order(
 """Variables that name the file of all trusted certificates."""
 
 _ADDING = ("NODE_EXTRA_CA_CERTS", "DENO_CERT")
-"""Variables that name certificates beside the usual ones."""
+"""Variables that name a file of certificates trusted in addition to the usual ones."""
 
 _OF_SYSTEMS = in_order(
     """
@@ -151,7 +151,7 @@ def _builder(
 
 
 def bundle(authority: Authority, environ: Mapping[str, str]) -> bytes:
-    """Return the certificates commands trust: the environment's or the usual ones, and an authority's."""
+    """Return the certificates that commands trust, as PEM: the usual ones and the authority's."""
     texts = [path.read_bytes().strip() for path in _trusted(environ)]
     return b"\n".join([*texts, authority.certificate])
 

@@ -9,7 +9,7 @@ from tui_agent.sandbox.layer import Layer
 
 
 class CopyPool:
-    """Free copies by project, those of output directories alone apart."""
+    """Free copies by project; copies of output directories alone are kept separately."""
 
     def __init__(self) -> None:
         self._free: dict[tuple[Path, bool], list[Layer]] = {}
@@ -21,7 +21,7 @@ class CopyPool:
         return self._first
 
     def take(self, root: Path, *, live: bool) -> Layer | None:
-        """Return a free copy of a project, which is free no more; None where there is none."""
+        """Take a free copy of a project out of the pool; None if there is none."""
         with self._first, self._lock:
             free = self._free.get((root, live))
             if free:

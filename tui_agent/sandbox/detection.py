@@ -60,7 +60,7 @@ class SandboxState:
     reason: str = ""
     advice: str = ""
     form: BubblewrapForm | None = None
-    """How bubblewrap is called."""
+    """How bubblewrap is called; None if it does not work here."""
     layered: bool = False
     """Commands can work on a copy-on-write layer over the project."""
 
@@ -85,7 +85,7 @@ class SandboxState:
                 return bubblewrap_command(self.bubblewrap, layout, command), ()
 
     def failure(self, layout: Layout) -> str:
-        """Return why nothing runs in a layout, "" where something does."""
+        """Return why no command can run in a layout; "" if one can."""
         command, descriptors = self.starts(layout, ["true"])
         try:
             return _why_not(command, descriptors)
@@ -134,7 +134,7 @@ def find_sandbox(outside: Path | None = None) -> SandboxState:
 
 
 def find_bubblewrap(programs: Sequence[str]) -> SandboxState:
-    """Return the first of some bubblewraps that works with a layer, else the first that works."""
+    """Return the state of the first bubblewrap that works with a layer, else of any that works."""
     unlayered: BubblewrapForm | None = None
     reasons: dict[str, None] = {}
     for program in programs:
@@ -213,7 +213,7 @@ def _held(form: BubblewrapForm, *more: Mount) -> str:
 
 
 def _why_not(command: tuple[str, ...], descriptors: tuple[int, ...]) -> str:
-    """Run a command; returns why it failed, "" when it did not."""
+    """Run a command and return why it failed; "" if it succeeded."""
     try:
         done = subprocess.run(
             command,

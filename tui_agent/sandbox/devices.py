@@ -16,13 +16,13 @@ DEVICES = in_order("/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/
 
 
 class DevicePermissions:
-    """The permissions before the first command. Only root's program keeps any."""
+    """Permissions of the devices before the first command; recorded only if we run as root."""
 
     def __init__(self, devices: Mapping[str, int] | None = None) -> None:
         self._known = _permissions() if devices is None else devices
 
     def restore(self) -> None:
-        """Give each device the permissions it had."""
+        """Give each device the permissions it had before the first command."""
         for path, permissions in self._known.items():
             if _permissions_of(path) != permissions:
                 _give(path, permissions)
@@ -40,7 +40,7 @@ def _permissions() -> dict[str, int]:
 
 
 def _permissions_of(path: str) -> int | None:
-    """Return the permissions of a device file, None for none there."""
+    """Return the permission bits of a device file; None if there is no such device."""
     try:
         status = os.lstat(path)
     except OSError:

@@ -38,11 +38,11 @@ class PrivateHosts:
         self._entries = frozenset(entries)
 
     def name(self, host: str) -> bool:
-        """Whether the settings name a host itself, or the network that it is an address of."""
+        """Return True if the settings name the host, or a network that contains its address."""
         return any(is_named(host, entry) for entry in self._entries)
 
     def reaches(self, address: str, host: str) -> bool:
-        """Whether a connection to an address of a host may be made."""
+        """Return True if connecting to this address of the host is allowed."""
         try:
             found = ipaddress.ip_address(address.partition("%")[0])
         except ValueError:
@@ -51,7 +51,7 @@ class PrivateHosts:
 
 
 def is_own_name(host: str) -> bool:
-    """Whether only this machine or its own network can know a name."""
+    """Return True if only this machine or its own network can resolve the name."""
     plain = host.lower()
     is_short = "." not in plain
     if is_short or plain.rpartition(".")[2] in _LOCAL_ENDS or plain.endswith(_LOCAL_SUFFIXES):

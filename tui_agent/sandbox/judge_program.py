@@ -37,7 +37,7 @@ from tui_agent.sandbox.project_copy import ProjectCopy
 from tui_agent.sandbox.view import Grants, View, Writes
 
 MAX_NAMES = 20
-"""Names of changes that are not kept in an answer; the rest is a number."""
+"""Maximum discarded changes that an answer names; the others are only counted."""
 
 
 def grants_from(row: Mapping[str, Any]) -> Grants:
@@ -84,7 +84,7 @@ class Judge:
         return {}
 
     def refresh(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Make a copy what the project is now; answers with what is too large for it."""
+        """Bring a copy up to date with the project; answers with the paths too large to copy."""
         place = asked["place"]
         copy = self._copies.get(place)
         if copy is None:
@@ -163,7 +163,7 @@ class Judge:
         return {"failed": _files(failed)}
 
     def watch(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Look at the places that a command is going to work on itself."""
+        """Record the state of the places that a command will change without a layer."""
         watched = WorkedOnItself(
             self._project,
             grants_from(asked["grants"]),
@@ -188,7 +188,7 @@ class Judge:
 
 
 def _unknown(changes: list[LayerChange]) -> list[str]:
-    """Return the paths that were there before, outputs aside: it matters what they were."""
+    """Return the changed paths, other than outputs, that existed before the command."""
     return [
         change.path for change in changes if change.kind is not ChangeKind.NEW and not change.output
     ]

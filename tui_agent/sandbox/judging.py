@@ -26,18 +26,18 @@ from tui_agent.sandbox.layer import MAX_CHANGES
 from tui_agent.sandbox.view import Grants, View, Writes
 
 JUDGE_SECONDS = 600.0
-"""Time limit of one answer: to copy a large output takes its time."""
+"""Seconds the judge may take for one answer; copying a large output is slow."""
 MAX_ANSWER_BYTES = 64 * 1024**2
 _MAX_PATH = 4_096
 _PIECE = 1 << 18
 _SHOWN = 5
 
 Started = tuple[Sequence[str], Sequence[int]]
-"""A command line, and descriptors that it reads and that are closed when it has ended."""
+"""A command line and the descriptors it reads, which are closed after it has ended."""
 
 
 class JudgeError(Exception):
-    """The judge did not answer, or not as it may; the message says which."""
+    """The judge gave no answer or an invalid one; the message says which."""
 
 
 class JudgeEndedError(JudgeError):
@@ -46,7 +46,7 @@ class JudgeEndedError(JudgeError):
 
 @contextlib.contextmanager
 def believed() -> Iterator[None]:
-    """Take an answer apart; raises JudgeError where it is none."""
+    """Turn errors while an answer is parsed into JudgeError."""
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -55,7 +55,7 @@ def believed() -> Iterator[None]:
 
 @frozen
 class Names:
-    """Some names of changes and how many there are."""
+    """The names of some changes, and the number of all of them."""
 
     names: tuple[str, ...] = ()
     count: int = 0
@@ -129,7 +129,7 @@ class JudgeProcess:
             self._process = None
 
     def _running(self) -> tuple[IO[bytes], IO[bytes]]:
-        """Return where the process reads and writes."""
+        """Return the judge's stdin and stdout; starts it if it is not running."""
         if self._process is None or self._process.poll() is not None:
             self._end()
             self._process = self._started()
@@ -170,7 +170,7 @@ def judge_places() -> list[Path]:
 
 
 def _packages() -> list[Path]:
-    """Return where this program and the libraries it needs for judging are."""
+    """Return the directories of this program and of the libraries that the judge needs."""
     import pathspec
 
     return [Path(__file__).resolve().parents[2], Path(pathspec.__file__).resolve().parents[1]]

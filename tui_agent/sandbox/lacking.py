@@ -17,14 +17,14 @@ from tui_agent.sandbox.project_scan import ProjectScan
 from tui_agent.sandbox.view import Grants, View
 
 _LINES = 200
-"""Lines at the end of an output that are looked at."""
+"""Lines at the end of an output that are searched for refusals."""
 
 _REFUSALS = (errno.EROFS, errno.EACCES, errno.EBUSY, errno.ENOENT)
 _WORDS = {
     **{os.strerror(number): number for number in (*_REFUSALS, errno.EPERM)},
     **{errno.errorcode[number]: number for number in _REFUSALS},
 }
-"""How the system says no, in its words and by name."""
+"""Error numbers of refusals, by the system's message and by the error's name."""
 _REFUSAL = LazyPattern("|".join(map(re.escape, sorted(_WORDS, key=len, reverse=True))))
 _WHO = LazyPattern(r"^\S+: line \d+:")
 """How a shell's messages begin."""

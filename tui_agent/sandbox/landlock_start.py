@@ -28,16 +28,20 @@ import time
 _ERRNO = 0x00050000
 _ALLOW = 0x7FFF0000
 _NOTIFY = 0x7FC00000
+"""``SECCOMP_RET_…``: the call fails with an error number, runs, or waits for this program."""
+
 _LOAD = 0x20
 _EQUAL = 0x15
 _AT_LEAST = 0x35
 _RETURN = 0x06
+_MASK = 0x54
+"""Instructions of a filter (``linux/bpf_common.h``); ``_MASK`` is a bitwise "and"."""
+
 _EPERM = 1
 _EACCES = 13
 _EOPNOTSUPP = 95
-_MASK = 0x54
 _X32 = 0x40000000
-
+"""Bit in the numbers of system calls of x86-64's x32 programs."""
 
 _MACHINES = {
     "x86_64": (
@@ -69,7 +73,7 @@ _KEYRINGS_OF_32_BITS = {
     "x86_64": (0x40000003, (286, 287, 288)),
     "aarch64": (0x40000028, (309, 310, 311)),
 }
-"""The same for programs of 32 bits that a machine runs as well: the calls of keyrings."""
+"""Kernel's number of a machine's 32-bit programs, and their numbers of the keyring calls."""
 
 _ASKED = {
     "chmod": (-1, 0, 1),
@@ -80,28 +84,37 @@ _ASKED = {
 }
 """System calls done for a command: the arguments with a descriptor, a path below it, the new value.
 
-``utimensat`` and ``fchmodat2`` have flags after these. Older calls that set times are refused: no library uses them.
+``utimensat`` and ``fchmodat2`` have flags after these. Older calls that set times are refused:
+no library uses them.
 """
 _FLAGGED = ("utimensat", "fchmodat2")
 _NOFOLLOW = 0x100
 _EMPTY_PATH = 0x1000
 _TIMES_BYTES = 32
+"""Size of the two ``struct timespec`` of ``utimensat``, in bytes."""
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
 _FOR_COMMAND = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-"""Signals that are sent to the command as well, which may have something to do before it ends."""
+"""Signals passed on to the command, so that it can clean up before it ends."""
+
 _SET_FILTER = 1
 _NEW_LISTENER = 8
+"""Operation and flag of seccomp(2): set a filter, and return a descriptor of waiting calls."""
+
 _RECEIVE = 0xC0502100
 _SEND = 0xC0182101
+"""``SECCOMP_IOCTL_NOTIF_RECV`` and ``SECCOMP_IOCTL_NOTIF_SEND``: take a waiting call, answer it."""
+
 _NOTIFICATION = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=QqiI")
 """``struct seccomp_notif`` and ``struct seccomp_notif_resp`` of seccomp_unotify(2)."""
 _SOL_SOCKET = 1
 _SCM_RIGHTS = 1
 _PAGE = 4_096
+"""Size of a memory page, in bytes."""
 
 
 def calls_of(machine: str) -> dict[str, int]:
@@ -250,7 +263,7 @@ def _filter(rows: bytes) -> int:
 
 
 def serve(listener: int, ends: tuple[int, int], writable: tuple[str, ...]) -> None:
-    """Change permissions and times below a command's writable paths until one of two processes ends."""
+    """Set permissions and times below ``writable`` for a command until one of two processes ends."""
     names = {
         number: name for name, number in calls_of(platform.machine()).items() if name in _ASKED
     }
@@ -335,7 +348,7 @@ def _ignore_signals() -> None:
 
 
 def _end_like(status: int) -> None:
-    """End as another process has ended."""
+    """End this process with the exit code or signal of a wait status."""
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         with contextlib.suppress(OSError):

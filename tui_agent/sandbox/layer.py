@@ -53,14 +53,14 @@ from tui_agent.sandbox.project_scan import (
 _HEAD_BYTES = 16
 _PIECE = 1 << 18
 MAX_CHANGES = 200_000
-"""Changes of one command that are looked at; a command that makes more has none of them kept."""
+"""Maximum changes of one command; if it makes more, none of them is kept."""
 
 
 IsIgnored = Callable[[str], bool]
 """Tells whether git ignores a directory of the project."""
 
 Stamp = tuple[int, ...]
-"""What is different of a file once it has changed, and of a directory once it was made anew."""
+"""Values that differ after a file has changed or a directory was created again."""
 
 Made = Mapping[str, Mapping[str, Stamp]]
 """The entries of a copy when a command began, by the path of their directory with a slash."""
@@ -93,12 +93,12 @@ class LayerChange:
     whole: bool = False
     """A directory with all its contents; only entries marked ``inside`` are listed separately."""
     output: bool = False
-    """It is in a directory that is made again, new or not."""
+    """The path is in an output directory, whether that is new or not."""
     inside: bool = False
     """It is in a new directory that is taken as a whole, and comes with that unless it is thrown
     away."""
     link: str | None = None
-    """Where it leads, when it is a link now."""
+    """Target of the new entry if that is a symbolic link, else None."""
     special: bool = False
     """It is a pipe, a socket or a device now, or runs as its owner: nothing of the kind is kept."""
     repository: bool = False
@@ -138,7 +138,7 @@ class Layer:
 
 
 def name_for(path: Path) -> str:
-    """Return a name for what this program keeps for a path."""
+    """Return the file name under which this program stores data about a path."""
     return hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
 
 
@@ -224,7 +224,7 @@ class _Place:
 
     @property
     def before(self) -> Mapping[str, Stamp]:
-        """What a copy held here when the command began; nothing for a layer."""
+        """Entries a copy had here when the command began; empty for a layer."""
         if self.made is None or self.opaque:
             return {}
         return self.made.get(self.prefix, {})
@@ -538,7 +538,7 @@ def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
 
 @contextlib.contextmanager
 def opened(layer: Layer) -> Iterator[tuple[int, int]]:
-    """Give descriptors of the project and of the layer's changes, for as long as the block runs."""
+    """Open the project and the layer's changes; both descriptors are closed after the block."""
     with (
         using(os.open(layer.project, DIRECTORY)) as root,
         using(os.open(layer.upper, DIRECTORY)) as upper,

@@ -15,14 +15,14 @@ from tui_agent.sandbox.devices import DEVICES
 from tui_agent.word_lists import in_order
 
 KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
-"""Where root, without any capability, changes settings of the kernel."""
+"""Paths at which root can change kernel settings even without capabilities."""
 
 # Landlock allows a process the named paths, directories with all their contents, and nothing else.
 # It can't show a path elsewhere nor exclude one from an allowed directory: then its siblings are
 # named one by one, and nothing new can be made there. A filter of system calls blocks the whole
 # network.
 MIN_LANDLOCK = 3
-"""Before this version files could be emptied that may not be written to."""
+"""Oldest usable Landlock version: earlier ones let a command truncate read-only files."""
 
 _OF_KERNEL = in_order(
     """
@@ -47,9 +47,9 @@ class MountKind(Enum):
     WRITE = "write"
     """The existing entry, writable."""
     EMPTY = "empty"
-    """An empty directory of the command's own."""
+    """An empty directory that only this command sees."""
     PRIVATE = "private"
-    """Another directory, of this program's, writable."""
+    """A writable directory of this program in place of the existing one."""
     LAYER = "layer"
     """The existing directory with the command's changes over it."""
     HIDDEN_FILE = "hidden file"
@@ -170,7 +170,7 @@ class CopyOf:
 
 
 class Proc(Enum):
-    """How a command comes by ``/proc``, in the words of bubblewrap."""
+    """How a command gets ``/proc``, as bubblewrap options."""
 
     OWN = ("--proc", "/proc")
     OUTER = ("--ro-bind", "/proc", "/proc")
@@ -190,7 +190,7 @@ class BubblewrapForm:
     root: bool = True
     """This program is root, to whom the kernel's settings belong."""
     capabilities: tuple[str, ...] = ()
-    """What it keeps of root's rights."""
+    """Capabilities of root that bubblewrap keeps."""
 
 
 def keyring_filter() -> int:
@@ -299,7 +299,7 @@ def seatbelt_profile(layout: Layout, port: int = 0) -> str:
 
 @lru_cache(maxsize=1)
 def landlock_version() -> int:
-    """Return the version of Landlock that the kernel has, 0 for none."""
+    """Return the kernel's Landlock version; 0 if it has none."""
     try:
         import landlockpy
 

@@ -60,7 +60,7 @@ _WHOLE = in_order(
     GRADLE_HOME HOMEBREW_PREFIX R_LIBS_USER PLAYWRIGHT_BROWSERS_PATH
     """
 )
-"""Variables that name a directory in which there is nothing but an installation."""
+"""Variables that name a directory that holds only an installation of programs."""
 
 _PROGRAMS = {
     "bin": "",
@@ -157,7 +157,7 @@ TOOLCHAINS = (
 TOOLCHAIN_VARIABLES = frozenset(
     {"PATH", "XDG_CACHE_HOME", *_WHOLE, *(known.variable for known in TOOLCHAINS)}
 )
-"""Environment variables that say where toolchains are."""
+"""Environment variables that say where toolchains are installed."""
 
 
 @frozen

@@ -19,10 +19,10 @@ from tui_agent.path_checks import is_file
 from tui_agent.web.addresses import is_named
 
 MIN_BYTES = 8
-"""Shorter values are no credentials: they would be found in unrelated texts."""
+"""Shortest value that is masked, in bytes; shorter ones occur in unrelated texts."""
 
 PLAIN = "http://"
-"""Before a host that gets the value without encryption, too."""
+"""Prefix of a host in the settings that may get the value unencrypted."""
 
 _VARIABLE = LazyPattern(r"[A-Za-z_][A-Za-z0-9_]*")
 _LETTERS = string.ascii_lowercase + string.digits
@@ -96,7 +96,7 @@ class Masks:
         return found
 
     def for_host(self, host: str, *, encrypted: bool) -> list[Mask]:
-        """Return the masks whose values a host gets."""
+        """Return the masks whose values may be sent to the host."""
         masks = tuple(self._masks.values())
         return [mask for mask in masks if mask.is_for(host, encrypted=encrypted)]
 
@@ -129,7 +129,7 @@ class Masks:
         return rows
 
     def _mask(self, name: str, value: str) -> Mask | None:
-        """Return the mask of a value; None where it can't have one."""
+        """Return the mask of a value; None if the value can't be masked."""
         size = len(value.encode("utf-8", "surrogateescape"))
         if size < MIN_BYTES:
             return None

@@ -157,7 +157,7 @@ class RefusedError(Exception):
 
 
 class PrivateHostError(RefusedError):
-    """It leads into this machine or a private network, which only a setting opens."""
+    """The address is on this machine or a private network; only a setting allows it."""
 
     def __init__(self, host: str) -> None:
         super().__init__(PRIVATE.format(host=host))
@@ -198,13 +198,13 @@ class Proxy:
         self._server = await asyncio.start_server(self._serve, sock=listener, limit=_MAX_HEAD)
 
     def open(self, gateway: Gateway) -> str:
-        """Let a command through; returns the address of the proxy for it."""
+        """Let a command use the proxy; returns the proxy's URL for this command."""
         password = secrets.token_hex(16)
         self._gateways[password] = gateway
         return f"http://command:{password}@127.0.0.1:{self.port}"
 
     def close(self, gateway: Gateway) -> None:
-        """Let a command through no more."""
+        """Stop letting a command use the proxy."""
         gateway.end()
         self._gateways = {
             password: known for password, known in self._gateways.items() if known is not gateway
@@ -277,7 +277,7 @@ class Proxy:
         await _both_ways(near, far, Hiding(hidden).feed if hidden else None)
 
     async def _intercept(self, near: Stream, far: Stream, host: str, gateway: Gateway) -> None:
-        """Be the server that a command wanted a tunnel to."""
+        """Answer a command as the server that it wanted a tunnel to."""
         reader, writer = near
         with gateway.handshake():
             first = await _first_byte(writer)
@@ -460,7 +460,7 @@ class SessionNetwork:
         return (self.program, *users, f"--net={ours}/{self.network}", "--")
 
     def close(self) -> None:
-        """Let go of it; it goes on as long as a command is in it."""
+        """Close our descriptors; the network exists until its last command has ended."""
         if self.listener is not None:
             self.listener.close()
         for descriptor in (self.network, self.users):

@@ -37,7 +37,7 @@ CLOSED = "closed"
 """A socket that stands for hidden files where git may write: git takes none in, an empty file it
 would."""
 MAX_HIDDEN_FILES = 150
-"""Files that are hidden one by one; with more, whole directories are."""
+"""Maximum files hidden one by one; above it, whole directories are hidden."""
 MAX_HIDDEN_DIRECTORIES = 100
 
 HOME = "home"
@@ -81,7 +81,7 @@ class ViewPlan:
     layer: Layer | None = None
     linked: frozenset[Path] = frozenset()
     private: tuple[Path, ...] = ()
-    """Directories of this program."""
+    """Directories of this program, which commands must not see."""
     stand_ins: Mapping[Path, Path] = field(default_factory=dict)
     """Files that commands see others for: masked ones, and the certificates they trust."""
     unreadable: Mapping[Path, str] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class ViewPlan:
 
     @property
     def changes_project_itself(self) -> bool:
-        """Whether the project's own files are changed: by git, and by all where there is no layer."""
+        """True if the command changes the project in place: git commands, or no layer."""
         return not self.whole and (
             self.view.grants.repository or (self.layer is None and self.view.changes_sources)
         )

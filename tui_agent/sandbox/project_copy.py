@@ -60,7 +60,7 @@ class ProjectCopy:
     made: dict[str, dict[str, Stamp]] = field(default_factory=dict)
     originals: dict[str, Stamp] = field(default_factory=dict)
     large: set[str] = field(default_factory=set)
-    """What is not copied for its size."""
+    """Paths that are not copied because they are too large."""
     stand_ins: set[int] = field(default_factory=set)
     """Inodes of the empty files and directories that stand for what was left out."""
 
@@ -93,7 +93,7 @@ class ProjectCopy:
             work.directory(root, upper, "", only)
 
     def _open_to_its_user(self) -> None:
-        """Give back what a command took from the copy's own permissions."""
+        """Restore our access to the copy's top directory if a command took it away."""
         with using(os.open(self.layer.place, DIRECTORY)) as place:
             os.close(open_directory(place, self.layer.upper.name))
 
@@ -107,7 +107,7 @@ class ProjectCopy:
             return list(_Conflicts(self, root, upper).among(changes))
 
     def took(self, changes: Sequence[LayerChange]) -> None:
-        """Note that these changes are in the project now."""
+        """Record that these changes were applied to the project."""
         with opened(self.layer) as (root, _upper):
             for change in changes:
                 for path, state in _at_and_below(root, change.path):
@@ -125,9 +125,9 @@ class _Conflicts:
         self._root = root
         self._upper = upper
         self._taken = set[str]()
-        """Paths where there is something else in the project now."""
+        """Paths that others changed in the project since the last refresh."""
         self._stay = set[str]()
-        """Directories in which something stays."""
+        """Directories that can't be deleted because an entry in them stays."""
 
     def among(self, changes: Sequence[LayerChange]) -> Iterator[LayerChange]:
         for change in changes:

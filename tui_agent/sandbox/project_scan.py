@@ -38,7 +38,7 @@ MAX_HOLES = 256 * 1024**2
 """Bytes without data that a file may have: a program that reads it whole would not survive more."""
 
 MAX_DEPTH = 150
-"""Depth of nested directories that is scanned; deeper ones are left out."""
+"""Deepest directory level that is scanned; deeper directories are left out."""
 
 _MAX_POINTER_BYTES = 64_000
 """Size of the largest file that may say where a repository is."""
@@ -97,7 +97,7 @@ CACHE_DIRECTORIES = listed(
     .ipynb_checkpoints .import-linter_cache .eggs .benchmarks
     """
 )
-"""Those of them that are nobody's sources, whether git ignores them or not."""
+"""Output directories that are caches, whether git ignores them or not."""
 NEVER_KEPT = frozenset({"__pycache__"})
 """Directories made again in no time, and run by the next Python without being looked at."""
 STEERING = listed("config config.worktree hooks commondir alternates attributes include")
@@ -117,7 +117,7 @@ def is_output_name(name: str, *, directory: bool) -> bool:
 
 
 def is_output_directory(name: str, path: str, is_ignored: Callable[[str], bool]) -> bool:
-    """Whether a directory holds only what programs make again: a cache, or another that git ignores."""
+    """Return True for a directory of generated files: a cache, or an output that git ignores."""
     if name in CACHE_DIRECTORIES:
         return True
     return is_output_name(name, directory=True) and is_ignored(path)
@@ -143,7 +143,7 @@ class ProjectScan:
     unseen: list[str] = field(default_factory=list, repr=False)
     """Files and directories that there was no time to look at."""
     outputs: list[Path] = field(default_factory=list)
-    """Directories that are made again, outermost ones only."""
+    """Output directories, outermost ones only."""
     environments: list[Path] = field(default_factory=list)
     """Python's virtual environments."""
     looked_at: list[tuple[str, int]] = field(default_factory=list, repr=False)
@@ -154,9 +154,9 @@ class ProjectScan:
     files: list[FileState] = field(default_factory=list, repr=False)
     """Files whose contents decide, as they were."""
     left_out: list[str] = field(default_factory=list, repr=False)
-    """Directories that were not gone through."""
+    """Directories that were not scanned."""
     is_whole: bool = True
-    """There was time for all directories."""
+    """True if all directories were scanned within the time limit."""
 
     @property
     def kept_outputs(self) -> list[Path]:
@@ -164,7 +164,7 @@ class ProjectScan:
         return [path for path in self.outputs if path.name not in NEVER_KEPT]
 
     def holds(self) -> bool:
-        """Whether nothing was added, taken away or changed since."""
+        """Return True if nothing was added, removed or changed since the scan."""
         try:
             return all(
                 os.lstat(name).st_ctime_ns == changed for name, changed in self.looked_at
@@ -384,7 +384,7 @@ class _Walk:
                 self._found.files.append(FileState(row.path, state.st_ctime_ns, state.st_size))
 
     def _look_again_at(self, row: "os.DirEntry[str]") -> None:
-        """Have the project scanned again when a file has changed."""
+        """Make a later change of this file trigger a new scan."""
         self._found.looked_at.append((row.path, row.stat(follow_symlinks=False).st_ctime_ns))
 
 

@@ -104,13 +104,13 @@ _WITH_NETWORK = frozenset({"bubblewrap", "sandbox-exec"})
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a directory of ours in it
 MIN_MEMORY = 2 * 1024**3
-"""Bytes there must be free in memory for layers to be kept there."""
+"""Free memory, in bytes, needed to keep layers in memory."""
 
 SCAN_SECONDS = 3.0
-"""How long a command waits for its project to be searched for secrets; it does not see the rest."""
+"""Seconds a command waits for the search for secrets; unsearched files are hidden from it."""
 
 WHOLE_SCAN_SECONDS = 600.0
-"""How long a project is searched beside the session."""
+"""Seconds for which a project is searched in the background of a session."""
 
 MAX_MOUNTS = 400
 """Places of a project with a treatment of their own; with more, nothing in it runs unasked."""
@@ -156,9 +156,9 @@ class Launch:
     info: int = -1
     """Descriptor that names the first process inside; without it, processes may stay behind."""
     done: bool = False
-    """Its changes were judged for the last time."""
+    """True once the command's changes were judged for the last time."""
     is_gone: bool = False
-    """No process of it is left."""
+    """True once no process of the command is left."""
     told: list[str] = field(default_factory=list)
     """What was done about its changes in place, at its end or while it ran."""
 
@@ -304,7 +304,7 @@ class Sandbox:
 
     @property
     def searching(self) -> int:
-        """How many files are being searched for secrets."""
+        """Number of files that are being searched for secrets."""
         return self._search.waiting
 
     def covers(self, command: str) -> bool:

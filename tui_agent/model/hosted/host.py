@@ -45,7 +45,7 @@ _TURN = 0.004
 their turn."""
 
 _CLOSE_GRACE_SECONDS = 2.0
-"""Seconds to close connections after the parent is gone."""
+"""Seconds allowed for closing connections after the parent process has ended."""
 
 _FIELDS = (
     "content",
@@ -68,7 +68,7 @@ class SlowError(Exception):
 
 
 class Connection:
-    """The program that talks to the host."""
+    """The connection to the program that started the host."""
 
     def __init__(
         self, caller: "Caller", reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -23,11 +23,11 @@ log = logging.getLogger(__name__)
 _READ = 1 << 18
 _LOG_LIMIT = 1 << 20
 _EXIT_GRACE_SECONDS = 2.0
-"""Seconds the process gets to end on its own."""
+"""Seconds the host process gets to end on its own before it is killed."""
 
 
 COMMAND = isolated_module("tui_agent.model.hosted.host")
-"""The command of a host."""
+"""Command line that starts a model host."""
 
 
 def is_installed() -> bool:
