@@ -34,6 +34,8 @@ Handler = Callable[..., Coroutine[Any, Any, None]]
 
 _USES = "commands-used.json"
 """File that counts the uses of commands: lists begin with those used most."""
+_ROWS: list[Command] = []
+"""Rows of the command modules imported so far."""
 
 
 async def _no_handler(*_given: Any) -> None:
@@ -75,10 +77,6 @@ class Command:
     def takes_argument(self) -> bool:
         """Whether an argument is required."""
         return bool(self.argument) and not self.argument.startswith("[")
-
-
-_ROWS: list[Command] = []
-"""Rows of the command modules imported so far."""
 
 
 @cache

@@ -43,7 +43,8 @@ async def find_entries(controller: Controller, query: str) -> list[int]:
     session = agent.session
     store = controller.services.store
     wanted = query.lower()
-    path, shown = session.path_outline(), kinds(lambda kind: kind.is_shown)
+    path = session.path_outline()
+    shown = kinds(lambda kind: kind.is_shown)
     ids = [entry_id for entry_id, kind in zip(path.ids, path.kinds, strict=True) if kind in shown]
 
     def search() -> list[int]:

@@ -38,7 +38,8 @@ _DEFAULT_STYLE = "default"
 
 async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None:
     """Show agents, skills, tools and servers on one page; without a screen, the part ``at`` alone."""
-    ports, count = owner.ports, owner.ports.directory.counter(owner.model).schema
+    ports = owner.ports
+    count = ports.directory.counter(owner.model).schema
     await asyncio.to_thread(ports.knowledge.load)
     await ports.read_tool_files()
     parts = {

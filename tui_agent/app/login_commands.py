@@ -32,7 +32,8 @@ _SIGN_IN = (
     words="api key, token, account",
 )
 async def login(controller: Controller, argument: str) -> None:
-    port, (name, rest) = controller.services.logins, _words(argument)
+    port = controller.services.logins
+    name, rest = _words(argument)
     if rest:
         controller.say(
             f"Type /login {one_line(name, 30)} without the key: it is asked for, and not shown.",
@@ -63,7 +64,8 @@ async def login(controller: Controller, argument: str) -> None:
     words="delete a key, sign out",
 )
 async def logout(controller: Controller, argument: str) -> None:
-    port, (name, _rest) = controller.services.logins, _words(argument)
+    port = controller.services.logins
+    name, _rest = _words(argument)
     rows = [row for row in await asyncio.to_thread(port.rows) if row.is_kept]
     if not rows:
         controller.say(

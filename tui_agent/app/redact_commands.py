@@ -20,6 +20,7 @@ BEYOND_REACH = (
     "The provider, exports in other places, your project's files, the settings and the terminal's "
     "history may still have it. Replace the secret where it is valid."
 )
+_WHICH = TextLine("The secret, or the number of a block (#34)", confirm="search", hidden=True)
 
 
 @Command(
@@ -66,9 +67,6 @@ async def redact(controller: Controller, argument: str) -> None:
     left = await controller.between_sessions(asyncio.to_thread(redaction.carry_out, finding))
     controller.frontend.rewrite_typed(removal.forms.text)
     _tell(controller, finding, [short_path(path) for path in (*left, *finding.unread)])
-
-
-_WHICH = TextLine("The secret, or the number of a block (#34)", confirm="search", hidden=True)
 
 
 def _removal(controller: Controller, text: str) -> tuple[Removal, str]:

@@ -70,7 +70,8 @@ class UnsentKeeper:
         self._is_open = True
         if agent.session.read_only:
             return
-        self._place, self._kept = place_of(agent), Unsent()
+        self._place = place_of(agent)
+        self._kept = Unsent()
         found = self._take(self._place, is_new=bool(before) and self._place != agent.session.id)
         text = "\n\n".join(filter(None, [*found.waiting, found.text]))
         if text and before:
