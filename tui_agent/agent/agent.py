@@ -102,7 +102,7 @@ class SessionMcp:
             counter.schema, window=directory.limits(model).window, count_text=counter.text
         )
 
-    async def reload(self) -> None:
+    async def reload_and_resend(self) -> None:
         """Reread the configuration and send the servers' tools again, so that the next request misses the cache."""
         await self._hub.reload()
         self._agent.context.head.tools_wanted = True

@@ -217,7 +217,7 @@ async def mcp(controller: Controller, argument: str) -> None:
             if await may_reread(
                 controller, owner, "Reload, and tell the model of other tools?", owner.model
             ):
-                await owner.mcp.reload()
+                await owner.mcp.reload_and_resend()
         case "add", rest:
             await add_server(controller, owner, rest)
         case "restart", server if server:
@@ -250,7 +250,7 @@ async def add_server(controller: Controller, owner: Agent, given: str) -> None:
         return
     controller.services.save_setting(f'mcp."{name}"', _server_row(words))
     controller.services.reread_settings()
-    await owner.mcp.reload()
+    await owner.mcp.reload_and_resend()
     controller.say(f"Added {name}; it is starting. /mcp shows its state.")
 
 

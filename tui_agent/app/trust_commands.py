@@ -70,7 +70,7 @@ async def trust(controller: Controller, _argument: str) -> None:
         return
     if await ask_about(controller, state) != "trusted":
         return
-    await controller.open_agent.mcp.reload()
+    await controller.open_agent.mcp.reload_and_resend()
     controller.say("It acts now; its hooks and variables from the next session on (/new).")
 
 

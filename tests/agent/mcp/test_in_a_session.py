@@ -86,7 +86,7 @@ async def test_in_a_long_conversation_tools_that_come_late_wait_for_the_next_hea
     assert told(client) == [set(), set()]
     assert request_bytes(client.requests[1]).startswith(request_bytes(client.requests[0]))
     assert any("/mcp reload" in notice.message for notice in harness.of(Notice))
-    await harness.agent.mcp.reload()
+    await harness.agent.mcp.reload_and_resend()
     assert "misses the prompt cache" in harness.of(Notice)[-1].message
     await harness.say("now")
     await harness.say("and again")

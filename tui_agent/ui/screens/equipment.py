@@ -245,6 +245,7 @@ class EquipmentScreen(Page[None]):
         self._controller = controller
         self._agent = agent
         self._page = page
+        self._hub = agent.ports.mcp
         self._looking = Later(self, self._look)
 
     def body(self) -> ComposeResult:
@@ -252,8 +253,8 @@ class EquipmentScreen(Page[None]):
         yield PlainText(id="about")
 
     def on_mount(self) -> None:
-        self.when_left(joined(self._agent.ports.mcp.watchers, self._looking.after_refresh))
-        self._agent.ports.mcp.start()
+        self.when_left(joined(self._hub.watchers, self._looking.after_refresh))
+        self._hub.start()
         self._look()
         if self._page.at:
             self.call_after_refresh(self.servers.go_to, self._page.at)
@@ -308,7 +309,7 @@ class EquipmentScreen(Page[None]):
     def _switch(self, server: McpServerStatus, tool: McpToolRow) -> None:
         """Switch a tool on or off, and save that for servers of the user's settings."""
         try:
-            settings = self._agent.ports.mcp.switch(server.name, tool.own, on=not tool.on)
+            settings = self._hub.switch(server.name, tool.own, on=not tool.on)
         except McpError as error:
             self._say(str(error))
             return
@@ -331,14 +332,14 @@ class EquipmentScreen(Page[None]):
 
     def action_restart(self) -> None:
         if (server := self.servers.server) is not None:
-            self._do(self._agent.ports.mcp.restart(server.name), f"{server.name} is started again.")
+            self._do(self._hub.restart(server.name), f"{server.name} is started again.")
 
     def action_reload(self) -> None:
         self._say("Reading the settings …")
         message = (
             "The settings were read again. The model gets the current tools with the next request."
         )
-        self._do(self._agent.mcp.reload(), message)
+        self._do(self._agent.mcp.reload_and_resend(), message)
 
     def action_login(self) -> None:
         """Open a server's login page; if the user is signed in, sign out first."""
@@ -350,7 +351,7 @@ class EquipmentScreen(Page[None]):
             self._say("The page for the login is open in your browser.")
         else:
             self._do(
-                self._agent.ports.mcp.sign_out(server.name),
+                self._hub.sign_out(server.name),
                 f"Signed out of {server.name}; it is asked again.",
             )
 
