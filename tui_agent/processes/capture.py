@@ -1,4 +1,4 @@
-"""The output of a command while it comes in: bounded in memory, counted exactly, its errors kept."""
+"""Collects a command's output as it comes in: bounded in memory, lines counted, errors kept."""
 
 import re
 from collections import deque
@@ -7,19 +7,19 @@ from tui_agent.lazy import LazyPattern
 
 HEAD_BYTES = 8 * 1024 * 1024
 HEAD_LINES = 200_000
-"""Bytes and lines kept from the start of an output, whichever is reached first: a line costs memory
-too."""
+"""Maximum bytes and lines kept from the start of an output; each line takes memory, too."""
 
 TAIL_BYTES = 1024 * 1024
 TAIL_LINES = 50_000
-"""Bytes and lines kept from its end."""
+"""Maximum bytes and lines kept from the end of an output."""
 
 ERROR_LINES = 20
-"""Lines kept from between that look like errors."""
+"""Maximum lines that look like errors kept from the part in between."""
 
 _ERROR_LINE_BYTES = 400
 _ERROR_MARKS = (b"rror", b"RROR", b"ailed", b"FAIL", b"xception", b"raceback", b"anic", b"atal")
-"""Looked for with plain searches: a flood of output comes at hundreds of megabytes a second."""
+"""Parts of words that mark an error line. Plain searches keep up with hundreds of megabytes a
+second."""
 
 _ESCAPES = LazyPattern(
     r"""
@@ -42,14 +42,14 @@ _FEW_CONTROLS = 8
 _CONTROL_SHARE = 0.02
 
 _NUL_SHARE = 0.3
-"""A list of names may have a NUL after each."""
+"""Share of NUL bytes above which output is binary; a list of names may have one after each name."""
 
 _LINES_BETWEEN = 20
-"""So many lines without control characters may stand in something binary."""
+"""Maximum lines without control characters between two binary parts that count as one."""
 
 
 class Capture:
-    """Keeps the head, the tail and error-looking lines between them of a stream of any length."""
+    """Keeps the head and the tail of a stream of any length, and lines between that look like errors."""
 
     def __init__(self) -> None:
         self.total_bytes = 0
@@ -100,7 +100,7 @@ class Capture:
             self._dropped_lines += lines
 
     def raw(self) -> bytes:
-        """Return all that was kept, with a note where something was dropped."""
+        """Return everything kept, with a note where something was dropped."""
         kept = [bytes(self._head)]
         if self._dropped_bytes:
             dropped = f"{self._dropped_lines:,} lines, {self._dropped_bytes:,} bytes"
@@ -114,7 +114,7 @@ class Capture:
         return b"".join(kept)
 
     def _note_errors(self, chunk: bytes) -> None:
-        """Keep error-looking lines as they pass; one that is cut by the edge of a chunk is kept in part."""
+        """Keep the chunk's lines that look like errors; a line that goes over its edge is kept in part."""
         for mark in _ERROR_MARKS:
             position = chunk.find(mark)
             while position >= 0 and len(self._errors) < ERROR_LINES:
@@ -171,7 +171,7 @@ def _binary_described(raw: bytes) -> bytes:
 
 
 def _suspicious(raw: bytes) -> list[tuple[int, int]]:
-    """Return the spans of lines that hold control characters, those close together as one."""
+    """Return the ranges of lines with control characters, merged if they are close together."""
     spans: list[tuple[int, int]] = []
     end = 0
     while (found := _CONTROL_BYTE.search(raw, end)) is not None:

@@ -1,4 +1,4 @@
-"""Turns bytes from outside into text, in a process with limits."""
+"""Converts bytes from outside to text, in a process of limited memory."""
 
 import asyncio
 import contextlib
@@ -11,10 +11,9 @@ from tui_agent.processes.environment import SafeEnvironment, own
 async def convert(
     module: str, *arguments: str, data: bytes, environment: Mapping[str, str]
 ) -> bytes | None:
-    """Return what a module makes of its standard input, None where it fails.
+    """Run a module on ``data`` in a process of its own; returns its output, None if it fails.
 
-    A large document takes seconds, and a hostile one may take a process down: it is none of ours.
-    Being cancelled ends the process.
+    A large document takes seconds, and a hostile one may crash the process. Cancelling ends it.
     """
     process = await asyncio.create_subprocess_exec(
         *isolated_module(module, *arguments),
@@ -37,7 +36,7 @@ async def convert(
 async def document_text(
     kind: str, data: bytes, lines: int, environment: Mapping[str, str]
 ) -> str | None:
-    """Return the text of a document up to a line, None where it can't be had."""
+    """Return the first ``lines`` lines of a document's text, None if it can't be converted."""
     module = "tui_agent.text_files.documents"
     converted = await convert(module, kind, str(lines), data=data, environment=environment)
     if converted is None:

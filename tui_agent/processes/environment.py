@@ -1,4 +1,4 @@
-"""The environment of child processes: enough for builds, no secrets, no prompts."""
+"""The environment of child processes: enough for builds, without secrets, and without prompts."""
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -7,36 +7,33 @@ from tui_agent.lazy import LazyPattern, cached_property
 from tui_agent.processes.environment_table import without_left_out
 
 MAX_NAMED = 6
-"""Variables that are named in a result."""
+"""Maximum withheld variables that a command's result names."""
 _SEARCHED = 10_000
 _MISSES_SETTINGS = LazyPattern(
     r"not set|is required|missing|KeyError|unauthori[sz]ed|authenticat|credential|api.?key|access.?token|"
     r"secret|\b401\b",
     re.IGNORECASE,
 )
-"""How programs complain that want a setting or a key."""
+"""Error messages of programs that lack a setting or a key."""
 
 MARK = "TUI_AGENT_CALL"
-"""Environment variable that tells which call a process belongs to."""
+"""Environment variable that names the call a process belongs to."""
 
 OWN = "own"
-"""The mark of processes this program starts for itself: they are left alone when a call's processes
-are ended."""
+"""Its value in processes that this program starts for itself, which stay when a call's are
+ended."""
 
 
 class SafeEnvironment(Mapping[str, str]):
-    """An environment without the variables that hold secrets, by their names or by their values.
+    """An environment without the variables that hold secrets, judged by their names and values.
 
-    It is looked through when it is first used: not when the program starts.
+    The variables are judged on first use, not when the program starts.
     """
 
     def __init__(
         self, environ: Mapping[str, str], keep: Iterable[str] = (), masked: Iterable[str] = ()
     ) -> None:
-        """Take an environment.
-
-        Names in ``keep`` are passed on whatever they look like, those in ``masked`` never.
-        """
+        """Wrap ``environ``; names in ``keep`` are always passed on, names in ``masked`` never."""
         self._environ = dict(environ)
         self._masked = frozenset(masked)
         self.keep = frozenset(keep) - self._masked
@@ -88,10 +85,10 @@ def withheld_from(
     failed: bool,
     given: Container[str] = (),
 ) -> str:
-    """Return a note on variables a command may have missed, "" for none.
+    """Return a note on withheld variables that a command may have missed, "" if there are none.
 
-    Those it names, or its output does; all of them where it failed for want of some setting or key.
-    It was ``given`` others in another way.
+    These are the ones that the command or its output names, or all of them if it ``failed`` for lack
+    of a setting or a key. Those in ``given`` reached it in another way.
     """
     withheld = environment.withheld if isinstance(environment, SafeEnvironment) else ()
     names = [name for name in withheld if name not in given]
@@ -109,16 +106,16 @@ def withheld_from(
 
 
 def command_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a command nobody watches: no pager, editor, colour or question."""
+    """Return the environment of a command without a terminal: no pager, editor, colour or prompts."""
     keep = environ.keep if isinstance(environ, SafeEnvironment) else ()
     return without_left_out("commands", environ, keep)
 
 
 def server_environment(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the environment of an MCP server, before what its settings add."""
+    """Return the environment of an MCP server, without the variables of its own settings."""
     return SafeEnvironment(own(without_left_out("servers", environ)))
 
 
 def own(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment with the mark of processes this program starts for itself."""
+    """Return the environment with the mark of processes that this program starts for itself."""
     return {**environment, MARK: OWN}

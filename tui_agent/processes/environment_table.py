@@ -1,8 +1,7 @@
-"""The table of the environment: which variables reach the programs that are started, and why.
+"""A table of environment variables: which of them reach the programs that are started, and why.
 
-A variable that has no row reaches servers, commands and hooks if it looks like no secret. The
-program's own helpers get none but those of the rows that say so. The user's editor gets everything:
-it is the user's own program.
+A variable without a row reaches servers, commands and hooks unless it looks like a secret. The
+program's own helpers get only the variables whose rows say so. The user's editor gets all variables.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,8 +13,8 @@ from tui_agent.lazy import frozen
 from tui_agent.word_lists import in_order
 
 Reader = Literal["own", "host", "servers", "commands", "sandbox"]
-"""What gets an environment: git and ripgrep for the program's own sake, the model host, MCP
-servers, commands, hooks, and those of the commands that run in the sandbox."""
+"""Who gets an environment: ``own`` is git and ripgrep run for the program itself, ``host`` the model
+host, ``servers`` MCP servers, ``commands`` commands and hooks, ``sandbox`` commands in the sandbox."""
 
 PASSED = "passed on"
 LEFT_OUT = "left out"
@@ -23,20 +22,17 @@ LEFT_OUT = "left out"
 
 @frozen
 class Row:
-    """What becomes of some variables.
-
-    Other texts than `PASSED` and `LEFT_OUT` are the value a reader gets.
-    """
+    """What each reader gets of some variables: `PASSED`, `LEFT_OUT`, or another value in their place."""
 
     names: tuple[str, ...]
-    """``*`` stands for any letters."""
+    """Names of variables; ``*`` matches any characters."""
     why: str
     own: str = LEFT_OUT
     host: str = LEFT_OUT
     servers: str = PASSED
     commands: str = PASSED
     sandbox: str = PASSED
-    """Of what commands have, the part that commands in the sandbox have."""
+    """For commands in the sandbox, which get nothing that other commands don't get."""
 
     def has(self, name: str) -> bool:
         return any(fnmatchcase(name, pattern) for pattern in self.names)
@@ -163,11 +159,11 @@ TABLE = (
         sandbox=LEFT_OUT,
     ),
 )
-"""A variable is in one row."""
+"""All rows; no variable is in two."""
 
 
 def chosen_for(reader: Reader, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return of an environment what the rows pass to a reader that gets nothing else."""
+    """Return the variables for a reader that gets nothing but what the rows pass to it."""
     kept = {name: value for name, value in environ.items() if _passes(name, reader)}
     return kept | _values_for(reader)
 
@@ -175,7 +171,7 @@ def chosen_for(reader: Reader, environ: Mapping[str, str]) -> dict[str, str]:
 def without_left_out(
     reader: Reader, environ: Mapping[str, str], keep: Iterable[str] = ()
 ) -> dict[str, str]:
-    """Return an environment without what the rows keep from a reader; names in ``keep`` are passed on."""
+    """Return the environment without the variables that rows leave out for a reader, except ``keep``."""
     left_out: set[str] = set()
     for row in TABLE:
         if getattr(row, reader) == LEFT_OUT:

@@ -1,4 +1,4 @@
-"""Stops a command's processes for a moment, so that what they made can be looked at."""
+"""Stops a command's processes for a moment, so that their changes can be judged."""
 
 import os
 import signal
@@ -10,22 +10,21 @@ from functools import partial
 from tui_agent.processes.table import descendants, state_of
 
 FREEZE_SECONDS = 2.0
-"""How long processes are waited for that don't stop, because a disk or network keeps them."""
+"""Seconds to wait for processes that don't stop at once, as a disk or network keeps them busy."""
 _PAUSE = 0.001
 _STOPPED = frozenset({"T", "t", "Z", "X", ""})
 _STANDING = _STOPPED | {"D"}
-"""Waiting for a disk, or for its child to begin: the signal comes before anything else does."""
+"""States of a process that does nothing now: stopped, or waiting in the kernel (D), which acts on the
+signal before anything else."""
 
 
 @contextmanager
 def held_still(leader: int) -> Iterator[Callable[[], bool]]:
-    """Give a function that stops all processes below one until the block ends.
+    """Give a function that stops ``leader`` and all processes below it until the block ends.
 
-    It returns whether all of them stand still.
-
-    A stopped process starts no other: once two looks find the same ones, there are no more. All of
-    a command's are below its first, which is the first of their namespace or takes in those whose
-    parents ended.
+    The function returns True if all of them have stopped. A stopped process starts no other, so two
+    looks that find the same processes have found all. ``leader`` adopts the processes whose parents
+    have ended, so every process of the command is below it.
     """
     stopped: dict[int, None] = {}
     try:

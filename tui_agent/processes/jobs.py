@@ -1,4 +1,4 @@
-"""Background jobs: commands that run on after their call, until the program ends."""
+"""Background jobs: commands that keep running after their call, at most until the program ends."""
 
 import asyncio
 import codecs
@@ -20,24 +20,24 @@ log = logging.getLogger(__name__)
 
 MAX_RUNNING = 20
 MAX_ENDED = 50
-"""Jobs that have ended and are still listed."""
+"""Maximum ended jobs that stay in the list."""
 
 RING_BYTES = 512 * 1024
-"""Newest output of a job that nobody has looked at yet; all of it is stored when the job ends."""
+"""Bytes of a job's newest unread output that are kept in memory; all output is stored at its end."""
 
 _MAX_TAIL_CHARS = 20_000
 """Characters at the end of a job's output that are searched for missing grants."""
 
 FLOOD_PAUSE = 0.25
-"""Seconds the reader rests after a burst: nobody watches a job, so a flood may wait."""
+"""Seconds that reading pauses after a burst of output, which can wait as no one watches a job."""
 
 QUIET_SECONDS = 0.4
-"""A terminal without new output for so long waits for input."""
+"""Seconds without new output after which a terminal is taken to wait for input."""
 SILENT_SECONDS = 2.0
-"""So long is waited where nothing came at all."""
+"""The same, in seconds, for a terminal that has printed nothing at all."""
 LOOK_SECONDS = 0.05
 MAX_AWAITED_BYTES = 16 * 1024
-"""Newest output in which is looked for what is awaited."""
+"""Bytes of the newest output that are searched for an awaited text."""
 
 CHANGE_INTERVAL = 1.0
 """Seconds between two announcements of new output."""
@@ -45,10 +45,7 @@ CHANGE_INTERVAL = 1.0
 
 @frozen
 class JobState:
-    """A job as it is now.
-
-    Times are seconds since the epoch, ``exit_code`` is negative for a signal.
-    """
+    """The state of a job: times in seconds since the epoch, ``exit_code`` negative for a signal."""
 
     id: int
     command: str
@@ -57,7 +54,7 @@ class JobState:
     ended_at: float | None = None
     exit_code: int | None = None
     stopped: bool = False
-    """Ended on request."""
+    """Whether it was ended on request."""
     output_bytes: int = 0
 
     @property
@@ -75,11 +72,11 @@ class Job:
         self.command = command
         self.ended = asyncio.Event()
         self.stored: str | None = None
-        """The blob of all its output, once it has ended."""
+        """The blob with all output of the job, once it has ended."""
         self.told = False
-        """Whether the model knows that it has ended."""
+        """Whether the model has been told that the job has ended."""
         self.note = ""
-        """Remarks on it beside its output, once it has ended."""
+        """A note for the model in addition to the output, once the job has ended."""
         self._clock = clock
         self._on_output = on_output
         self._started_at = clock()
@@ -91,24 +88,23 @@ class Job:
         self._total = 0
         self._seen = 0
         self.listener: Reporter | None = None
-        """Who waits for it, and is handed its output meanwhile."""
+        """Gets the job's output while somebody waits for the job."""
         self._looked_at: Callable[[int], Awaitable[None]] | None = None
         self.terminal: Terminal | None = None
-        """The terminal it runs in; None where it has none, and no input."""
+        """The terminal that the job runs in; None if it has none, and so no input."""
         self.is_taken = False
-        """Whether a person types into its terminal."""
+        """Whether a person has taken over the job's terminal."""
         self.is_contained = False
-        """Whether it runs in the sandbox."""
+        """Whether the job runs in the sandbox."""
 
     async def look(self) -> None:
         if self._looked_at is not None and not self.ended.is_set():
             await self._looked_at(self.state.pid)
 
     async def run(self, command: Command, put_blob: Callable[[bytes], str]) -> "asyncio.Task[None]":
-        """Start it; the task ends with it.
+        """Start the job, and return a task that ends with it.
 
-        Raises:
-            OSError: it could not be started.
+        Raises: OSError if it can't be started.
         """
         self._looked_at = command.looked_at
         self.terminal = command.terminal
@@ -135,7 +131,7 @@ class Job:
         )
 
     def new_output(self) -> tuple[bytes, int]:
-        """Return the output since the last call, and how many bytes of it are lost."""
+        """Return the output since the last call, and how many bytes in between were dropped."""
         first = self._total - len(self._ring)
         begin = max(self._seen, first)
         lost = begin - self._seen
@@ -149,7 +145,7 @@ class Job:
         return data, lost
 
     def type(self, text: str) -> None:
-        """Type something into its terminal; raises ToolError where it can't be."""
+        """Type a text into the job's terminal; raises ToolError if that isn't possible."""
         if self.ended.is_set():
             raise ToolError(f"Job {self.id} has ended.")
         if self.terminal is None:
@@ -255,7 +251,7 @@ class Job:
 
 
 class AdoptedJob(Job):
-    """Processes left behind by a command. Their output is not read; they end with the program."""
+    """Processes that a command left running. Their output isn't read; they end with the program."""
 
     def __init__(
         self, number: int, command: str, clock: Callable[[], float], left: Leftovers
@@ -282,7 +278,7 @@ class AdoptedJob(Job):
 
 
 class Jobs:
-    """The jobs of one session. Everything is called on the event loop's thread."""
+    """The jobs of one session. Use it on the event loop's thread only."""
 
     def __init__(
         self,
@@ -291,7 +287,7 @@ class Jobs:
         *,
         on_end: Callable[[JobState], None] = lambda _state: None,
     ) -> None:
-        """Make the list; ``on_end`` gets each job that ended by itself and was not waited for."""
+        """Make an empty list; ``on_end`` gets each job that ended by itself while no one waited."""
         self._on_change = on_change
         self._on_end = on_end
         self._clock = clock
@@ -328,7 +324,7 @@ class Jobs:
         return job
 
     def _list(self, job: Job, task: "asyncio.Task[None]") -> None:
-        """List a job until long after its task has ended."""
+        """Add a job to the list; ended jobs leave it when there are more than ``MAX_ENDED``."""
         self._jobs[job.id] = job
         self._tasks.add(task)
         task.add_done_callback(lambda task: self._ended(task, job))
@@ -350,7 +346,7 @@ class Jobs:
             raise ToolError(f"There is no job {number}. Jobs: {known}.") from None
 
     async def look(self) -> None:
-        """Make the changes of all of them so far visible to others."""
+        """Have the changes that all jobs have made so far judged, so that others see them."""
         looks = await asyncio.gather(
             *(job.look() for job in self._jobs.values()), return_exceptions=True
         )
@@ -365,7 +361,7 @@ class Jobs:
             self._timer.cancel()
 
     def untold(self) -> list[Job]:
-        """Return the jobs that ended on their own without the model knowing, oldest first."""
+        """Return the jobs that ended by themselves, unknown to the model, oldest first."""
         return [
             job
             for job in self._jobs.values()

@@ -1,8 +1,8 @@
 """Processes that a command leaves running: found, named, watched, and ended with the program.
 
-On Linux this program adopts the orphans below it: however often a process forks, in whatever
-session it goes on and whatever it does to its environment, it becomes a child of this program when
-its own parents are gone. Elsewhere the process group has to do.
+On Linux this program adopts the orphans among its descendants: however a process forks, changes its
+session or its environment, it becomes a child of this program when its parents are gone. On other
+systems only the process group is known.
 """
 
 import asyncio
@@ -28,28 +28,28 @@ from tui_agent.processes.watcher import WatchedCommand, end
 
 _SET_CHILD_SUBREAPER = 36
 _FORGOTTEN = 2.0
-"""Seconds after which an ended child that nobody has waited for is nobody's."""
+"""Seconds after which an ended child that no one has reaped is reaped here."""
 
 _RECHECK_SECONDS = 0.05
-"""Seconds after which a process without a mark is looked at again: it has one when it was being
-started, is gone and left another when it was ending."""
+"""Seconds until a process without a mark is looked at again; by then one that was starting has its
+mark, and one that was ending is gone."""
 
 _POLL = 1.0
-"""Seconds between two looks where the system doesn't tell of an end."""
+"""Seconds between two checks on systems that don't report the end of a process."""
 
 _NAME_CHARS = 60
 _ROUNDS = 5
 _ended: dict[int, float] = {}
-"""Children that have ended and nobody has waited for yet, and when that was first seen."""
+"""Ended children that no one has reaped yet, with the time when each was first seen."""
 
 _claimed: set[int] = set()
-"""Processes that were found to be left behind; those nobody marked are the first command's that
-ends after them."""
+"""Processes already counted as left behind. One without a mark counts for the first command that
+ends after it."""
 
 
 @lru_cache(maxsize=1)
 def adopt_orphans() -> bool:
-    """Make this program the parent of every orphan below it; return whether the system does."""
+    """Make this program adopt every orphan below it; returns False if the system can't do that."""
     if sys.platform != "linux":
         return False
     import ctypes
@@ -64,11 +64,11 @@ class Leftovers:
     """The processes that one command left behind."""
 
     def __init__(self, leader: int, mark: str, pids: Sequence[int]) -> None:
-        """Take processes; ``leader`` led their session, ``mark`` is in their environment."""
+        """Watch ``pids``; ``leader`` led their session, ``mark`` is in their environment."""
         self._leader = leader
         self._mark = mark
         self.known = {pid: start_of(pid) for pid in pids}
-        """Each process, and when it was started."""
+        """The start time of each process, in clock ticks as by `start_of`."""
 
     def names(self, most: int = 5) -> str:
         names: list[str] = []
@@ -126,7 +126,7 @@ class Leftovers:
 
 
 async def left_behind(leader: int, mark: str) -> Leftovers:
-    """Return the processes a command left; ``leader`` has ended.
+    """Return the processes that a command left running; its own process, ``leader``, has ended.
 
     Takes a millisecond if there are none.
     """
@@ -154,7 +154,7 @@ async def left_behind(leader: int, mark: str) -> Leftovers:
 
 
 def _look(leader: int, mark: str, children: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return what a command left, and children without a mark that are of another session."""
+    """Return the processes a command left running, and unmarked children of other sessions."""
     # Orphans that have ended are waited for, so that they don't pile up; others by who started
     # them.
     now = time.monotonic()

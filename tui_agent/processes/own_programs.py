@@ -1,7 +1,7 @@
-"""Starting programs for this program's own sake: which file is started, and with which environment.
+"""Finds the programs that this program runs for itself, and makes their environment.
 
-A project must not choose what runs: places in ``PATH`` that depend on the working directory, or lie
-in the project, do not count. Nothing that is started here needs a key, so none is passed on.
+A project must not choose what runs, so places in ``PATH`` that are relative or in the project are
+skipped. None of these programs needs a key, so none is passed on.
 """
 
 import os
@@ -16,16 +16,15 @@ from tui_agent.processes.environment_table import chosen_for
 
 MEMORY_KILOBYTES = 1024 * 1024
 OWN_PLACES = (".venv/bin", "venv/bin", "node_modules/.bin")
-"""Where a project keeps programs."""
+"""Directories of a project in which its own programs are looked for."""
 
 
 def find_program(
     name: str, outside: Path | None = None, environ: Mapping[str, str] | None = None
 ) -> str | None:
-    """Return the absolute path of an installed program, None when there is none.
+    """Return the absolute path of an installed program, None if there is none.
 
-    Those in ``outside`` are not taken, links to them included. ``environ`` is where ``PATH`` is
-    looked up.
+    Programs in ``outside``, and links to such, are skipped. ``environ`` gives the ``PATH``.
     """
     for place in search_path(environ, outside).split(os.pathsep):
         found = None
@@ -37,12 +36,15 @@ def find_program(
 
 
 def find_project_program(name: str, where: Path, root: Path) -> str | None:
-    """Return a program's path: the project's own before one on ``PATH``; None for none."""
+    """Return the path of the project's own program, or else of one on ``PATH``, or None."""
     return find_own_program(name, where, root) or find_program(name, root)
 
 
 def find_own_program(name: str, where: Path, root: Path) -> str | None:
-    """Return the project's own program in ``where`` or above; it may only run in the sandbox."""
+    """Return the project's own program in ``where`` or a directory above, None if there is none.
+
+    Run it only in the sandbox.
+    """
     for directory in (where, *where.parents):
         if not directory.is_relative_to(root):
             break
@@ -55,12 +57,12 @@ def find_own_program(name: str, where: Path, root: Path) -> str | None:
 
 @lru_cache(maxsize=16)
 def find_shell(outside: Path | None = None) -> str:
-    """Return the absolute path of bash, of another shell where there is none; see ``find_program``."""
+    """Return the absolute path of bash, or of another shell without one; see ``find_program``."""
     return find_program("bash", outside) or find_program("sh", outside) or "/bin/sh"
 
 
 def search_path(environ: Mapping[str, str] | None = None, outside: Path | None = None) -> str:
-    """Return ``PATH`` without relative places and those in the directory ``outside``."""
+    """Return ``PATH`` without relative directories and those in the directory ``outside``."""
     if environ is None:
         environ = os.environ
     places = []
@@ -72,17 +74,17 @@ def search_path(environ: Mapping[str, str] | None = None, outside: Path | None =
 
 
 def _is_of(project: Path | None, path: str) -> bool:
-    """Whether a path is in a project, by its name or by where it leads."""
+    """Return True if a path, or the file it links to, is in the project."""
     if project is None:
         return False
     return is_inside(project, path) or Path(path).is_relative_to(real_path(project))
 
 
 def bare_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return an environment without keys, settings and the user's home directory, and ``more``."""
+    """Return an environment without keys, settings and the home directory, with ``more`` added."""
     return own({**chosen_for("own", os.environ), "PATH": search_path(), **(more or {})})
 
 
 def limited(*command: str, kilobytes: int = MEMORY_KILOBYTES) -> list[str]:
-    """Return a command with a limit of memory: a repository can lead it to a file without end."""
+    """Return the command with a memory limit, because a repository may lead it to endless data."""
     return ["/bin/sh", "-c", f'ulimit -d {kilobytes} 2>/dev/null; exec "$0" "$@"', *command]

@@ -1,4 +1,4 @@
-"""Running one command, mostly without a terminal: its output as it comes, a time limit, and its end."""
+"""Runs one command: its live output, its time limit, and the end of all its processes."""
 
 import asyncio
 import codecs
@@ -26,17 +26,17 @@ from tui_agent.processes.watcher import WatchedCommand, end
 log = logging.getLogger(__name__)
 
 MAX_NAMED_PROCESSES = 100
-"""Processes of one command that are named: a line must go through the pipe in one piece. The mark
-tells of others."""
+"""Maximum processes of one command in a line to the watcher, which must fit into the pipe; it finds
+others by their mark."""
 
 _ROOT = str(Path(__file__).parents[2])
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from tui_agent.processes.watcher import main; main()"
 
 REPORT_INTERVAL = 0.05
-"""Seconds between two pieces of live output."""
+"""Seconds between two reports of live output."""
 
 REPORT_BYTES = 16 * 1024
-"""Most bytes of one piece; of a flood only the newest are shown."""
+"""Maximum bytes of one report; of more output only the newest part is shown."""
 
 EXIT_GRACE_SECONDS = 0.1
 """Seconds to wait for the rest of the output after the command's own process ended."""
@@ -45,20 +45,21 @@ _CHUNK = 64 * 1024
 _BURST = 1024 * 1024
 
 _FLOOD_PAUSE_SECONDS = 0.015
-"""After a burst the reader rests, so that a flood costs a tenth of a core and its writer waits."""
+"""Seconds that reading pauses after a burst, so that a flood takes a tenth of a core and its writer
+waits."""
 
 _TRICKLE = 0.05
 
 
 async def end_tree(leader: int, mark: str) -> None:
-    """End a session of processes and those that left it: see ``watcher.end``."""
+    """End a command's processes, those that left its session included; see ``watcher.end``."""
     seen = await asyncio.to_thread(end, {mark: WatchedCommand(leader)})
     # Orphans among them are this program's to wait for, the leader is who started it.
     reap(seen - {leader})
 
 
 class Watch:
-    """The pipe to the watcher, which is started with the first command and again if it is gone."""
+    """The connection to the watcher, which a command starts if it isn't running."""
 
     def __init__(self) -> None:
         self._line: int | None = None
@@ -66,11 +67,11 @@ class Watch:
         self._broken = False
 
     def runs(self, mark: str, pid: int = 0, left: Mapping[int, int] | None = None) -> None:
-        """A command runs: its session and everything with its mark are to end with the program.
+        """Tell the watcher about a command, whose session and marked processes must end with the program.
 
-        Without its number it is about to start; sent before, because the program may be killed
-        right after. With ``left`` it has ended: these processes, each with its start, are to end
-        with the program.
+        With ``pid`` 0 the command is about to start; that is sent first, because the program may be
+        killed right after the start. With ``left`` the command has ended, and these processes (with
+        their start times) are the ones that must end with the program.
         """
         text = f"+ {mark} {pid}\n"
         if left is not None:
@@ -106,7 +107,7 @@ class Watch:
 
 
 def _start() -> int:
-    """Start a watcher and return the writing end of its input; no child of the program inherits that."""
+    """Start a watcher and return the writing end of its input, which no child process inherits."""
     reader, writer = os.pipe()
     try:
         os.set_blocking(writer, False)
@@ -129,15 +130,15 @@ def _start() -> int:
 
 
 watch = Watch()
-"""The one of this program."""
+"""This program's connection to its watcher."""
 
 
 @frozen
 class Command:
-    """A command to run. ``timeout`` is in seconds, ``descriptors`` stay open in it.
+    """A command to run. ``timeout`` is in seconds; ``descriptors`` stay open in the process.
 
-    ``ended`` is awaited with the end of its output and its exit code when it has run as a job, and
-    returns a note.
+    When the command has run as a job, ``ended`` is awaited with the end of its output and its exit
+    code; it returns a note for the model.
     """
 
     arguments: Sequence[str]
@@ -147,25 +148,25 @@ class Command:
     descriptors: tuple[int, ...] = ()
     ended: Callable[[str, int | None], Awaitable[str]] | None = None
     looked_at: Callable[[int], Awaitable[None]] | None = None
-    """Awaited before others look at the changes of a job that still runs."""
+    """Awaited with the process id before others look at the changes of a running job."""
     terminal: Terminal | None = None
-    """The terminal that is its input and output; None where it has none."""
+    """The terminal used for input and output; None for pipes."""
     gone: Callable[[], Awaitable[None]] | None = None
-    """Waits, once its own process has ended, until all others have as well; None where they may
+    """Waits, after the end of its own process, for the end of all others; None if these may
     stay."""
 
 
 @dataclass
 class FinishedCommand:
-    """A command that ran or was stopped. ``exit_code`` is negative for the signal that ended it."""
+    """The result of a command that ended or was stopped; ``exit_code`` is negative for a signal."""
 
     capture: Capture = field(default_factory=Capture)
     exit_code: int | None = None
     timed_out: bool = False
     left: Leftovers | None = None
-    """Processes that go on after the command ended; None where there are none."""
+    """Processes still running after the end of the command; None if there are none."""
     job: int | None = None
-    """The job they are listed as."""
+    """Number of the job that lists these processes."""
 
 
 class _Pipe:
@@ -213,10 +214,10 @@ class _Pipe:
             self.ended.set()
 
     async def finish(self) -> None:
-        """Read the rest once the command has ended, then let go.
+        """Read the rest of the output after the command has ended.
 
-        A background process may hold the other end for ever. It is read on and its output thrown
-        away: closing the pipe would end it at its next line.
+        A background process may keep the pipe open for ever. It is then read on and the output
+        thrown away, because a closed pipe would end that process at its next line.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(EXIT_GRACE_SECONDS):
@@ -225,7 +226,7 @@ class _Pipe:
 
 
 class Reporter:
-    """Hands live output on in pieces, so that a thousand small writes are a few repaints."""
+    """Passes live output on in batches, so that a thousand small writes cause a few repaints."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -235,14 +236,14 @@ class Reporter:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, chunk: bytes) -> None:
-        """Take output; too much of it waiting is dropped but for its end."""
+        """Add output; if too much is waiting, only the newest part is kept."""
         self._pending += chunk
         del self._pending[:-REPORT_BYTES]
         if self._timer is None:
             self._timer = self._loop.call_later(REPORT_INTERVAL, self.flush)
 
     def flush(self) -> None:
-        """Report waiting output; an incomplete character stays for the next time."""
+        """Report the waiting output, except an incomplete character at its end."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -253,16 +254,16 @@ class Reporter:
 
 
 class Child:
-    """A process of this program, and its end as the event loop hears of it.
+    """A child process whose end the event loop reports.
 
-    In asyncio's own start a process and its pipes are two tasks: an event loop that ends between
-    them waits for ever.
+    asyncio itself starts a process and its pipes in two tasks; an event loop that ends between them
+    waits for ever.
     """
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self.pid = process.pid
         self.returncode: int | None = None
-        """As in ``subprocess``; None while it runs."""
+        """The exit code as in ``subprocess``; None while the process runs."""
         self._ended = asyncio.Event()
         loop = asyncio.get_running_loop()
 
@@ -283,14 +284,14 @@ class Child:
 
 @dataclass
 class StartedCommand:
-    """A command that was started, in a session of its own. ``pipes`` are its outputs."""
+    """A running command, in a session of its own; ``pipes`` are the reading ends of its outputs."""
 
     process: Child
     pipes: tuple[_Pipe, ...]
     mark: str
 
     async def heard(self) -> None:
-        """Read the rest of its output once it has ended."""
+        """Read the rest of the output after the command's end."""
         for pipe in self.pipes:
             await pipe.finish()
 

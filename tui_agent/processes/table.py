@@ -1,6 +1,6 @@
-"""Which processes belong to a command, read from ``/proc`` where there is one, and signals to them.
+"""Finds the processes that belong to a command, in ``/proc`` where there is one, and signals them.
 
-Imports little: the watcher must be up in a moment.
+Imports little, because the watcher must start quickly.
 """
 
 import contextlib
@@ -15,14 +15,14 @@ PROC = Path("/proc")
 
 
 def members(leader: int, mark: str) -> list[int]:
-    """Return the living processes of a call, as far as known: of its session, or with its mark."""
+    """Return the living processes of a call that can be found: in its session, or with its mark."""
     return [pid for pid in _processes() if session_of(pid) == leader or mark_of(pid) == mark]
 
 
 def left_over(mark: str, known: Iterable[tuple[int, int]]) -> list[int]:
-    """Return the processes a command left, by mark or by number and start, and all below them.
+    """Return the processes that a command left running, and all their descendants.
 
-    A number that is used again is another process's: it was started at another time.
+    They are found by their mark, or by process id and start time, since an id may be used again.
     """
     found = [pid for pid in _processes() if mark_of(pid) == mark and _status(pid)]
     for pid, start in known:
@@ -32,7 +32,7 @@ def left_over(mark: str, known: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the children of a process, those that have ended and were not waited for included."""
+    """Return the children of a process, including zombies."""
     found = list[int]()
     tasks = PROC / str(pid) / "task"
     try:
@@ -57,7 +57,7 @@ def descendants(pids: Iterable[int]) -> list[int]:
 
 
 def start_of(pid: int) -> int:
-    """Return when a process was started, in ticks of the system's clock; 0 when it is gone."""
+    """Return the start time of a process in clock ticks since boot; 0 if it is gone."""
     fields = _fields(pid)
     if len(fields) > 19:
         return int(fields[19])
@@ -65,7 +65,7 @@ def start_of(pid: int) -> int:
 
 
 def session_of(pid: int) -> int:
-    """Return the session of a living process, 0 when it is gone."""
+    """Return the session id of a living process; 0 if it is gone."""
     status = _status(pid)
     if status:
         return int(status[3])
@@ -73,7 +73,7 @@ def session_of(pid: int) -> int:
 
 
 def mark_of(pid: int) -> str | None:
-    """Return the mark a process was started with, None where it has none; "" where nobody may look."""
+    """Return the mark in a process's environment; None if it has none, "" if it can't be read."""
     try:
         variables = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:
@@ -90,7 +90,7 @@ def command_line(pid: int) -> str:
 
 
 def state_of(pid: int) -> str:
-    """Return what a process does, by the letter of proc(5): R, S, D, T, t, Z, …; "" for one that is gone."""
+    """Return a process's state as the letter of proc(5): R, S, D, T, t, Z, …; "" if it is gone."""
     fields = _fields(pid)
     if fields:
         return fields[0].decode("ascii", "replace")
@@ -98,19 +98,19 @@ def state_of(pid: int) -> str:
 
 
 def zombies_among(pids: Iterable[int]) -> list[int]:
-    """Return those that have ended and nobody has waited for."""
+    """Return the processes that are zombies."""
     return [pid for pid in pids if _fields(pid)[:1] == [b"Z"]]
 
 
 def reap(pids: Iterable[int]) -> None:
-    """Reap ended processes that are this program's orphans; others are their parents' to reap."""
+    """Reap the zombies that are children of this program; others are left to their parents."""
     for pid in pids:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
 
 
 def any_left(leader: int, found: Iterable[int]) -> bool:
-    """Whether a process still runs; zombies don't count where they can be told."""
+    """Return True if any of the processes still runs (zombies excluded where detectable)."""
     if PROC.is_dir():
         return any(_status(pid) for pid in found)
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -121,7 +121,7 @@ def any_left(leader: int, found: Iterable[int]) -> bool:
 
 
 def signal_each(number: signal.Signals, pids: Iterable[int], group: int | None = None) -> None:
-    """Send a signal to processes, and to a group of them; those that are gone are passed over."""
+    """Send a signal to processes, and to a group if given; skips those that are gone."""
     if group is not None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, number)
@@ -150,7 +150,7 @@ def _fields(pid: int) -> list[bytes]:
 
 
 def _status(pid: int) -> list[bytes]:
-    """Return state, parent, group and session of a process; nothing for one that is gone or a zombie."""
+    """Return state, parent, group and session of a process; empty if it is gone or a zombie."""
     fields = _fields(pid)[:4]
     if len(fields) == 4 and fields[0] not in {b"Z", b"X"}:
         return fields

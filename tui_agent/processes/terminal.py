@@ -1,4 +1,4 @@
-"""A terminal for a command: what it is typed, and the screen that its output draws."""
+"""A terminal for a command: its keyboard, and the screen that its output draws."""
 
 import contextlib
 import fcntl
@@ -24,18 +24,20 @@ log = logging.getLogger(__name__)
 
 COLUMNS = 80
 ROWS = 24
-"""What every terminal of a person has: they see it whole when they take it over."""
+"""Rows of the terminal: as many as any user's own terminal has, who sees it whole when taking it
+over."""
 KIND = "linux"
-"""The terminal's name in ``TERM``: what the screen understands."""
+"""The value of ``TERM``, for what the screen understands."""
 
 MAX_TYPED_BYTES = 4_000
-"""Bytes that are typed at once: the kernel drops what a program has not read beyond that."""
+"""Maximum bytes typed at once; of more, the kernel drops what the program hasn't read."""
 
 MAX_PENDING_BYTES = 16 * 1024
-"""Newest output that is drawn, in up to 0.1 s: a flood goes by undrawn."""
+"""Maximum bytes of waiting output that are drawn, which takes up to 0.1 s; older output is
+skipped."""
 
 MAX_HIGHLIGHTED = 5
-"""Highlighted parts of a screen that are named; more are decoration."""
+"""Maximum highlighted parts of a screen that are named; if there are more, they are decoration."""
 
 KEYS: Mapping[str, str] = {
     "enter": "\r", "tab": "\t", "esc": "\x1b", "escape": "\x1b", "backspace": "\x7f", "space": " ",
@@ -45,16 +47,16 @@ KEYS: Mapping[str, str] = {
     "f1": "\x1b[[A", "f2": "\x1b[[B", "f3": "\x1b[[C", "f4": "\x1b[[D", "f5": "\x1b[[E",
     "f6": "\x1b[17~", "f7": "\x1b[18~", "f8": "\x1b[19~", "f9": "\x1b[20~", "f10": "\x1b[21~",
 }  # fmt: skip
-"""What keys send, by their names in ``<…>``."""
+"""The characters that keys send, by the keys' names in ``<…>``."""
 
 _NO_TEXT = LazyPattern(r"\x1b\[{1,2}[0-9;]*[A-Za-z~]|[\x00-\x08\x0b-\x1f\x7f]")
 _KEY = LazyPattern(r"<(?:(?:c|ctrl)-([a-z@\[\\\]^_])|([a-z0-9-]{2,9}))>", re.IGNORECASE)
 
 
 def typed_text(text: str) -> str:
-    """Return what a keyboard sends for a text in which ``<Enter>``, ``<C-c>``, ``<Up>`` are keys.
+    """Return what a keyboard sends for a text in which ``<Enter>``, ``<C-c>`` or ``<Up>`` are keys.
 
-    A line break is Enter. What is no key's name stays as it is.
+    A line break is Enter. A name in ``<…>`` that is no key's is typed as text.
     """
 
     def key(found: "re.Match[str]") -> str:
@@ -67,12 +69,12 @@ def typed_text(text: str) -> str:
 
 
 def typed_lines(text: str) -> str:
-    """Return what is typed as lines to judge as a command; other keys are left out."""
+    """Return the lines that typing a text makes, without other keys, to be judged as commands."""
     return _NO_TEXT.sub("", typed_text(text).replace("\r", "\n")).strip()
 
 
 def in_terminal(words: Sequence[str], project: Path) -> tuple[str, ...]:
-    """Return a command controlled by its terminal, if a program for that exists: for ``/dev/tty``."""
+    """Return a command line that gives the command a ``/dev/tty``, if this machine can do that."""
     setsid = find_program("setsid", outside=project)
     if setsid is None:
         return tuple(words)
@@ -80,7 +82,7 @@ def in_terminal(words: Sequence[str], project: Path) -> tuple[str, ...]:
 
 
 def open_terminal() -> tuple[int, int]:
-    """Return the descriptors of a new terminal: the program's end, and the command's; raises OSError."""
+    """Open a pseudo-terminal, and return this program's and the command's end; raises OSError."""
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     return ours, theirs
@@ -95,7 +97,7 @@ class Terminal:
         self._keyboard: int | None = None
 
     def connect(self, descriptor: int) -> None:
-        """Take the program's end of the terminal; somebody else reads it, and may close that first."""
+        """Take this program's end for typing; the reader of the output may close it first."""
         self._keyboard = os.dup(descriptor)
 
     def disconnect(self) -> None:
@@ -109,11 +111,11 @@ class Terminal:
 
     @property
     def is_flooded(self) -> bool:
-        """Whether more has come than is drawn at once."""
+        """Whether more output is waiting than is drawn at once."""
         return len(self._pending) >= MAX_PENDING_BYTES
 
     def type(self, text: str) -> None:
-        """Type a text; raises ToolError where it can't be."""
+        """Type a text; raises ToolError if that isn't possible."""
         data = typed_text(text).encode("utf-8", "replace")
         if len(data) > MAX_TYPED_BYTES:
             raise ToolError(f"More than {MAX_TYPED_BYTES} bytes can't be typed at once.")
@@ -130,7 +132,7 @@ class Terminal:
             raise ToolError(f"It took only {written} of {len(data)} bytes of the input.")
 
     def text(self) -> str:
-        """Return the screen as it is now, without blank lines at its end; what is highlighted is named."""
+        """Return the screen as text without blank lines at its end; highlighted parts are named."""
         screen = self._draw()
         lines = [line.rstrip() for line in screen.texts()]
         text = "\n".join(lines).rstrip()
@@ -140,7 +142,7 @@ class Terminal:
         return text
 
     def rows(self) -> list[list["Part"]]:
-        """Return the screen as a person sees it, with the cursor, without blank rows at its end."""
+        """Return the screen with its colours and cursor, without blank rows at its end."""
         screen = self._draw()
         rows = screen.parts(cursor=True)
         while rows and not any(part.stands_out or not part.is_blank for part in rows[-1]):
@@ -167,13 +169,13 @@ class Terminal:
         return screen
 
     def _answer(self, data: str) -> None:
-        """Send what the screen says when a program asks where the cursor is."""
+        """Send the screen's answer to a program that asks for the cursor position."""
         with contextlib.suppress(ToolError):  # it ends just now
             self._write(data.encode())
 
 
 def _highlighted(screen: "TerminalScreen") -> list[str]:
-    """Return the parts of a screen that stand out, where they are few enough to be a choice."""
+    """Return the highlighted parts of a screen; none if there are too many for a choice."""
     found: list[str] = []
     for row in screen.parts():
         for part in row:

@@ -1,4 +1,4 @@
-"""A terminal's screen that keeps every text drawn on it; imports pyte."""
+"""A terminal's screen, based on pyte, that loses no text drawn on it."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,12 +13,12 @@ from wcwidth import wcwidth
 from tui_agent.lazy import frozen
 
 MAX_JOINED = 32
-"""Characters in one cell; no letter has more."""
+"""Maximum characters combined in one cell; no letter needs more."""
 
 
 @frozen
 class Part:
-    """Cells of a row that look alike."""
+    """Adjacent cells of a row with the same look."""
 
     text: str
     stands_out: bool
@@ -29,9 +29,9 @@ class Part:
 
 
 class TerminalScreen(pyte.Screen):
-    """pyte's screen, which drops the rest of a text behind a character that takes no cell.
+    """pyte's screen, mended: pyte drops the rest of a text after a character of zero width.
 
-    Vowel signs, joiners, variation selectors and zero-width spaces are among those.
+    Such characters are vowel signs, joiners, variation selectors and zero-width spaces.
     """
 
     def draw(self, data: str) -> None:
@@ -48,13 +48,13 @@ class TerminalScreen(pyte.Screen):
         super().draw(data[start:])
 
     def texts(self) -> list[str]:
-        """Return the text of each row, with the spaces at its end."""
+        """Return the text of each row, including spaces at its end."""
         return [_text(self._cells(row)) for row in range(self.lines)]
 
     def parts(self, *, cursor: bool = False) -> list[list[Part]]:
-        """Return the rows in parts: what is reversed, or alone in front of its colour, stands out.
+        """Return each row as parts. Reversed cells, and a text with a background no other has, stand out.
 
-        So does the cursor if wanted.
+        With ``cursor`` the cursor stands out, too.
         """
         rare = self._rare_colours()
         found = []
@@ -70,7 +70,7 @@ class TerminalScreen(pyte.Screen):
         return [self.buffer[row][at] for at in range(self.columns)]
 
     def _rare_colours(self) -> set[str]:
-        """Return the colours behind no more than one text."""
+        """Return the background colours that only one text has."""
         texts = Counter[str]()
         for row in range(self.lines):
             for colour, run in groupby(self._cells(row), attrgetter("bg")):
@@ -79,7 +79,7 @@ class TerminalScreen(pyte.Screen):
         return found - {"default", "black"}
 
     def _join(self, character: str) -> None:
-        """Add a character without a cell of its own to the one before it; control characters are left out."""
+        """Add a character of zero width to the cell before it; control characters are dropped."""
         at = self.cursor.x - 1
         if wcwidth(character) < 0 or at < 0:
             return

@@ -1,4 +1,4 @@
-"""Runs a command of the user's settings: hooks, status line, the sign that a run is over."""
+"""Runs a command from the user's settings: a hook, the status line, a notification."""
 
 import asyncio
 import tempfile
@@ -11,28 +11,27 @@ from tui_agent.processes.own_programs import search_path
 from tui_agent.processes.process import Command, start, watch
 
 MAX_OUTPUT = 1_000_000
-"""Bytes a command may write."""
+"""Maximum bytes that a command may write."""
 
 
 class CommandFailedError(Exception):
-    """A command could not start, took too long or wrote too much; the message follows its name."""
+    """A command couldn't start, took too long or wrote too much; the message follows its name."""
 
 
 def shell_command(
     text: str, cwd: Path, environment: Mapping[str, str], timeout: float, project: Path
 ) -> Command:
-    """Return a line of the settings as a command that finds no programs of ``project`` on its ``PATH``."""
+    """Return a command for a line of the settings; its ``PATH`` has no programs of ``project``."""
     given = {**command_environment(environment), "PATH": search_path(environment, project)}
     return Command(("/bin/sh", "-c", text), cwd, given, timeout)
 
 
 async def run_command(command: Command, given: bytes) -> tuple[int, bytes, bytes]:
-    """Run a command with input; return its exit code, standard output and standard error.
+    """Run a command with ``given`` as input; returns exit code, standard output and standard error.
 
-    When it takes too long, or whoever waits is cancelled, it is ended with all it started.
+    If it takes too long, or the caller is cancelled, it is ended with everything it started.
 
-    Raises:
-        CommandFailedError: it could not be started, took too long or wrote too much.
+    Raises CommandFailedError if it can't be started, takes too long or writes too much.
     """
     out = bytearray()
     errors = bytearray()

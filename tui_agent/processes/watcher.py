@@ -15,19 +15,19 @@ from tui_agent.lazy import frozen
 from tui_agent.processes.table import PROC, any_left, left_over, members, signal_each
 
 TERM_GRACE_SECONDS = 0.3
-"""Seconds between the request to end and the end."""
+"""Seconds between SIGTERM and SIGKILL."""
 
 KILL_SECONDS = 3.0
-"""Seconds for killed processes to be gone; a busy machine takes its time with it."""
+"""Seconds to wait until killed processes are gone, which takes long on a busy machine."""
 _POLL = 0.02
 
 
 @frozen
 class WatchedCommand:
-    """A command: the process that leads its session, 0 while it starts.
+    """A watched command. ``leader`` is the process that leads its session, 0 while it starts.
 
-    Of one that has ended ``left`` are the processes it left behind, each with its start; None while
-    it runs.
+    ``left`` is None while the command runs; then the processes it left behind, with their start
+    times.
     """
 
     leader: int
@@ -35,7 +35,7 @@ class WatchedCommand:
 
 
 def main() -> None:
-    """Take lines until the end of input, then end the commands still listed as running."""
+    """Read lines until the end of input, then end the commands that still run."""
     os.setsid()
     os.chdir("/")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -47,10 +47,10 @@ def main() -> None:
 
 
 def take(watched: dict[str, WatchedCommand], words: list[str]) -> None:
-    """Take a line.
+    """Apply one line of input to the watched commands.
 
-    ``+ mark 0``: about to start; ``+ mark pid``: runs; ``& mark pid pid:start ...``: ended and left
-    these behind; ``- mark``: over.
+    ``+ mark 0``: about to start; ``+ mark pid``: running; ``& mark pid pid:start ...``: ended and
+    left these processes behind; ``- mark``: over.
     """
     match words:
         case ["+", mark, pid]:
@@ -68,10 +68,10 @@ def take(watched: dict[str, WatchedCommand], words: list[str]) -> None:
 
 
 def end(watched: dict[str, WatchedCommand]) -> set[int]:
-    """End everything: ask, wait, kill until nothing is left; returns the processes that there were.
+    """End all processes by SIGTERM, then SIGKILL until nothing is left; returns those that it ended.
 
-    Those of a command that runs are found by its session, and those that left the session by the
-    mark in their environment (Linux only; elsewhere the process group has to do).
+    They are found by the command's session, or by the mark in their environment (on Linux; on other
+    systems only by the process group).
     """
     seen = set[int]()
     asked = _signalled(watched, signal.SIGTERM, seen)
@@ -91,7 +91,7 @@ def end(watched: dict[str, WatchedCommand]) -> set[int]:
 
 
 def _found(watched: dict[str, WatchedCommand]) -> Iterator[tuple[int, list[int]]]:
-    """Yield the leader of each command that has one to be signalled with its group, and its processes."""
+    """Yield each command's leader, whose group gets the signal (0 for none), and its processes."""
     for mark, command in watched.items():
         if command.left is None:
             yield command.leader, members(command.leader or -1, mark)
@@ -102,7 +102,7 @@ def _found(watched: dict[str, WatchedCommand]) -> Iterator[tuple[int, list[int]]
 def _signalled(
     watched: dict[str, WatchedCommand], number: signal.Signals, seen: set[int]
 ) -> list[tuple[int, list[int]]]:
-    """Send a signal to all processes, add them to ``seen``, and return them as found."""
+    """Send a signal to all processes, add them to ``seen``, and return them as `_found` does."""
     found = list(_found(watched))
     for leader, pids in found:
         signal_each(number, pids, leader or None)

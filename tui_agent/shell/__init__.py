@@ -1,4 +1,4 @@
-"""Shell commands understood before they run.
+"""Analyses shell commands before they run.
 
-``needs`` is imported where it is used: it loads the parser.
+Import ``needs`` where it is used, because it loads the parser.
 """

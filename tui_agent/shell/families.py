@@ -1,9 +1,9 @@
-"""Which rule "always" offers for a command: its family where known, else the very command.
+"""Finds the rule that "always" offers for a command: its family if known, otherwise the exact command.
 
 `git commit -m x` belongs to `git commit *`; `npm run test` is a family of its own. A family is a
-program with the options listed in `families.txt`: each only selects input or how it is shown, or
-does the family's work. An option that is not listed (one that starts a program, writes to a named
-file, or reads other settings) is asked about, though a rule allows the family.
+program with the options listed in `families.txt`, which only select input, change how it is shown,
+or do the family's work. Any other option (one that starts a program, writes to a named file, or
+reads other settings) is asked about even if a rule allows the family.
 """
 
 import re
@@ -16,32 +16,33 @@ from tui_agent.shell.reader import Word
 from tui_agent.word_lists import listed
 
 _TABLE = Path(__file__).with_suffix(".txt")
-"""The options of each family, from the programs' own help."""
+"""The file with the options of each family, taken from the programs' own help."""
 
 _TASKS = listed("npm pnpm yarn bun")
-"""Programs whose `run` takes the name of a task, which is a family."""
+"""Programs with a `run` subcommand whose tasks are families of their own."""
 _RUNNERS = frozenset(
     ["uv run", "poetry run", "pipenv run", "pdm run", "bundle exec", "npx", "bunx", "pnpm exec"]
 )
-"""The rest is a command with a family of its own."""
+"""Programs that run the command after them, which has a family of its own."""
 _MODULES = listed(
     "pytest unittest doctest mypy ruff black isort flake8 pylint compileall coverage build"
 )
 _SCRIPTED = re.compile(r"(?:python|pypy)[\d.]*|node|ts-node|tsx|bash|sh|zsh|ruby|perl|php")
 _BLOCK = re.compile(r"^(\w[^:]*):\n((?:    .*\n)+)", re.MULTILINE)
-"""A block of the table: names with commas between them, and their options."""
+"""A block of the file: family names separated by commas, then their options."""
 _PLAIN = re.compile(r"[\w.@/:+-]+", re.ASCII)
 _BRANCHES = listed("fetch pull")
-"""Subcommands of git whose operands name remotes and branches; an address would reach another
-machine."""
+"""Subcommands of git that take remotes and branches, but not addresses, which reach other
+machines."""
 
 _MODULES_ONLY = listed("unittest doctest compileall coverage build")
-"""Known as modules of Python; programs may have these names, too."""
+"""Families only as Python modules (``python -m``); programs of these names may be something
+else."""
 
 
 @frozen
 class _Family:
-    """A family by the words it begins with, and whether all options of a command are listed for it."""
+    """The words that a family begins with, and whether it covers all options of the command."""
 
     name: tuple[str, ...]
     fits: bool
@@ -50,8 +51,7 @@ class _Family:
 def family(words: Sequence[Word]) -> tuple[str, str]:
     """Return the pattern of the rule that "always" creates for a simple command.
 
-    With it the pattern of the family that the command would belong to but for an option; "" where
-    there is none.
+    The second pattern is that of the family which the command misses only by an option, "" if none.
     """
     exact = escaped(" ".join(word.shown for word in words))
     found = _named(["$" if word.value is None else word.value for word in words])
@@ -68,7 +68,7 @@ def family(words: Sequence[Word]) -> tuple[str, str]:
 
 
 def run_by(words: Sequence[str]) -> list[str]:
-    """Return the commands that a runner (``uv run``, ``npx``) may run, for rules against them."""
+    """Return the commands that a runner (``uv run``, ``npx``) may run, for rules that deny them."""
     size = _runner_size(words)
     if size:
         return [" ".join(words[first:]) for first in range(size, min(len(words), size + 6))]
@@ -76,17 +76,17 @@ def run_by(words: Sequence[str]) -> list[str]:
 
 
 def _runner_size(words: Sequence[str]) -> int:
-    """Return how many words at the beginning are a runner."""
+    """Return the number of words at the beginning that are a runner, 0 for none."""
     return next((size for size in (1, 2) if " ".join(words[:size]) in _RUNNERS), 0)
 
 
 def escaped(text: str) -> str:
-    """Return a pattern that matches a text only."""
+    """Return a pattern that matches exactly this text."""
     return re.sub(r"([*?\[])", r"[\1]", text)
 
 
 def _named(words: Sequence[str]) -> _Family | None:
-    """Return the family of a command; None where only the very same command may be offered."""
+    """Return the family of a command, None if only the exact command may be offered."""
     if size := _runner_size(words):
         inner = _named(words[size:])
         if inner is None:
@@ -103,7 +103,7 @@ def _named(words: Sequence[str]) -> _Family | None:
 
 
 def _of_script(words: Sequence[str], program: str, second: str) -> _Family | None:
-    """Return the family of a program of the project, a script, or a module that is run with ``-m``."""
+    """Return the family of a project's program, a script, or a module run with ``-m``."""
     if program.startswith("./") and len(program) > 2:
         return _Family((program,), fits=True)
     if not _SCRIPTED.fullmatch(program):
@@ -120,12 +120,15 @@ def _of_script(words: Sequence[str], program: str, second: str) -> _Family | Non
 
 
 def _family_of(words: Sequence[str], size: int, name: str) -> _Family:
-    """Return the family of the first words; its options are listed under ``name``."""
+    """Return the family of the first ``size`` words, whose options are listed under ``name``."""
     return _Family(tuple(words[:size]), _knows(name, words[size:]))
 
 
 def _knows(name: str, words: Sequence[str]) -> bool:
-    """Return whether every option is listed for a family. Words after ``--`` are operands."""
+    """Return True if every option is listed for the family ``name``.
+
+    Words after ``--`` are operands.
+    """
     for word in words:
         if word == "--":
             break
@@ -153,7 +156,7 @@ def _knows_option(name: str, option: str) -> bool:
 
 @lru_cache(maxsize=1)
 def option_table() -> Mapping[str, frozenset[str]]:
-    """Return the options of each family, as they are written; a letter with a colon takes a value."""
+    """Return the options of each family; a letter followed by a colon takes a value."""
     found: dict[str, frozenset[str]] = {}
     for names, options in _BLOCK.findall(_TABLE.read_text(encoding="utf-8")):
         for name in names.split(","):

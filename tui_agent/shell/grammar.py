@@ -1,9 +1,9 @@
-"""The closed grammar of commands that only read and run unasked where no sandbox holds a command.
+"""A closed grammar of read-only commands, which run without a question even where there is no sandbox.
 
-A line is free when every character of it belongs to a token named here, every command is in
-`TABLE`, every switch is one that its row names, and every operand has the form its row gives.
-Nothing else is: no expansion, glob, redirection to a file, here-document, assignment or group. A
-path has to lie in the project, be no link, and hold no secret. Nothing widens the table.
+A line is free if every character belongs to a token named here, every command is in `TABLE`, every
+switch is named in the command's row, and every operand has the form that the row gives. Expansions,
+globs, redirections to files, here-documents, assignments and groups are never free. A path must be
+in the project, must not be a link, and must not hold a secret. No setting extends the table.
 """
 
 import os
@@ -19,11 +19,11 @@ from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory, is_file
 
 MAX_FILES = 20_000
-"""Files below a directory that are looked at before a search of it; with more it asks."""
+"""Maximum files below a directory that is searched without a question."""
 
 MAX_SEARCHED_BYTES = 4_000_000
-"""Bytes of files below a directory, source code aside, that are looked into for secrets; with more
-it asks."""
+"""Maximum bytes of files below a directory, source code excluded, that are checked for secrets
+before a search; with more bytes the user is asked."""
 
 _TOKEN = re.compile(
     r"""
@@ -40,7 +40,7 @@ _BUILTINS = frozenset({"cd", "echo", "false", "pwd", "true"})
 _READABLE = re.compile(r"[\t\n -~]*")
 
 SimpleCommands = list[tuple[tuple[str, ...], str]]
-"""The simple commands of a line: their programs' words, and the separator before the next."""
+"""The simple commands of a line, each with its words and the separator that follows."""
 
 _SED = r"(?:(?:\d+|\$)(?:,(?:\d+|\$))?[pd](?:;|$))+"
 _JQ = (
@@ -50,13 +50,13 @@ _JQ = (
 
 @frozen
 class CommandPlace:
-    """Where a command runs. Both are real paths."""
+    """Where a command runs: its directory and its project, both real paths."""
 
     project: Path
     folder: Path
 
     def inside(self, text: str) -> Path | None:
-        """Return where a path leads; None outside of the project or with a link on the way."""
+        """Return the real path of a path; None if it is outside the project or passes a link."""
         written = os.path.join(self.folder, text)  # noqa: PTH118 - a path as a shell takes it
         path = Path(os.path.normpath(written))
         if os.path.realpath(written) == str(path) and path.is_relative_to(self.project):
@@ -65,7 +65,7 @@ class CommandPlace:
 
 
 def is_listable(text: str, place: CommandPlace) -> bool:
-    """A place in the project, to be listed: not in the repository's own directory."""
+    """Return True for a path in the project, except the repository's own directory."""
     if text.startswith("-") or not text:
         return False
     path = place.inside(text)
@@ -77,7 +77,7 @@ def below(path: Path, place: CommandPlace) -> list[str]:
 
 
 OperandForm = Callable[[str, CommandPlace], bool]
-"""Whether an operand has a form."""
+"""A function that returns True if an operand has a certain form."""
 
 
 def _pattern(pattern: str) -> OperandForm:
@@ -85,7 +85,7 @@ def _pattern(pattern: str) -> OperandForm:
 
 
 def _file(text: str, place: CommandPlace) -> bool:
-    """A regular file without secrets by its path and content, or a missing one."""
+    """Return True for a missing file, or a regular one with no secret in its path or content."""
     path = None
     if is_listable(text, place):
         path = place.inside(text)
@@ -95,7 +95,7 @@ def _file(text: str, place: CommandPlace) -> bool:
 
 
 def _tree(text: str, place: CommandPlace) -> bool:
-    """A file, or a directory below which neither secrets nor repositories are."""
+    """Return True for a file as `_file` does, or a directory without secrets and repositories."""
     path = None
     if is_listable(text, place):
         path = place.inside(text)
@@ -136,12 +136,12 @@ _anything = _pattern(r".*")
 
 @frozen
 class ProgramUsage:
-    """How a program may be used.
+    """The switches and operands that a program may have.
 
-    ``flags`` are letters that take nothing and may be joined (``-la``), ``valued`` ones that take a
-    value, ``long`` is a pattern of other switches. ``form`` is the form of operands, None when
-    there may be none, ``first`` the first one where that is another. A value in the same word is a
-    number or a mark, one of its own is taken for an operand.
+    ``flags`` are letters without a value, which may be joined (``-la``); ``valued`` are letters
+    with a value; ``long`` is a pattern for other switches. ``form`` is the form of operands, None
+    if there may be none; ``first`` is that of the first operand if it differs. A value in the same
+    word as its switch is a number or a mark; a value in a word of its own counts as an operand.
     """
 
     flags: str = ""
@@ -150,8 +150,8 @@ class ProgramUsage:
     long: str = r"(?!)"
     first: OperandForm | None = None
     recursive: str = ""
-    """The letter with which it searches everything below its operands, "-" for one that always
-    does."""
+    """The letter of the switch for a recursive search, "-" if the program always searches
+    recursively."""
 
     def admits(self, words: Sequence[str], place: CommandPlace) -> bool:
         if self.form is _anything:
@@ -182,7 +182,7 @@ class ProgramUsage:
 
 
 def _apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the switches of a command, and its operands: everything after ``--`` is one."""
+    """Return a command's switches, and its operands, which include everything after ``--``."""
     switches: list[str] = []
     operands: list[str] = []
     for at, word in enumerate(words, 1):
@@ -246,11 +246,11 @@ TABLE: dict[str, ProgramUsage] = {
     "which": ProgramUsage("a", _pattern(r"[A-Za-z0-9][\w.+-]*")),
     "whoami": ProgramUsage(),
 }
-"""Every program that is free, beside ``cd``."""
+"""Every program that may be free, except ``cd``."""
 
 
 def is_free(command: str, folder: Path, project: Path) -> bool:
-    """Return whether a command line only reads the project and shows no secret. Looks at files."""
+    """Return True if a command line only reads the project and shows no secret. Looks at files."""
     line = read_line(command)
     if not line:
         return False
@@ -275,7 +275,7 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
 
 
 def _moved(words: Sequence[str], place: CommandPlace) -> CommandPlace | None:
-    """Return where a ``cd`` leads; None where that is no directory to be listed."""
+    """Return the place after a ``cd``, None if it leads to no directory that may be listed."""
     if len(words) != 2 or not is_listable(words[1], place):
         return None
     path = place.inside(words[1])
@@ -285,7 +285,7 @@ def _moved(words: Sequence[str], place: CommandPlace) -> CommandPlace | None:
 
 
 def _is_admitted(words: Sequence[str], place: CommandPlace) -> bool:
-    """Whether the table has a command, and its program is not the project's own."""
+    """Return True if the table allows a command, and its program isn't the project's own."""
     program, *rest = words
     if program not in TABLE or not TABLE[program].admits(rest, place):
         return False
@@ -305,7 +305,7 @@ def _unquoted(quoted: "re.Match[str]") -> str:
 
 
 def read_line(command: str) -> SimpleCommands | None:
-    """Return the simple commands of a line of words, pipes and ends; None for any other line."""
+    """Return the simple commands of a line of words and separators, None for other lines."""
     line: SimpleCommands = []
     words: list[str] = []
     at = 0

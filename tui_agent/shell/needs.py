@@ -1,9 +1,8 @@
-"""The permissions a command needs: one for each simple command and each place it reaches.
+"""Finds the permissions a command line needs: one for each simple command and each place it reaches.
 
-A line of the closed grammar is ``harmless`` and runs unasked everywhere. One that can't be
-understood is ``unclear``: no rule for a particular command covers it, only one that allows
-everything. A sandbox needs none of this to hold a command; there it is for rules, and for asking
-before a run that would only fail.
+A line of the closed grammar is ``harmless`` and runs everywhere without a question. A line that
+can't be understood is ``unclear``: only a rule that allows everything covers it. A sandbox confines
+a command without any of this; there it serves rules, and questions before runs that would fail.
 """
 
 import contextlib
@@ -26,12 +25,12 @@ from tui_agent.word_lists import in_order, listed
 
 _REPOSITORY = listed("add commit update-index update-ref gc init fetch")
 _BOTH = listed("am checkout cherry-pick merge mv pull rebase reset restore revert rm switch")
-"""Subcommands of git that write to the repository, and those that change files, too: asked
-about before a run in the sandbox that would be for nothing. Others are asked about when they
-have failed."""
+"""Subcommands of git that change the repository, and those that change files, too. The user is
+asked about them before they run in the sandbox, and about all others after they have failed
+there."""
 
 MAX_NESTING = 5
-"""Scripts within scripts (``sh -c 'sh -c …'``) that are looked into."""
+"""Maximum depth of scripts within scripts (``sh -c 'sh -c …'``) that are analysed."""
 
 HARMLESS_DEVICES = listed("/dev/null /dev/stdin /dev/stdout /dev/stderr /dev/zero /dev/urandom")
 SYSTEM_PROGRAMS = in_order("/bin /usr/bin /usr/local/bin /sbin /usr/sbin /opt/homebrew/bin")
@@ -42,31 +41,31 @@ _CARRIERS = listed(
     zsh ksh ash busybox watch parallel flock strace ltrace chroot unshare taskset script coproc ssh
     """
 )
-"""Programs that run others: a rule against a command means it however it is carried; one that
-allows it does not."""
+"""Programs that run other commands. A rule that denies a command covers it behind them, too; a rule
+that allows it doesn't."""
 _QUIET_SETTINGS = LazyPattern(
     r"LANG|LANGUAGE|LC_\w+|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR|CI|COLUMNS|LINES|TERM|DEBUG|VERBOSE|RUST_LOG|RUST_BACKTRACE|"
     r"NODE_ENV|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED|PYTHONHASHSEED|LOG_LEVEL|TEST_\w+|SOURCE_DATE_EPOCH"
 )
-"""Variables that change no more than how a program writes."""
+"""Variables that only change a program's output or verbosity."""
 _PROGRAM = LazyPattern(r"[A-Za-z0-9_.+\[:/@-]+", re.ASCII)
 _PROSE = listed("-m -am --message --body -b --title -t --notes --comment")
-"""Options whose value is prose, whatever it is."""
+"""Options whose value is always prose."""
 _SEPARATORS = LazyPattern(r"[=@:,]")
 _MOVED_FIRST = LazyPattern(r"\s*cd\s+[^\s;&|]+\s*&&")
 _NOT_A_CHAIN = LazyPattern(r"\|\||;|\n|(?<!&)&(?!&)")
-"""A beginning a line may have, and parts it must not have, for all after a ``cd`` to run where it
-leads."""
+"""Parts that a line must not have if everything after its leading ``cd`` is to run in that
+directory."""
 _LONE_DASH = LazyPattern(r"(?<!\S)-(?!\S)")
 _IN_HOME = LazyPattern(r'"?\$(?:HOME|\{HOME\})((?:/[\w.-]+)*/?)"?', re.ASCII)
-"""A path of the home directory, written with the variable."""
+"""A path in the home directory, written with ``$HOME``."""
 _SECONDS = LazyPattern(r"\d+(?:\.\d+)?[smh]?")
 
 
 def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNeed, ...]:
-    """Return all that a command line needs to be allowed, in its order.
+    """Return everything that must be allowed for a command line, in the line's order.
 
-    Looks at many files: call it in a thread.
+    Looks at many files, so call it in a thread.
     """
     root = Path(os.path.realpath(project))
     folder = Path(os.path.realpath(cwd))
@@ -78,7 +77,7 @@ def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNee
 
 
 def _folders(script: ParsedLine, command: str, folder: Path) -> tuple[Path, ...]:
-    """Return the directories a command may be in when it runs: wherever a ``cd`` may lead."""
+    """Return the directories in which commands of a line may run, every ``cd`` included."""
     found = [folder]
     for simple in script.commands:
         if len(simple.words) != 2 or simple.words[0].value != "cd":
@@ -93,7 +92,7 @@ def _folders(script: ParsedLine, command: str, folder: Path) -> tuple[Path, ...]
 
 
 class _CommandAnalyzer:
-    """Judges one command line with everything nested in it."""
+    """Judges one command line, with all scripts nested in it."""
 
     def __init__(self, command: str, project: Path, folders: tuple[Path, ...]) -> None:
         self._command = command
@@ -121,14 +120,14 @@ class _CommandAnalyzer:
                 yield from self._simple(simple, writes=writes)
 
     def _real(self, text: str) -> Iterator[Path]:
-        """Yield where a path leads from each of the directories, links followed."""
+        """Yield the real path of a path, relative to each of the possible directories."""
         for folder in self._folders:
             yield Path(os.path.realpath(os.path.join(folder, text)))  # noqa: PTH118 - called for every word
 
     def _simple(self, simple: SimpleCommand, *, writes: bool) -> Iterator[PermissionNeed]:
-        """Yield the needs of one command.
+        """Yield the needs of one simple command.
 
-        With a file to write to, its output is no longer without consequence.
+        ``writes``: its output goes to a file, so that a harmless command isn't harmless.
         """
         if simple.fed:
             text = simple.source.partition("<<")[0]
@@ -168,7 +167,7 @@ class _CommandAnalyzer:
                 yield outside(real)
 
     def _places(self, words: Iterable[Word]) -> Iterator[PermissionNeed]:
-        """Yield the needs for the paths words name: directories outside, files with secrets."""
+        """Yield the needs for paths in words: places outside the project, files with secrets."""
         for folder in self._folders:
             if not folder.is_relative_to(self._project):
                 yield outside(folder)
@@ -179,7 +178,7 @@ class _CommandAnalyzer:
                 yield from self._matched(word.value or word.start)
 
     def _matched(self, pattern: str) -> Iterator[PermissionNeed]:
-        """Yield the secrets that a pattern for file names may stand for."""
+        """Yield the needs for files with secrets that a glob may match."""
         start = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
         directory, slash, name = start.rpartition("/")
         last = pattern.removeprefix(f"{directory}{slash}")
@@ -216,7 +215,7 @@ def outside(real: Path) -> PermissionNeed:
 
 
 def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
-    """Return the need of one command. A ``harmless`` one is clear, and lacks nothing."""
+    """Return the need of one simple command; a ``harmless`` one is never unclear."""
     words = _uncarried(simple.words)
     need = PermissionNeed(
         Permission.BASH,
@@ -237,13 +236,13 @@ def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
 
 
 def _rule_text(simple: SimpleCommand, words: Sequence[Word]) -> str:
-    """Return what rules are matched against: settings that matter, words, and input."""
+    """Return the text that rules are matched against: assignments that matter, words, input."""
     texts = [*_settings(simple), *(word.shown for word in words), simple.fed]
     return " ".join(filter(None, texts))
 
 
 def _settings(simple: SimpleCommand) -> list[str]:
-    """Return the variables set for a command that may change what it does."""
+    """Return the variables assigned for a command that may change what it does."""
     settings: list[str] = []
     for name, word in simple.assignments:
         if not _QUIET_SETTINGS.fullmatch(name):
@@ -252,7 +251,7 @@ def _settings(simple: SimpleCommand) -> list[str]:
 
 
 def _offered(simple: SimpleCommand, words: Sequence[Word], pattern: str) -> tuple[str, str]:
-    """Return the rule that "always" offers, and the one that holds but for an option."""
+    """Return the rule that "always" offers, and the family's rule that it misses by an option."""
     always, exceeded = family(words)
     # A program of the closed grammar is asked about for this exact line.
     is_exact = words[0].value in TABLE or (simple.fed and not always.endswith(" *"))
@@ -262,7 +261,7 @@ def _offered(simple: SimpleCommand, words: Sequence[Word], pattern: str) -> tupl
 
 
 def _changes_of_git(words: Sequence[Word]) -> tuple[Change, ...]:
-    """Return the changes that git is known to make beyond build output."""
+    """Return the changes that a git command is known to make."""
     if words[0].value != "git":
         return ()
     *_, rest = _without_options([word.value or "" for word in words[1:]])
@@ -276,7 +275,7 @@ def _changes_of_git(words: Sequence[Word]) -> tuple[Change, ...]:
 
 
 def _uncarried(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    """Return a command without ``time``, ``timeout 60``, ``nohup`` in front."""
+    """Return a command without a prefix such as ``time``, ``timeout 60`` or ``nohup``."""
     values = [word.value or "" for word in words[:3]]
     if len(words) > 1 and values[0] in {"time", "nohup"} and not values[1].startswith("-"):
         return _uncarried(words[1:])
@@ -286,7 +285,7 @@ def _uncarried(words: tuple[Word, ...]) -> tuple[Word, ...]:
 
 
 def _unclear(words: Sequence[Word]) -> str:
-    """Return why a command's effect can't be known, "" when it can."""
+    """Return why a command's effect can't be known, "" if it can."""
     program = words[0].value
     if program is None or words[0].glob or words[0].tilde or not _PROGRAM.fullmatch(program):
         return f"the program that {words[0].source} stands for is not known before it runs"
@@ -300,7 +299,7 @@ def _unclear(words: Sequence[Word]) -> str:
 
 
 def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
-    """Yield other spellings of a command, and commands it runs, for rules against it."""
+    """Yield other spellings of a command, and the commands it runs, for rules that deny them."""
     shown = [word.shown for word in words]
     program = shown[0].rpartition("/")[2]
     yield " ".join([program, *shown[1:]])
@@ -322,7 +321,7 @@ def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
 
 
 def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield the words after ``git`` with fewer and fewer of the options before its subcommand."""
+    """Yield git's words with fewer and fewer of the options before its subcommand."""
     yield words
     while words and words[0].startswith("-"):
         if words[0] in {"-C", "-c"}:
@@ -333,7 +332,7 @@ def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _path_texts(word: Word) -> list[str]:
-    """Return all that may be a path in a word: itself, and after ``=``, ``@``, ``:``, an option."""
+    """Return the parts of a word that may be paths: all, or after ``=``, ``@``, ``:``, ``-x``."""
     text = word.value
     if text is None:
         text = _in_home(word) or word.start
@@ -348,7 +347,7 @@ def _path_texts(word: Word) -> list[str]:
 def _in_home(word: Word) -> str:
     """Return the path of a word such as ``$HOME/x``, "" for others.
 
-    A script may give HOME another value: such a path is one more that may be meant, and its word stays unknown.
+    A script may set HOME itself, so the path is only a possible one, and the word stays unknown.
     """
     found = _IN_HOME.fullmatch(word.source)
     if found is None:

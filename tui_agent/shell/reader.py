@@ -34,7 +34,7 @@ _WORDS = listed(
 )
 _LITERAL = listed("== =~ = != [ ] < > export declare typeset readonly local unset unsetenv")
 _AROUND = listed("redirected_statement pipeline list compound_statement")
-"""Nodes around a command whose input may be the command's."""
+"""Nodes that may redirect the input of a command inside them."""
 _OF_HEREDOC = listed("heredoc_start heredoc_end heredoc_body file_descriptor")
 _GAP = re.compile(r"(?:[ \t]|\\\n)*")
 _JOINED = re.compile(r"(?:\\\n)*")
@@ -47,10 +47,10 @@ _SUBSTITUTION = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$[({\[])")
 
 @frozen
 class Word:
-    """One word.
+    """One word of a command.
 
-    ``value`` is the program's argument, a pattern for file names as it stands; None when only
-    running the command would tell. ``start`` is its certain beginning.
+    ``value`` is the argument the program gets, with globs unexpanded; None if it is known only when
+    the command runs. ``start`` is the part at its beginning that is certain.
     """
 
     source: str
@@ -58,11 +58,11 @@ class Word:
     start: str = ""
     glob: bool = False
     tilde: bool = False
-    """Begins with an unquoted ``~``."""
+    """Whether the word begins with an unquoted ``~``."""
 
     @property
     def shown(self) -> str:
-        """The word as rules are matched against: quoted only where that makes a difference."""
+        """The word as rules see it: quoted only if that makes a difference."""
         if self.value is None:
             return self.source
         if self.glob or self.tilde or re.fullmatch(r"[\w@%+=:,./~^-]+", self.value, re.ASCII):
@@ -72,7 +72,7 @@ class Word:
 
 @frozen
 class SimpleCommand:
-    """One simple command. ``fed`` is the text it reads from a here-document, "" for none."""
+    """One simple command. ``fed`` is the text of its here-document, "" for none."""
 
     words: tuple[Word, ...]
     source: str
@@ -84,13 +84,13 @@ class SimpleCommand:
 class ParsedLine:
     """Everything in a command line that runs or touches a file, in the order written.
 
-    Nesting is not kept: whoever judges takes each command as if it ran. A part not looked into is a
-    problem, and a command line with problems is asked about.
+    Nesting is not kept: each command is judged as if it ran. A part that isn't understood is a
+    problem, and a line with problems is asked about.
     """
 
     commands: list[SimpleCommand] = field(default_factory=list)
     redirects: list[tuple[str, Word]] = field(default_factory=list)
-    """Operators (one with ``>`` may change the file), and where to."""
+    """Redirections: the operator (one with ``>`` may change the file), and the file."""
     assignments: list[tuple[str, Word]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -100,7 +100,7 @@ def literal(text: str) -> Word:
 
 
 def read_script(text: str) -> ParsedLine:
-    """Take a command line apart. Never raises; parts it can't read are in ``problems``."""
+    """Parse a command line. Never raises; parts that can't be understood are in ``problems``."""
     if problem := _unreadable(text):
         return ParsedLine(problems=[problem])
     script = ParsedLine()
@@ -120,7 +120,7 @@ def read_script(text: str) -> ParsedLine:
 
 
 def _unreadable(text: str) -> str | None:
-    """Return why a text is not even parsed."""
+    """Return why a text is not parsed at all, None if it is."""
     if len(text) > MAX_CHARS:
         return "it is too long to look into"
     for character in text:
@@ -143,7 +143,7 @@ def _parser() -> "Parser":
 
 
 class _Reader:
-    """Walks the tree once."""
+    """Walks the syntax tree once, and collects commands, redirections and problems."""
 
     def __init__(self, script: ParsedLine, data: bytes) -> None:
         self._script = script
@@ -237,7 +237,7 @@ class _Reader:
             self._script.redirects.append((operator, targets[0]))
 
     def _heredoc(self, node: "Node") -> None:
-        """The here-document ends where the shell ends it: at the first line that is its name."""
+        """Check that a here-document ends at the first line that is its name, as in the shell."""
         self._gaps(node, _LINE_GAP)
         texts = {child.type: self._text(child) for child in node.children}
         found = _HEREDOC_NAME.fullmatch(texts.get("heredoc_start", ""))
@@ -259,7 +259,7 @@ class _Reader:
                 self.read(child)
 
     def _fed(self, node: "Node") -> str:
-        """Return the here-documents and here-strings a command reads."""
+        """Return the text of the here-documents and here-strings that a command reads."""
         fed = [self._text(child) for child in node.children if child.type == "herestring_redirect"]
         parent = node.parent
         while parent is not None and parent.type in _AROUND:
@@ -272,7 +272,7 @@ class _Reader:
     # -- words ---------------------------------------------------------------------------------
 
     def _word(self, node: "Node") -> Word:
-        """Return the word a node stands for; parts the text does not settle are unknown in it."""
+        """Return the word of a node; parts that only a run would tell make its value unknown."""
         source = self._text(node)
         start = ""
         is_known = True
@@ -286,7 +286,7 @@ class _Reader:
         return Word(source, value, start, glob=is_glob, tilde=source.startswith("~"))
 
     def _parts(self, node: "Node") -> Iterator[tuple[str | None, bool]]:
-        """Yield texts, None for unknown ones, and whether each holds a pattern for file names."""
+        """Yield the parts of a word: the text (None if unknown), and whether it contains a glob."""
         text = self._text(node)
         match node.type:
             case "word" | "number" | "variable_name" | "special_variable_name":
@@ -332,7 +332,7 @@ class _Reader:
         yield self._data[position : node.end_byte - 1].decode(), False
 
     def _gaps(self, node: "Node", allowed: "re.Pattern[str]") -> None:
-        """Check that only space lies between the parts of a node: the parser left nothing out."""
+        """Report a problem if the parser skipped text other than spaces within a node."""
         position = node.start_byte
         gaps = []
         for child in node.children:

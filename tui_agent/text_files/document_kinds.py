@@ -1,19 +1,22 @@
-"""Which documents and archives can be turned into text, by their first bytes and names. Pure."""
+"""Recognises documents and archives that can be converted to text, by bytes and name. Pure."""
 
 from tui_agent.lazy import LazyPattern
 from tui_agent.pictures import MAX_PDF_BYTES, PDF, Picture
 
 GOES_ON = "[It goes on.]"
-"""The last line of a document's text that is not all of it."""
+"""Last line of a document's text that was cut off."""
 
 OFFICE = frozenset({"docx", "pptx", "xlsx", "odt", "ods", "odp"})
 _FIRST_PAGE = LazyPattern(r"\[Page 1 of (\d{1,4})\]\n")
-"""How the text of a PDF begins that can be read."""
+"""First line of the text of a readable PDF."""
 _PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 
 
 def kind_of(name: str, start: bytes) -> str:
-    """Return the kind of a document or archive (``pdf``, ``docx``, ``zip``, ``tar``), "" for none."""
+    """Return the kind of a document or archive, such as ``pdf``, ``docx``, ``zip`` or ``tar``.
+
+    "" for none.
+    """
     plain = name.lower()
     suffix = plain.rpartition(".")[2]
     if start.startswith(b"%PDF-"):
@@ -27,9 +30,9 @@ def kind_of(name: str, start: bytes) -> str:
 
 
 def pdf_of(data: bytes, text: str, most: int) -> Picture | None:
-    """Return a PDF to be sent as it is, None where it is too large or has more than ``most`` pages.
+    """Return a PDF to be sent unchanged, None if it is too large or has more than ``most`` pages.
 
-    ``text`` is what was made of it: one that can't be read here is none for a provider.
+    ``text`` is the text converted from it; a PDF that can't be read here isn't sent to a provider.
     """
     first = _FIRST_PAGE.match(text)
     if first is None or not 0 < int(first[1]) <= most or len(data) > MAX_PDF_BYTES:

@@ -1,7 +1,7 @@
-"""Documents and archives as text: PDF, Office, OpenDocument, zip and tar. Run as a process of its own.
+"""Converts documents and archives to text: PDF, Office, OpenDocument, zip and tar.
 
-Reads the document from standard input and writes its text to standard output. Nothing in it is
-followed, run or fetched; memory and time are limited.
+Runs as a process of its own with limited memory and time: reads the document from standard input
+and writes its text to standard output. No link, macro or address in it is used.
 """
 
 import io
@@ -20,13 +20,13 @@ MAX_MEMORY = 1 << 30
 MAX_TEXT_CHARS = 2_000_000
 MAX_NAMES = 1_000
 MAX_PART_BYTES = 64_000_000
-"""Size of one part of an archive that is unpacked."""
+"""Maximum size of an archive's member that is unpacked, in bytes."""
 
 _SHEET_CELL = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 
 
 def pages_of(data: bytes) -> Iterator[str]:
-    """Yield the text of each page of a PDF, after a line with its number."""
+    """Yield for each page of a PDF a line with its number, and its text."""
     from pypdf import PdfReader
 
     reader = PdfReader(io.BytesIO(data))
@@ -54,7 +54,7 @@ def _slides(archive: zipfile.ZipFile) -> Iterator[str]:
 
 
 def _sheets(archive: zipfile.ZipFile) -> Iterator[str]:
-    """Yield the rows of each sheet, its cells separated by tabs."""
+    """Yield the rows of each sheet, with cells separated by tabs."""
     shared = []
     if "xl/sharedStrings.xml" in archive.namelist():
         rows = _part(archive, "xl/sharedStrings.xml").iter(f"{_SHEET_CELL}si")
@@ -105,7 +105,7 @@ def _paragraphs(root: ET.Element) -> Iterator[str]:
 
 
 def _name(element: ET.Element) -> str:
-    """Return an element's name without its namespace."""
+    """Return an XML element's name without its namespace."""
     return element.tag.rpartition("}")[2]
 
 
@@ -126,7 +126,7 @@ def _tar_names(data: bytes) -> Iterator[str]:
 
 
 def lines_of(kind: str, data: bytes) -> Iterator[str]:
-    """Yield the text of a document, or the names in an archive, with their sizes."""
+    """Yield the text of a document, or the names and sizes of an archive's members."""
     if kind == "pdf":
         yield from pages_of(data)
         return
@@ -152,12 +152,15 @@ def _took_too_long(_number: int, _frame: object) -> None:
 
 
 def _plain(name: str) -> str:
-    """Return a name in an archive without characters that would end its line."""
+    """Return the name of an archive's member without line breaks."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in name)
 
 
 def main() -> None:
-    """Write the text of standard input; the arguments are its kind, and the last line that is wanted."""
+    """Convert standard input.
+
+    The arguments are its kind, and the number of the last wanted line.
+    """
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS + 2))
     signal.signal(signal.SIGXCPU, _took_too_long)

@@ -1,4 +1,4 @@
-"""The encoding that ``.editorconfig`` files declare for a path (https://spec.editorconfig.org)."""
+"""Finds the encoding that ``.editorconfig`` declares for a path (https://spec.editorconfig.org)."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +16,9 @@ _LINE = LazyPattern(
 
 
 def declared_charset(path: Path) -> str:
-    """Return the charset of a file as it is written there, "" without one.
+    """Return the ``charset`` declared for a file, "" if there is none.
 
-    The nearest file counts, and in it the last section that matches.
+    The nearest ``.editorconfig`` wins, and in it the last matching section.
     """
     for folder in path.parents:
         data = read_regular(folder / _NAME, _MAX_BYTES)
@@ -40,7 +40,7 @@ def declared_charset(path: Path) -> str:
 
 
 def _values(text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield each key with its section's glob, "" before the first section, and its value, in lower case."""
+    """Yield the section's glob ("" before the first), key and value of each line, in lower case."""
     glob = ""
     for line in text.split("\n"):
         found = _LINE.fullmatch(line.rstrip("\r"))

@@ -1,9 +1,9 @@
-"""Bytes of a text file to text and back. Pure.
+"""Converts the bytes of a text file to text and back. Pure.
 
-A file is UTF-8 unless something shows otherwise, in this order: a byte order mark; an encoding that it declares
-(PEP 263, XML, HTML, CSS, ``.editorconfig``) while it is not UTF-8 beyond ASCII; odd bytes that make sense as
-windows-1252 or, by charset-normalizer, in another encoding. Bytes that no encoding explains are carried as lone
-surrogates (``surrogateescape``).
+A file is UTF-8 unless one of these shows otherwise, in this order: a byte order mark; a declared
+encoding (PEP 263, XML, HTML, CSS, ``.editorconfig``), unless the file has valid UTF-8 beyond ASCII;
+other bytes that make sense as windows-1252 or, by charset-normalizer, in another encoding. Bytes
+that fit no encoding are kept as lone surrogates (``surrogateescape``).
 """
 
 import codecs
@@ -13,9 +13,10 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.word_lists import in_order
 
 SAMPLE_BYTES = 64 * 1024
-"""Bytes at the start in which a NUL makes a file binary, and in which an encoding is declared."""
+"""Bytes at the start that are searched for a NUL, which makes a file binary, and for a declared
+encoding."""
 DETECTED_BYTES = 10_000_000
-"""Bytes at the start that the encoding is detected from; larger files are not changed by tools."""
+"""Bytes at the start from which the encoding is detected; tools don't change larger files."""
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -28,10 +29,11 @@ _WIDE = frozenset({"utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"})
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
 _LATIN_SHARE = 0.5
 _LEAST_ZEROS = 4
-"""Zero bytes at every other place, by which UTF-16 without a mark is known."""
+"""Fewest zero bytes, at every other place, that show UTF-16 without a mark."""
 _CONTROL_SHARE = 0.02
 _FEW_CONTROLS = 8
-"""A file that is not UTF-8 and has more control characters, and a larger share of them, is binary."""
+"""Control characters that a file in another encoding than UTF-8 may have at any share; with more,
+and a larger share of them, it is binary."""
 
 _COMMENT = LazyPattern(rb"(?:[ \t\f]*#|.{0,40}-\*-|.{0,20}vim?:).{0,200}?coding[:=][ \t]*([-\w.]+)")
 _XML = LazyPattern(rb"\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([-\w.:]+)")
@@ -49,15 +51,16 @@ _HIGH_WORD = LazyPattern(r"[^\W\d_]*[^\x00-\x7f][^\W\d_]*")
 _INSIDE_WORD = LazyPattern(r"(?<=[^\W\d_])[^\w\s\x00-\x7f’·–—­°][^\W\d_]")
 _UMLAUTS = frozenset("äöüÄÖÜß")
 _WORDS = frozenset("àÀéÉèÈóÓòöÖåÅøØáÁíÍúÚôêëßæÆ")
-"""Letters that are words, or stand for something, in western languages."""
+"""Letters that are common in western languages, or words by themselves."""
 _MIXED_RUN = 2
-"""Mean length of runs of bytes over 127 from which a text is not in a western language."""
+"""Mean length of runs of bytes over 127 from which a text is taken not to be in a western
+language."""
 _GUESSED_BYTES = 6
-"""Bytes over 127 below which nothing but windows-1252 is guessed."""
+"""Fewest bytes over 127 for guessing another encoding than windows-1252."""
 _EVIDENCE_BYTES = 8_192
 _SHORT_EVIDENCE = 512
 _SUPERSETS = {"shift_jis": "cp932", "gb2312": "gbk", "euc_kr": "cp949", "ks_c_5601-1987": "cp949"}
-"""What declared names mean in practice, as in browsers."""
+"""Encodings that declared names mean in practice, as in browsers."""
 _WEB_NAMES = {
     **{name: name for name in ("euc-jp", "gb18030", "gbk", "big5", "koi8-r", "koi8-u")},
     "cp932": "shift_jis",
@@ -74,23 +77,26 @@ _GUESSED = in_order(
     cp932 euc_jp gb18030 big5 cp949 cp1251 koi8_r cp866 cp1250 iso8859_2 cp1253 cp1254 cp1255 cp1256
     """
 )
-"""What other editors and systems still write, among which charset-normalizer chooses."""
+"""Encodings that other editors and systems still write, from which charset-normalizer chooses."""
 
 
 @frozen
 class Encoding:
-    """Encoding of a text file. ``name`` is Python's; ``bom`` is the byte order mark, or b""."""
+    """The encoding of a text file: Python's name for it, and the byte order mark, b"" for none."""
 
     name: str = "utf-8"
     bom: bytes = b""
 
     @property
     def is_wide(self) -> bool:
-        """Whether a line feed is more than one byte."""
+        """Whether a line feed takes more than one byte."""
         return self.name in _WIDE
 
     def decode(self, data: bytes) -> str:
-        """Return the text of a whole file, without its mark. Odd bytes become lone surrogates, or U+FFFD."""
+        """Return the text of a whole file without its mark.
+
+        Undecodable bytes become lone surrogates or, in UTF-16 and UTF-32, U+FFFD.
+        """
         body = data.removeprefix(self.bom)
         try:
             return body.decode(self.name, self._errors)
@@ -98,7 +104,7 @@ class Encoding:
             return body.decode(self.name, "replace")
 
     def decode_start(self, data: bytes) -> str:
-        """Return the text of a file's first bytes; a character that is cut at their end is left out."""
+        """Return the text of a file's first bytes, without a character cut off at their end."""
         decoder = codecs.getincrementaldecoder(self.name)
         body = data.removeprefix(self.bom)
         try:
@@ -109,14 +115,13 @@ class Encoding:
     def encode(self, text: str) -> bytes:
         """Return the bytes of a whole file.
 
-        Raises:
-            UnicodeEncodeError: a character has no place in the encoding.
+        Raises UnicodeEncodeError if the encoding lacks a character.
         """
         return self.bom + text.encode(self.name, self._errors)
 
     @property
     def web_name(self) -> str:
-        """Name by which ripgrep and browsers know the encoding, "" for none."""
+        """The name that ripgrep and browsers use for the encoding, "" if they don't know it."""
         name = self.name.replace("_", "-")
         if name.startswith("cp125"):
             return f"windows-{name.removeprefix('cp')}"
@@ -135,7 +140,7 @@ _NEW_FILES = {
     "utf-16le": Encoding("utf-16-le", codecs.BOM_UTF16_LE),
     "utf-16be": Encoding("utf-16-be", codecs.BOM_UTF16_BE),
 }
-"""Charsets of .editorconfig with which a new file begins with a mark."""
+"""Charsets of .editorconfig for which a new file begins with a byte order mark."""
 
 
 def detect(data: bytes, *, whole: bool = True, declared: str = "") -> Encoding | None:
@@ -162,7 +167,7 @@ def detect(data: bytes, *, whole: bool = True, declared: str = "") -> Encoding |
 
 
 def _wide_without_mark(data: bytes, *, whole: bool) -> Encoding | None:
-    """Return the encoding of UTF-16 without a mark, as some Windows programs write it, or None."""
+    """Return the encoding of UTF-16 without a mark, as some Windows programs write, or None."""
     sample = data[: SAMPLE_BYTES // 2 * 2]
     for name, high in (("utf-16-le", sample[1::2]), ("utf-16-be", sample[0::2])):
         is_mostly_latin = high.count(0) >= max(len(high) * _LATIN_SHARE, _LEAST_ZEROS)
@@ -187,7 +192,7 @@ def _detect_beyond_ascii(data: bytes, named: str, *, whole: bool) -> Encoding | 
 
 
 def decode_text(data: bytes) -> str | None:
-    """Return the text of a whole file's bytes, None when they are not text."""
+    """Return the text of a whole file's bytes, None if they are not text."""
     encoding = detect(data)
     if encoding is None:
         return None
@@ -195,9 +200,9 @@ def decode_text(data: bytes) -> str | None:
 
 
 def user_text(data: bytes, *, whole: bool = True) -> str:
-    """Return the text of a file that is text whatever is in it: NUL and odd bytes become U+FFFD.
+    """Return the text of a file that must be text: NUL and undecodable bytes become U+FFFD.
 
-    Unless it is the ``whole`` file, a character that is cut at the end is left out.
+    Unless ``data`` is the ``whole`` file, a character cut off at its end is left out.
     """
     encoding = detect(data, whole=whole) or UTF_8
     if whole:
@@ -227,7 +232,7 @@ def settings_text(data: bytes) -> str:
 
 
 def declared_encoding(text: str, charset: str = "") -> Encoding:
-    """Return a new file's encoding: what its text declares, else ``charset`` of .editorconfig."""
+    """Return a new file's encoding: what its text declares, or else .editorconfig's ``charset``."""
     name = _declared(text.encode("utf-8", "replace"))
     if name and name not in _WIDE:
         return Encoding(name)
@@ -235,16 +240,16 @@ def declared_encoding(text: str, charset: str = "") -> Encoding:
 
 
 def odd_bytes_shown(text: str) -> str:
-    """Return a text with U+FFFD for each byte that its encoding does not explain."""
+    """Return a text with U+FFFD in place of each undecodable byte."""
     if text.isascii():
         return text
     return _ODD.sub("\ufffd", text)
 
 
 def with_odd_bytes(text: str, shown_from: str) -> str | None:
-    """Return a text with the odd bytes of the one it was made from, which a model sees as U+FFFD.
+    """Return a changed text with the undecodable bytes of the original, which a model sees as U+FFFD.
 
-    None when the two don't have as many, so that it is open which go where.
+    None if the two texts don't have equally many, so that their places are unknown.
     """
     if "\ufffd" not in text:
         return text
@@ -256,7 +261,7 @@ def with_odd_bytes(text: str, shown_from: str) -> str | None:
 
 
 def python_name(label: str) -> str:
-    """Return Python's name of an encoding of text files, "" for any other."""
+    """Return Python's name for the label of a text encoding, "" if there is no such encoding."""
     try:
         found = codecs.lookup(label).name if label else ""
         plain = found in _WIDE or _ALWAYS_ASCII.encode(found or "utf-16") == _ALWAYS_ASCII.encode(
@@ -270,7 +275,7 @@ def python_name(label: str) -> str:
 
 
 def _declared(data: bytes) -> str:
-    """Return the encoding that a file declares, "" for none."""
+    """Return the name of the encoding that a file declares, "" if it declares none."""
     lines = data[:SAMPLE_BYTES].split(b"\n", 2)[:2]
     found = (
         next(filter(None, map(_COMMENT.match, lines)), None) or _XML.match(data) or _CSS.match(data)
@@ -299,7 +304,7 @@ def _decodes(data: bytes, name: str, *, whole: bool = True) -> bool:
 
 
 def _guessed(data: bytes) -> str:
-    """Return the encoding that bytes which are not UTF-8 make sense in; UTF-8 where none does."""
+    """Return an encoding in which bytes that are not UTF-8 make sense; UTF-8 if there is none."""
     lines = data.split(b"\n")
     evidence = b"\n".join(line for line in lines if not line.isascii())[:_EVIDENCE_BYTES]
     if _is_western(evidence):
@@ -315,7 +320,7 @@ def _guessed(data: bytes) -> str:
 
 
 def _is_western(data: bytes) -> bool:
-    """Return whether the bytes over 127 are letters and signs of western languages in windows-1252."""
+    """Return True if the bytes over 127 are western letters and signs in windows-1252."""
     try:
         text = data.decode("cp1252")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Names of files that look alike: other Unicode forms or spaces, bytes that are no text."""
+"""Matches file names that look alike: other Unicode forms, other spaces, undecodable bytes."""
 
 import os
 import re
@@ -10,17 +10,17 @@ from tui_agent.lazy import LazyPattern
 from tui_agent.text_files.encodings import odd_bytes_shown
 
 _MAX_NAMES = 100_000
-"""Names of one directory that are compared."""
+"""Maximum names of one directory that are compared."""
 _UNSEEN = LazyPattern(r"[\u200b-\u200f\u2060\ufeff\u00ad\ufe0f]")
 _BLANK = LazyPattern(r"\s")
 
 
 class AlikeError(Exception):
-    """Several names look like the one that was given; the message names them."""
+    """Several names look like the given one; the message lists them."""
 
 
 def folded(name: str) -> str:
-    """Return what names that look alike have in common."""
+    """Return a form that is the same for all names that look alike."""
     if name.isascii():
         return name
     plain = unicodedata.normalize("NFKC", odd_bytes_shown(name))
@@ -28,7 +28,7 @@ def folded(name: str) -> str:
 
 
 def escaped(name: str) -> str:
-    """Return a name in which what can't be told apart from something else is written as an escape."""
+    """Return a name with escapes for characters that look like others or can't be seen."""
     return re.sub(
         r"[^\x20-\x7e]",
         lambda match: match[0].encode("ascii", "backslashreplace").decode("ascii"),
@@ -37,10 +37,9 @@ def escaped(name: str) -> str:
 
 
 def as_on_disk(path: Path) -> Path:
-    """Return a path with its names as on disk; a name with none like it there stays.
+    """Return a path with its names as on disk; a name that nothing there looks like stays.
 
-    Raises:
-        AlikeError: several names are like one that is not there.
+    Raises AlikeError if a name is not there and several look like it.
     """
     if os.path.lexists(path) or not path.is_absolute():
         return path
@@ -51,7 +50,10 @@ def as_on_disk(path: Path) -> Path:
 
 
 def _alike(folder: Path, name: str) -> str:
-    """Return a directory's only name that looks like another; that one where there is none."""
+    """Return the only name in a directory that looks like ``name``.
+
+    ``name`` itself if there is none.
+    """
     wanted = folded(name)
     try:
         with os.scandir(folder) as rows:

@@ -1,8 +1,8 @@
-"""A notebook as text of its cells, for reading and changing, and back. Pure.
+"""Converts a Jupyter notebook to the text of its cells, for reading and editing, and back. Pure.
 
-Each cell begins with a line that has its number and type; below the code stand its outputs, each
-line marked. What is changed in that text goes back into the notebook's JSON, which keeps metadata,
-ids, attachments, and the outputs of cells whose code is the same.
+Each cell begins with a line with its number and type. The outputs follow the code, each line
+marked. Changes of the text go back into the notebook's JSON, which keeps metadata, ids,
+attachments, and the outputs of cells whose code is unchanged.
 """
 
 import json
@@ -16,12 +16,12 @@ from tui_agent.lazy import LazyPattern, frozen
 
 KINDS = ("code", "markdown", "raw")
 NEW = 0
-"""Stands for the number of a cell that was not there before."""
+"""The number of a new cell."""
 OUTPUT_MARK = "#: "
 MAX_OUTPUT_LINES = 30
 MAX_OUTPUT_LINE = 300
 _WITH_IDS = (4, 5)
-"""From this version of the format on cells have ids."""
+"""First version of the notebook format in which cells have ids."""
 _HEAD = LazyPattern(r"# %% (?:\[(\d{1,6})\] )?(code|markdown|raw)")
 _AMBIGUOUS = LazyPattern(r"^(?:# %% (?:\[\d+\] )?(?:code|markdown|raw)$|#: |#:$)", re.MULTILINE)
 _LAYOUTS = tuple(
@@ -33,7 +33,7 @@ Cell = dict[str, Any]
 
 @frozen
 class _Written:
-    """A cell as it stands in the text. ``number`` is 0 for a new one."""
+    """A cell in the text; ``number`` is `NEW` for a new one."""
 
     number: int
     kind: str
@@ -46,14 +46,17 @@ class _Written:
 
 @frozen
 class Notebook:
-    """A notebook: its JSON as it is on disk, the same as values, and the text of its cells."""
+    """A notebook: its JSON text on disk, the parsed JSON, and the text of its cells."""
 
     raw: str
     values: dict[str, Any]
     text: str
 
     def changed(self, text: str) -> str:
-        """Return its JSON with the cells of another text; raises ToolError where that has no cells."""
+        """Return the notebook's JSON with the cells of ``text``.
+
+        Raises ToolError if it has no cells.
+        """
         cells: list[Cell] = self.values["cells"]
         used: set[int] = set()
         made = []
@@ -89,7 +92,7 @@ class Notebook:
 
 
 def opened(name: str, raw: str) -> Notebook | None:
-    """Return the notebook that a file is; None for one that is none, or has no plain text of cells."""
+    """Return a file's notebook; None if it isn't one, or its cells can't be plain text."""
     if not name.lower().endswith(".ipynb"):
         return None
     try:
@@ -116,7 +119,7 @@ def _is_cell(cell: object) -> bool:
 
 
 def is_source(value: object) -> bool:
-    """Return whether a value may be the text of a cell: a string, or a list of strings."""
+    """Return True if a value can be the text of a cell: a string, or a list of strings."""
     if isinstance(value, list):
         return all(isinstance(line, str) for line in value)
     return isinstance(value, str)
@@ -140,7 +143,7 @@ def _shown(number: int, cell: Cell) -> Iterator[str]:
 
 
 def _output_lines(output: object) -> Sequence[str]:
-    """Return an output in plain text; pictures and pages are named."""
+    """Return the lines of an output as plain text; of pictures and HTML only the type."""
     if not isinstance(output, dict):
         return ()
     if output.get("output_type") == "error":

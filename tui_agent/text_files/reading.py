@@ -1,4 +1,4 @@
-"""Reads text files from disk: whole to be changed, or some lines of one of any size."""
+"""Reads text files from disk: a whole file to change it, or some lines of a file of any size."""
 
 import io
 from dataclasses import replace
@@ -20,9 +20,9 @@ from tui_agent.text_files.encodings import (
 )
 
 MAX_COUNTED_BYTES = 512 * 1024 * 1024
-"""Bytes after the shown lines in which lines are still counted."""
+"""Maximum bytes after the shown lines in which further lines are counted."""
 MAX_WINDOW_BYTES = 1_000_000
-"""Bytes of the lines that are read at once."""
+"""Maximum bytes of the lines returned by one read."""
 
 _MAX_WIDE_BYTES = 64 * 1024 * 1024
 _CHUNK = 1024 * 1024
@@ -31,12 +31,15 @@ _CUT_NOTE = 30
 
 @frozen
 class TextFile:
-    """A whole text file: ``text`` has line endings as on disk, odd bytes as lone surrogates."""
+    """A whole text file.
+
+    ``text`` has its line endings, and undecodable bytes as lone surrogates.
+    """
 
     text: str
     encoding: Encoding = UTF_8
     charset: str = ""
-    """What ``.editorconfig`` declares for it."""
+    """The charset that ``.editorconfig`` declares for the file, "" for none."""
 
     def encoded(self, text: str, shown: str) -> bytes:
         """Return the bytes of the file with another text, in its encoding.
@@ -62,7 +65,10 @@ class TextFile:
         return data
 
     def _encoding_of(self, text: str) -> Encoding:
-        """Return the encoding for another text; a pure ASCII file has the one the text declares."""
+        """Return the encoding for a changed text.
+
+        For a pure ASCII file the one that the text declares.
+        """
         if self.encoding.bom or not self.text.isascii():
             return self.encoding
         declared = declared_encoding(text, self.charset)
@@ -78,7 +84,7 @@ class TextFile:
 
 @frozen
 class TextStart:
-    """The beginning of a text file. ``size`` is the whole file's, in bytes."""
+    """The beginning of a text file; ``size`` is that of the whole file, in bytes."""
 
     text: str
     bytes_read: int
@@ -89,7 +95,7 @@ class TextStart:
 class Window:
     """Some lines of a file.
 
-    ``total`` counts all of its lines, or those seen if ``counted`` is off.
+    ``total`` is the number of all lines or, if not ``counted``, of those read.
     """
 
     lines: list[str]
@@ -98,7 +104,7 @@ class Window:
     counted: bool
     size: int
     hidden: int = 0
-    """Lines in which secrets are left out."""
+    """Number of lines in which secrets are redacted."""
 
     @property
     def last(self) -> int:
@@ -106,12 +112,9 @@ class Window:
 
 
 def encoding_of(path: Path) -> Encoding | None:
-    """Return a file's encoding, None for one that is not text.
+    """Return a file's encoding, None if it is not text; raises OSError if it can't be read.
 
     ``path`` is absolute and without links.
-
-    Raises:
-        OSError: it can't be read.
     """
     with open_file(path) as file:
         data = file.read(DETECTED_BYTES)
@@ -120,11 +123,10 @@ def encoding_of(path: Path) -> Encoding | None:
 
 
 def load(path: Path, shown: str, *, max_bytes: int) -> TextFile:
-    """Return a text file to be changed. ``path`` is absolute and without links.
+    """Read a text file in order to change it. ``path`` is absolute and without links.
 
-    Raises:
-        ToolError: it is binary, larger than ``max_bytes``, or would not be the same when written
-            again. OSError: it can't be read.
+    Raises ToolError if the file is binary, larger than ``max_bytes``, or would differ when written
+    unchanged; OSError if it can't be read.
     """
     if path.stat().st_size > max_bytes:
         raise ToolError(f"{shown} is larger than {max_bytes // 1_000_000} MB; change it with bash.")
@@ -141,15 +143,14 @@ def load(path: Path, shown: str, *, max_bytes: int) -> TextFile:
 
 
 def new_file(path: Path) -> TextFile:
-    """Return an empty file that is to be written for the first time."""
+    """Return an empty text file for a path that doesn't exist yet."""
     return TextFile("", charset=declared_charset(path))
 
 
 def read_start(path: Path, limit: int) -> TextStart | None:
-    """Return the first ``limit`` bytes of a file as text, None for one that is not text.
+    """Return the first ``limit`` bytes of a file as text, None if it is not text.
 
-    Raises:
-        OSError: it can't be read.
+    Raises OSError.
     """
     encoding = encoding_of(path)
     if encoding is None:
@@ -191,13 +192,13 @@ def read_window(path: Path, encoding: Encoding, wanted: range, line_chars: int) 
 
 
 def window_of(text: str, wanted: range, line_chars: int) -> Window:
-    """Return the wanted lines of a text; arguments as of `read_window`."""
+    """Return the wanted lines of a text; the arguments are those of `read_window`."""
     data = text.encode("utf-8", "surrogatepass")
     return _cut_out(io.BytesIO(data), UTF_8, wanted, line_chars, len(data))
 
 
 def line_text(data: bytes, path: Path) -> str:
-    """Return the text of a line of a file, or of its start, with U+FFFD for odd bytes."""
+    """Return the text of a line, or of its beginning, with U+FFFD for undecodable bytes."""
     text = UTF_8.decode(data)
     if odd_bytes_shown(text) == text:
         return text
@@ -209,9 +210,9 @@ def line_text(data: bytes, path: Path) -> str:
 
 
 def without_secrets(window: Window, path: Path, line_chars: int) -> Window:
-    """Return a window as it may be shown.
+    """Return a window with its secrets redacted.
 
-    A file that is a secret as a whole was asked about before.
+    A file that is a secret as a whole was asked about before, and is not redacted.
     """
     if is_secret_file(path):
         return window
@@ -225,7 +226,7 @@ def without_secrets(window: Window, path: Path, line_chars: int) -> Window:
 
 
 def _is_exact(encoding: Encoding, data: bytes, text: str) -> bool:
-    """Return whether a file has the same bytes when its text is written."""
+    """Return True if encoding the text gives the same bytes again."""
     try:
         return encoding.encode(text) == data
     except UnicodeEncodeError:
@@ -250,7 +251,7 @@ def _cut_out(
 
 
 def _skip(file: BinaryIO, lines: int) -> int:
-    """Move to the start of a line; return the lines passed, fewer when the file ends before."""
+    """Skip ``lines`` lines; returns how many were skipped, fewer if the file ends before."""
     passed = 0
     while passed < lines:
         start = file.tell()
@@ -272,7 +273,7 @@ def _skip(file: BinaryIO, lines: int) -> int:
 
 
 def _line(file: BinaryIO, encoding: Encoding, chars: int) -> str | None:
-    """Return the next line, cut to so many characters; None at the end."""
+    """Return the next line, cut to ``chars`` characters; None at the end of the file."""
     piece = file.readline(chars * 4)
     if not piece:
         return None
@@ -295,7 +296,7 @@ def _line(file: BinaryIO, encoding: Encoding, chars: int) -> str | None:
 
 
 def _count(file: BinaryIO) -> tuple[int, bool]:
-    """Return the number of lines to the end, and whether the end was reached."""
+    """Count the remaining lines; returns the number, and whether the end was reached."""
     lines = 0
     seen = 0
     last = b"\n"

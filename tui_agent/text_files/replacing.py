@@ -1,7 +1,4 @@
-"""Puts new content in place of a file in one step.
-
-The old content survives a full disk and a crash.
-"""
+"""Replaces a file's content in one step; the old content survives a full disk or a crash."""
 
 import contextlib
 import errno
@@ -52,7 +49,7 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
 
 
 def _make_room(descriptor: int, size: int) -> None:
-    """Reserve the space a file will take, so that a full disk is met before its old content is gone."""
+    """Reserve space for a file, so that a full disk is noticed before the old content is gone."""
     before = os.fstat(descriptor).st_size
     if size <= before or not hasattr(os, "posix_fallocate"):
         return

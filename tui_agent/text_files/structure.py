@@ -1,7 +1,7 @@
-"""Whether a text is valid in the format that its file's name stands for. Pure.
+"""Checks whether a text is valid in the format that its file's name suggests. Pure.
 
-A change is judged against the text before it: what was no valid JSON before, such as a template, is
-not called invalid after.
+A change is judged by the text before it: what wasn't valid JSON before, such as a template, is not
+called invalid afterwards.
 """
 
 import ast
@@ -17,7 +17,7 @@ from tui_agent.text_files.notebook import KINDS, is_source
 from tui_agent.word_lists import in_order
 
 MAX_CHARS = 2_000_000
-"""Texts longer than this are not judged: a change of one would take seconds."""
+"""Maximum characters of a text that is checked; longer ones would take seconds."""
 
 _COMMENTED = in_order(
     """
@@ -28,9 +28,9 @@ _COMMENTED = in_order(
     rush.json
     """
 )
-"""JSON files in which comments and trailing commas are customary."""
+"""Patterns for JSON files that usually have comments and trailing commas."""
 _TEMPLATE = LazyPattern(r"(?<!\$)\{\{|\{%|<%")
-"""Marks of templates, which are YAML only once they are filled in; ``${{`` of GitHub is YAML."""
+"""Marks of templates, which become YAML only when filled in; GitHub's ``${{`` is plain YAML."""
 _STRING_OR_COMMENT = LazyPattern(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _STRING_OR_COMMA = LazyPattern(r'"(?:[^"\\\n]|\\.)*"|,(?=\s*[\]}])', re.DOTALL)
 _TOML_LINE = LazyPattern(r" \(at (?:line (\d+), column \d+|end of document)\)$")
@@ -38,7 +38,7 @@ _TOML_LINE = LazyPattern(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 @frozen
 class Invalid:
-    """Why a text is not valid. ``line`` counts from 1."""
+    """The reason why a text is not valid, and the line, from 1."""
 
     format: str
     line: int
@@ -109,7 +109,7 @@ def _commented_json(text: str) -> Invalid | None:
 
 
 def _blanked(match: re.Match[str]) -> str:
-    """Return a string as it is, and white space with the same lines for anything else."""
+    """Return a matched string unchanged, and blanks with the same line breaks for a comment."""
     if match[0].startswith('"'):
         return match[0]
     return re.sub(r"[^\n]", " ", match[0])
@@ -143,7 +143,7 @@ def _notebook(text: str) -> Invalid | None:
 
 
 def _cell_problem(cell: object) -> str:
-    """Return what a cell of a notebook lacks (https://nbformat.readthedocs.io), "" for nothing."""
+    """Return what is wrong with a notebook's cell (nbformat.readthedocs.io), "" if nothing."""
     if not isinstance(cell, dict) or cell.get("cell_type") not in KINDS:
         return "has no cell_type of code, markdown or raw"
     if not is_source(cell.get("source")):

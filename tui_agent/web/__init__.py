@@ -1,1 +1,1 @@
-"""Pages of the web: which addresses may be reached, how a page is fetched and becomes Markdown."""
+"""The web: which addresses may be reached, how pages are fetched, searched and made Markdown."""

@@ -1,4 +1,4 @@
-"""Web addresses: reading them strictly, and telling the ones that lead into this machine or its network. Pure."""
+"""Parses web addresses strictly, and recognises those of this machine or its network. Pure."""
 
 import ipaddress
 import re
@@ -25,26 +25,23 @@ _LOCAL = tuple(map(ipaddress.IPv6Network, ("64:ff9b:1::/48", "fec0::/10")))
 """NAT64 of a network's own (RFC 8215) and site-local addresses (RFC 3879), which Python may take
 for global ones."""
 _METADATA = (ipaddress.ip_network("168.63.129.16/32"), ipaddress.ip_network("192.0.0.0/24"))
-"""Answer with secrets of the machine that asks (Azure, Oracle) though Python may take them for
+"""Networks that answer with secrets of the asking machine (Azure, Oracle); Python may call them
 public."""
 
 
 @frozen
 class WebAddress:
-    """An http or https URL, taken apart once; ``host`` is lower case and ASCII.
-
-    The fragment is left out.
-    """
+    """A parsed http or https URL without its fragment; ``host`` is lower case and ASCII."""
 
     scheme: str
     host: str
     port: int
     target: str
-    """Path and query as sent."""
+    """Path and query, as sent."""
 
     @property
     def netloc(self) -> str:
-        """Host and, where it isn't the scheme's own, port."""
+        """The host, with the port if it isn't the scheme's default."""
         if ":" in self.host:
             host = f"[{self.host}]"
         else:
@@ -58,10 +55,9 @@ class WebAddress:
 
 
 def read_address(text: str) -> WebAddress:
-    """Take a URL apart. One without a scheme gets https.
+    """Parse a URL; without a scheme it is https.
 
-    Raises:
-        ToolError: it is no http or https URL, names a user, or could be read in more than one way.
+    Raises ToolError if it is not an http or https URL, names a user, or is ambiguous.
     """
     plain = text.strip()
     if "://" not in plain and re.match(r"[\w.-]+(:\d+)?(/|$)", plain):
@@ -89,12 +85,12 @@ def read_address(text: str) -> WebAddress:
 
 
 def redirected(address: WebAddress, location: str) -> WebAddress:
-    """Return where a redirect leads; raises as ``read_address``."""
+    """Return the address that a redirect leads to; raises as ``read_address``."""
     return read_address(urljoin(str(address), quote(location.strip(), safe=_KEPT)))
 
 
 def same_site(before: WebAddress, after: WebAddress) -> bool:
-    """Whether a redirect stays where the user allowed it: same host, with or without www, http to https at most."""
+    """Return True if a redirect keeps the host, ``www.`` ignored, and at most adds TLS."""
     bare = before.host.removeprefix("www."), after.host.removeprefix("www.")
     upgraded = before
     if before.port == 80:
@@ -104,7 +100,7 @@ def same_site(before: WebAddress, after: WebAddress) -> bool:
 
 
 def is_public(address: IpAddress) -> bool:
-    """Whether an address is somewhere on the internet, seen through every way of writing one inside another."""
+    """Return True for a public address, also if it is embedded in an IPv6 address."""
     inner = _embedded(address)
     if inner is not None:
         return is_public(inner)
@@ -115,7 +111,7 @@ def is_public(address: IpAddress) -> bool:
 
 
 def is_allowed(address: IpAddress, host: str, allowed: Iterable[str]) -> bool:
-    """Whether a connection to ``address`` may be made for ``host``.
+    """Return True if a connection to ``address`` may be made for ``host``: public, or in ``allowed``.
 
     ``allowed`` names hosts and networks.
     """
@@ -126,7 +122,7 @@ def is_allowed(address: IpAddress, host: str, allowed: Iterable[str]) -> bool:
 
 
 def is_named(host: str, entry: str) -> bool:
-    """Whether a setting names a host: itself, its domain (``*.corp``), or the network that it is an address of."""
+    """Return True if a setting names a host: by name, domain (``*.corp``), or network."""
     if entry == host or (entry.startswith("*.") and host.endswith(entry[1:])):
         return True
     try:
@@ -154,7 +150,7 @@ def _host(host: str) -> str:
 
 
 def _embedded(address: IpAddress) -> IpAddress | None:
-    """Return the IPv4 address that an IPv6 address stands for."""
+    """Return the IPv4 address embedded in an IPv6 address, None if there is none."""
     if isinstance(address, ipaddress.IPv4Address):
         return None
     if any(address in network for network in _IPV4_INSIDE) and not (

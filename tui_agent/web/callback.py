@@ -1,4 +1,4 @@
-"""Waits on this machine for the user's browser to come back from a login page."""
+"""Waits for the user's browser to return from a login page to a port of this machine."""
 
 import asyncio
 import contextlib
@@ -11,17 +11,17 @@ _LONGEST_LINE = 16 << 10
 
 
 class Callback:
-    """Listens on one port for one answer: the parameters that the login page adds to the address."""
+    """Listens on one port for the parameters that the login page adds to the address."""
 
     def __init__(self, port: int = 0, path: str = "/callback") -> None:
         self.port = port
-        """0 until ``listen``, if any free port will do."""
+        """The port; 0, for any free one, until ``listen`` has chosen."""
         self.path = path
         self._server: asyncio.Server | None = None
         self._answer: asyncio.Future[dict[str, str]] | None = None
 
     async def listen(self) -> None:
-        """Begin to listen; raises OSError where the port is in use."""
+        """Begin to listen; raises OSError if the port is in use."""
         self._answer = asyncio.get_running_loop().create_future()
         self._server = await asyncio.start_server(
             self._serve, "127.0.0.1", self.port, limit=_LONGEST_LINE
@@ -29,13 +29,13 @@ class Callback:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def wait(self) -> dict[str, str]:
-        """Return the parameters of the answer: they have ``code`` or ``error``."""
+        """Wait for the answer and return its parameters, with a ``code`` or an ``error``."""
         if self._answer is None:
             raise RuntimeError("the callback does not listen")
         return await asyncio.shield(self._answer)
 
     def give(self, values: dict[str, str]) -> None:
-        """Take an answer that came by another way; the first one counts."""
+        """Take an answer that came another way, such as pasted; the first answer counts."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(values)
 

@@ -1,4 +1,7 @@
-"""Getting one page from the web: every hop's address is checked, and the connection goes to the address checked."""
+"""Fetches one page from the web.
+
+Every hop's address is checked, and the connection is made to the checked address.
+"""
 
 import asyncio
 import contextlib
@@ -29,7 +32,7 @@ _TRIED_ADDRESSES = 3
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SNIFFED = 4_096
 _PROXIED = ipaddress.ip_address("192.0.2.1")
-"""Stands for a host that only the proxy can find."""
+"""Placeholder address of a host that only the proxy can look up."""
 
 _HEADERS = {
     "User-Agent": f"tui-agent/{__version__}",
@@ -40,11 +43,11 @@ _HEADERS = {
 }
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Gives the addresses of a host."""
+"""Looks up the addresses of a host and port."""
 
 
 class MovedError(Exception):
-    """A redirect leads where nobody has allowed to go."""
+    """A redirect leads to an address that the user hasn't allowed."""
 
     def __init__(self, address: WebAddress) -> None:
         self.address = address
@@ -57,7 +60,7 @@ PDF = b"%PDF-"
 
 @frozen
 class WebRequest:
-    """What is sent to an address: with a ``body`` it is posted. ``headers`` may hold a secret."""
+    """A request: with a ``body`` a POST, otherwise a GET. ``headers`` may hold a secret."""
 
     address: WebAddress
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -66,11 +69,10 @@ class WebRequest:
 
 @frozen
 class WebPage:
-    """An answer.
+    """The answer to a request.
 
-    ``body`` is decompressed and holds at most the limit; ``cut`` says that there was more.
-
-    A ``binary`` one has only its first bytes. ``length`` is the size the server names.
+    ``body`` is decompressed and cut at the limit, if ``cut`` is True. Of a ``binary`` page it has
+    only the first bytes. ``length`` is the size that the server named.
     """
 
     address: WebAddress
@@ -95,10 +97,7 @@ def system_proxy(address: WebAddress) -> str | None:
 
 @lru_cache(maxsize=1)
 def system_tls() -> "ssl.SSLContext":
-    """Load the certificates that the environment names, or the usual ones.
-
-    Once, because it takes a moment.
-    """
+    """Load the certificates that the environment names, or the system's usual ones; cached."""
     import httpx
 
     return httpx.create_ssl_context()
@@ -106,13 +105,13 @@ def system_tls() -> "ssl.SSLContext":
 
 @frozen
 class WebClient:
-    """The way to the web."""
+    """Fetches pages, under the settings' limits and through the environment's proxies."""
 
     settings: FetchSettings = FetchSettings.model_construct()
     resolve: Resolve = system_resolve
     proxy: Callable[[WebAddress], str | None] = system_proxy
     tls: Callable[[], "ssl.SSLContext"] = system_tls
-    """Says whose certificates count; called in a thread."""
+    """Returns the certificates to trust; called in a thread."""
 
     async def get(
         self, address: WebAddress, may_follow: Callable[[WebAddress, WebAddress], bool]
@@ -147,10 +146,7 @@ class WebClient:
             raise ToolError(late(request.address, self.settings)) from None
 
     async def _targets(self, address: WebAddress, *, proxied: bool) -> list[IpAddress]:
-        """Return the addresses to connect to.
-
-        Names are looked up once, and the checked addresses are used.
-        """
+        """Return the checked addresses to connect to; a name is looked up once."""
         try:
             found = await self.resolve(address.host, address.port)
             targets = [ipaddress.ip_address(text.partition("%")[0]) for text in found]
@@ -226,10 +222,9 @@ class WebClient:
 async def _connected(
     client: "httpx.AsyncClient", sent: WebRequest, hosts: Sequence[str]
 ) -> "httpx.Response":
-    """Send the request to the first host that takes the connection.
+    """Send the request to the first of the addresses that accepts a connection.
 
-    The URL names the address that was checked; the server is asked, and its certificate judged, by
-    the name.
+    The URL has the checked address; the Host header and the check of the certificate use the name.
     """
     import httpx
 
@@ -259,7 +254,7 @@ async def _connected(
 
 
 def late(address: WebAddress, settings: FetchSettings) -> str:
-    """Return the sentence for an answer that took too long."""
+    """Return the error message for an answer that took too long."""
     return f"{address.netloc} took longer than {settings.timeout:g} s."
 
 

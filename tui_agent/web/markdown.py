@@ -1,7 +1,7 @@
-"""Turns a web page into Markdown.
+"""Converts a web page to Markdown.
 
-A program of its own, HTML in and text out: a large page takes seconds, holds nothing up and can be
-stopped.
+Runs as a process of its own, HTML in and text out, because a large page takes seconds and must not
+block the program.
 """
 
 import re
@@ -17,13 +17,16 @@ _NOISE = (
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _CONTENT = "main, article, [role=main]"
 _MAIN_SHARE = 0.3
-"""Share of a page's text that its main part must hold to stand for the page."""
+"""Share of a page's text that its main part must contain to be used alone."""
 _LANGUAGE = re.compile(r"\b(?:language|lang|highlight(?:-source)?|brush:)-?\s*([\w+#-]+)")
 _BLANK_LINES = re.compile(r"\n\s*\n(?:\s*\n)+")
 
 
 def to_markdown(html: str, url: str) -> str:
-    """Return a page's content as Markdown with absolute links, without scripts, navigation and hidden text."""
+    """Return a page's content as Markdown with absolute links.
+
+    Scripts, navigation and hidden text are left out.
+    """
     from bs4 import BeautifulSoup
 
     soup = BeautifulSoup(html, "html.parser")
@@ -51,7 +54,7 @@ def to_markdown(html: str, url: str) -> str:
 
 
 def _content(soup: Any) -> Any:
-    """Return the main part of a page, if it says which that is and most of the text is there."""
+    """Return a page's marked main part, or the whole page if much text is elsewhere."""
     whole = len(soup.get_text(" ", strip=True))
     found = [(len(element.get_text(" ", strip=True)), element) for element in soup.select(_CONTENT)]
     length, element = max(found, key=lambda pair: pair[0], default=(0, None))
@@ -105,7 +108,7 @@ def _language(element: Any) -> str:
 
 
 def main() -> None:
-    """Convert standard input, UTF-8; the page's URL is the only argument."""
+    """Convert HTML in UTF-8 from standard input; the only argument is the page's URL."""
     html = sys.stdin.buffer.read().decode("utf-8", "replace")
     sys.stdout.buffer.write(to_markdown(html, sys.argv[1]).encode("utf-8", "replace"))
 

@@ -1,10 +1,8 @@
-"""The proxies of the environment: which one is used for an address.
+"""Reads the environment's proxy variables, and finds the proxy for an address.
 
-Whatever the variables hold, nothing fails for it.
-
-``NO_PROXY`` takes what curl, requests, Go and the desktops write: names with all below them, ``*``
-for any letters, addresses, networks, ports, brackets. What can't be read or used is left out, and
-`Proxies.problems` says so.
+Odd values never raise an error: what can't be read or used is left out, and `Proxies.problems` says
+so. ``NO_PROXY`` takes the forms of curl, requests, Go and desktops: domains with their subdomains,
+``*``, addresses, networks, ports, brackets.
 """
 
 import ipaddress
@@ -26,19 +24,19 @@ _SCHEMES = {
     "socks5": "socks5",
     "socks5h": "socks5h",
 }
-"""How proxies may be named, and what they are for the connections. Desktops write ``socks`` for
-SOCKS 5."""
+"""Schemes that a proxy's URL may have, and the scheme used for connections. Desktops write
+``socks`` for SOCKS 5."""
 _HOST = LazyPattern(r"[a-z0-9_]([a-z0-9_.-]{0,252}[a-z0-9_.])?")
 _PATTERN = LazyPattern(r"<local>|[a-z0-9_.*?-]+")
 _PORTS = {"http": 80, "https": 443}
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _MOST_NAMED = 80
-"""Characters of a value that a sentence repeats."""
+"""Maximum characters of a variable's value that a message repeats."""
 
 
 @frozen
 class Exempt:
-    """Hosts that are reached directly: those of a network or, without one, those a pattern names."""
+    """Hosts reached without a proxy: those in ``network``, or without one those of ``pattern``."""
 
     pattern: str = ""
     network: IpNetwork | None = None
@@ -60,7 +58,7 @@ class Exempt:
         return fnmatchcase(host, self.pattern) or fnmatchcase(host, f"*.{self.pattern}")
 
     def common(self) -> str:
-        """Return the entry as any library reads it, "" where not all do."""
+        """Return the entry in the form that all libraries understand, "" if there is none."""
         if self.network is not None and self.network.num_addresses == 1:
             return str(self.network.network_address)
         text = self.pattern if self.network is None else str(self.network)
@@ -73,9 +71,9 @@ class Exempt:
 
 @frozen
 class Proxies:
-    """The proxies by scheme, and the hosts without one.
+    """The proxies by scheme, and the hosts reached without.
 
-    ``problems`` are sentences about what was left out.
+    ``problems`` are messages about values left out.
     """
 
     by_scheme: Mapping[str, str]
@@ -83,7 +81,7 @@ class Proxies:
     problems: tuple[str, ...] = ()
 
     def of(self, url: str) -> str | None:
-        """Return the URL of the proxy for an address, None where it is reached directly, as this machine always is."""
+        """Return the URL of the proxy for an address; None for none, as for this machine."""
         parts = _split(url)
         if parts is None:
             return None
@@ -98,7 +96,7 @@ class Proxies:
         return proxy
 
     def variables(self) -> dict[str, str]:
-        """Return the variables for a program that reads them in a way of its own: only what any library takes."""
+        """Return variables for other programs, with only values that any library understands."""
         if not self.by_scheme:
             return {}
         exempt = [*_THIS_MACHINE, *(row.common() for row in self.exempt)]
@@ -109,10 +107,7 @@ class Proxies:
 
 
 def read_proxies(environ: Mapping[str, str]) -> Proxies:
-    """Read the proxies that an environment names.
-
-    Without any, on macOS, those of the system's settings.
-    """
+    """Read the proxies that an environment names, or on macOS, if it names none, the system's."""
     named: dict[str, str] = {}
     for name in ("http", "https", "all"):
         if value := _named(environ, f"{name}_proxy"):
@@ -141,7 +136,7 @@ def read_proxies(environ: Mapping[str, str]) -> Proxies:
 
 
 def _named(environ: Mapping[str, str], name: str) -> str:
-    """Return the value of a variable; in small letters it counts first, though it be empty."""
+    """Return the value of a variable; its lower-case form wins, even if it is empty."""
     return environ.get(name, environ.get(name.upper(), "")).strip().strip("'\"").strip()
 
 
@@ -157,7 +152,7 @@ def _of_the_system() -> tuple[dict[str, str], str]:
 
 
 def _usable(name: str, value: str, problems: list[str]) -> str | None:
-    """Return a proxy's URL as connections take it, None with a problem more where they can't."""
+    """Return a proxy's URL for connections; None, and a new problem, if it can't be used."""
     parts = _split(value if "://" in value else f"http://{value}")
     scheme = None
     host = ""
@@ -185,7 +180,10 @@ def _usable(name: str, value: str, problems: list[str]) -> str | None:
 
 
 def _exempt(entry: str, problems: list[str]) -> Exempt | None:
-    """Return what an entry of ``NO_PROXY`` exempts, None with a problem more where it says nothing."""
+    """Return what an entry of ``NO_PROXY`` exempts.
+
+    None, and a new problem, if it means nothing.
+    """
     scheme, separator, rest = entry.lower().rpartition("://")
     place, port = _without_port(rest)
     name = _plain(place)
@@ -205,7 +203,7 @@ def _exempt(entry: str, problems: list[str]) -> Exempt | None:
 
 
 def _without_port(text: str) -> tuple[str, int | None]:
-    """Split a port off; an IPv6 address without brackets has none."""
+    """Return host and port of a text; None for no port, as for an IPv6 address without brackets."""
     found = re.fullmatch(r"(\[[^\]]*\]|[^:]*):([0-9]{1,5})", text)
     if found:
         return (found[1], int(found[2]))
@@ -213,7 +211,7 @@ def _without_port(text: str) -> tuple[str, int | None]:
 
 
 def _plain(host: str) -> str:
-    """Return a host without brackets, zone and the dot at its end, in ASCII where it can be."""
+    """Return a host without brackets, zone and final dot, in ASCII if possible."""
     host = re.sub(r"%[^/]*", "", re.sub(r"[\[\]]", "", host)).lower().rstrip(".")
     try:
         if host.isascii():
@@ -247,7 +245,7 @@ def _split(url: str) -> SplitResult | None:
 
 
 def _shown(value: str) -> str:
-    """Return a value for a sentence, without a password."""
+    """Return a value for a message, without a password in it."""
     hidden = re.sub(
         r"(?<=//)[^/]*@", "…@", value if "://" in value else re.sub(r"^.*@", "…@", value)
     )

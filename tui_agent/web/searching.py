@@ -1,4 +1,4 @@
-"""Searching the web with a service: what each is sent, and how the pages that it found are read.
+"""Searches the web with a service: the form of each one's request, and of its results.
 
 Sources: docs.tavily.com "Tavily Search", exa.ai/docs "Search", api-dashboard.search.brave.com "Web
 search", docs.searxng.org "Search API". Keys are sent in headers only.
@@ -21,12 +21,12 @@ from tui_agent.web.fetching import WebClient, WebPage, WebRequest
 from tui_agent.web.settings import FetchSettings, SearchSettings
 
 MAX_PAGES = 8
-"""Pages of one answer that are shown."""
+"""Maximum pages of one search that are shown."""
 _TITLE_CHARS = 120
 _LINE_CHARS = 160
 _TEXT_LINES = 2
 _READ_CHARS = 2_000
-"""Characters of a page's title or text that are looked at."""
+"""Maximum characters read of a page's title or text."""
 _SAID_CHARS = 200
 _TEXT_FIELDS = ("content", "description", "highlights", "text", "snippet", "summary")
 _DAY_FIELDS = ("published_date", "publishedDate", "page_age")
@@ -34,26 +34,26 @@ _ERROR_FIELDS = ("error", "detail", "message")
 _MARKUP = LazyPattern(r"</?(?:strong|b|em|i|mark|span|br|p)\b[^<>]{0,80}>", re.IGNORECASE)
 _CONTROLS = LazyPattern(r"[\x00-\x1f\x7f-\x9f]+")
 _RANGES = ((1, "day"), (31, "month"))
-"""Days that a time range of SearXNG covers, with its name."""
+"""SearXNG's time ranges: the days each covers, and its name."""
 
 
 @frozen
 class WebQuery:
-    """What is looked for: on these hosts and below them, from a day on."""
+    """A search: the words, the hosts to search (with subdomains), and the earliest date."""
 
     words: str
     domains: tuple[str, ...] = ()
     after: date | None = None
 
     def with_sites(self) -> str:
-        """Return the words with the hosts as operators, for engines that have no field for them."""
+        """Return the words with ``site:`` operators, for engines without a field for hosts."""
         sites = " OR ".join(f"site:{domain}" for domain in self.domains)
         if len(self.domains) > 1:
             sites = f"({sites})"
         return f"{self.words} {sites}".strip()
 
     def allows(self, page: "FoundPage") -> bool:
-        """Whether a page is where and from when it was asked for; one without a date may be."""
+        """Return True if a page fits the hosts and the date; one without a date does."""
         host = page.address.host
         hosts = [f".{domain}" for domain in self.domains]
         is_there = not hosts or f".{host}".endswith(tuple(hosts))
@@ -62,7 +62,7 @@ class WebQuery:
 
 @frozen
 class FoundPage:
-    """A page that a service found, as it tells of it. ``text`` has at most two lines."""
+    """A page that a service found. ``text`` has at most two lines."""
 
     address: WebAddress
     title: str
@@ -72,7 +72,7 @@ class FoundPage:
 
 @frozen
 class Found:
-    """An answer. ``note`` says why there may be more, "" where nothing is known of that."""
+    """The pages found. ``note`` says why there may be more, "" if nothing is known of more."""
 
     pages: tuple[FoundPage, ...]
     note: str = ""
@@ -83,32 +83,28 @@ class Searcher(Protocol):
 
     @property
     def name(self) -> str:
-        """Who is sent the words, for the question whether they may be."""
+        """Who gets the words, for the permission question."""
         ...
 
     async def search(self, query: WebQuery) -> Found:
-        """Ask for pages.
-
-        Raises:
-            ToolError: there is no answer, or none that can be read.
-        """
+        """Search for pages; raises ToolError if there is no answer, or an unreadable one."""
         ...
 
 
 @frozen
 class SearchApi:
-    """A service's name, where it is, the variables its key is looked for in, and its form of a request."""
+    """A kind of service: its name, address, variables for its key, and form of request."""
 
     title: str
     request: Callable[[WebQuery, WebAddress, str], WebRequest]
-    """Takes the address and the key."""
+    """Makes a request of a query, the service's address and the key."""
     address: str = ""
     variables: tuple[str, ...] = ()
 
 
 @frozen
 class SearchService:
-    """A service that can be asked: ``source`` says where its key or address is from."""
+    """A service that is set up; ``source`` says where its key or address comes from."""
 
     api: SearchApi
     address: WebAddress
@@ -205,7 +201,7 @@ def _today() -> date:
 
 
 def _at(address: WebAddress, path: str, fields: Mapping[str, str] | None = None) -> WebAddress:
-    """Return the place of a service's function; its address may name that already."""
+    """Return the address of a service's function; the service's own may include the path."""
     base = address.target.partition("?")[0].rstrip("/").removesuffix(path)
     query = ""
     if fields:
@@ -229,10 +225,11 @@ APIS: Mapping[str, SearchApi] = {
     ),
     "searxng": SearchApi("SearXNG", _searxng),
 }
-"""The services by their names in the settings; the first with a key is asked where none is named."""
+"""The services by their names in the settings; if none is named, the first one with a key is
+used."""
 
 BY_MODEL = frozenset({"auto", "model"})
-"""What the setting is where the model's provider may search."""
+"""Values of the setting with which the model's provider may search."""
 
 
 # -- which is asked --------------------------------------------------------------------------------
@@ -241,7 +238,7 @@ BY_MODEL = frozenset({"auto", "model"})
 def find_service(
     settings: SearchSettings, environ: Mapping[str, str], fetch: FetchSettings
 ) -> SearchService | None:
-    """Return the service to ask, None where none is set up; ``advice`` says what it takes then."""
+    """Return the service to use, None if none is set up; `advice` then says what is missing."""
     if settings.service != "auto":
         return _service(settings.service, settings, environ, fetch)
     names = APIS
@@ -255,7 +252,7 @@ def find_service(
 
 
 def advice(settings: SearchSettings) -> str:
-    """Return the sentence on what is missing for a search of the web, "" where it is not wanted."""
+    """Return a sentence on what is missing for web searches, "" if they are switched off."""
     if settings.service == "off":
         return ""
     if settings.service == "model":
@@ -300,7 +297,7 @@ def _service(
 
 
 def found_in(said: object, query: WebQuery) -> Found:
-    """Return the pages of an answer that were asked for; whatever else it holds is left out."""
+    """Return the pages in a service's answer that fit the query; anything else in it is ignored."""
     answer = as_dict(said)
     rows = objects(answer.get("results")) or objects(as_dict(answer.get("web")).get("results"))
     silent: set[str] = set()
@@ -316,7 +313,7 @@ def found_in(said: object, query: WebQuery) -> Found:
 
 
 def pages_of(rows: Iterable[Mapping[str, Any]], query: WebQuery) -> tuple[FoundPage, ...]:
-    """Return the pages of rows that were asked for; of several about one, the first with a text."""
+    """Return the pages that fit the query, each address once: the first row with a text."""
     pages: dict[str, FoundPage] = {}
     for row in rows:
         page = _page(row)
@@ -329,7 +326,7 @@ def pages_of(rows: Iterable[Mapping[str, Any]], query: WebQuery) -> tuple[FoundP
 
 
 def _page(row: Mapping[str, Any]) -> FoundPage | None:
-    """Return the page of a row, None where it names no address that could be read."""
+    """Return the page of a row, None if it has no address that can be fetched."""
     try:
         address = read_address(as_text(row.get("url")))
     except ToolError:
@@ -348,7 +345,7 @@ def _page(row: Mapping[str, Any]) -> FoundPage | None:
 
 
 def _words(value: object) -> str:
-    """Return a text, or the texts of a list, on one line without markup."""
+    """Return a text, or a list's texts, as one line without markup."""
     import html
 
     texts = as_list(value) or [value]
@@ -375,7 +372,7 @@ def _day(value: object) -> date | None:
 
 
 def _said(text: str) -> str:
-    """Return what a service says of an error, "" where that is no sentence."""
+    """Return a service's error message, "" if it isn't a sentence."""
     try:
         said: Any = loads(text)
     except ValueError:

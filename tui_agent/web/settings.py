@@ -1,4 +1,4 @@
-"""Settings of reading web pages and of searching the web."""
+"""Settings for fetching web pages and searching the web."""
 
 import ipaddress
 import re
@@ -15,7 +15,7 @@ _HOST = LazyPattern(r"(?:\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.IGNORECASE)
 
 
 def host_or_network(text: str) -> str:
-    """Return a host name, ``*.`` before a domain, an address or a network in one form.
+    """Return a host name, ``*.domain``, address or network in its canonical form.
 
     Raises ValueError.
     """
@@ -31,7 +31,7 @@ def host_or_network(text: str) -> str:
 
 
 def web_address(text: str) -> str:
-    """Return an address as it is sent, "" for none; raises ValueError for one that can't be."""
+    """Return a web address in its canonical form, "" for ""; raises ValueError if it isn't one."""
     if not text.strip():
         return ""
     try:
@@ -41,7 +41,7 @@ def web_address(text: str) -> str:
 
 
 class FetchSettings(BaseModel):
-    """``[webfetch]``: limits of the tool that reads web pages."""
+    """``[webfetch]``: limits for fetching web pages."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -61,7 +61,7 @@ class FetchSettings(BaseModel):
 
 
 class SearchSettings(BaseModel):
-    """``[websearch]``: the service that the tool which searches the web asks."""
+    """``[websearch]``: the service used for web searches."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
