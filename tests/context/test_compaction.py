@@ -152,7 +152,7 @@ def test_a_refusal_says_why():
     assert found.reason is RefusalReason.NOTHING_TO_COMPACT
     assert (
         found.message
-        == f"There is nothing to summarise. #{first.id} (user) alone takes 40,000: drop or mask it."
+        == f"There is nothing to summarise. #{first.id} (user) alone takes 40,000: hide or clear it."
     )
 
     overhead = (("environment", 300), ("tools", 12_000), ("AGENTS.md", 7_000), ("skills", 1_700))
@@ -386,7 +386,7 @@ def test_a_person_says_what_is_the_first_entry_to_stay():
 def test_a_boundary_can_be_moved_on_but_not_to_where_nothing_is_left_to_summarise():
     build = four_turns()
     refused = up_to(build, build.path[0].id)
-    assert refused.message == "There is nothing before it to summarise."
+    assert refused.message == f"There is nothing to summarise before #{build.path[0].id}."
 
     build = four_turns()
     first = planned(build, 150)
@@ -396,7 +396,7 @@ def test_a_boundary_can_be_moved_on_but_not_to_where_nothing_is_left_to_summaris
     moved = up_to(build, later[-1].entry_id)
     assert moved.previous_summary == "short"
     summarised = up_to(build, 1)
-    assert summarised.message == "That is summarised already."
+    assert summarised.message == "Everything before #1 is summarised already."
 
 
 def test_the_tail_can_be_bounded_in_turns():

@@ -297,7 +297,7 @@ async def test_a_place_before_which_there_is_nothing_says_so_and_another_can_be_
     stage = a_stage(tmp_path)
     async with stage.run((110, 32), after=looks(TURNS)) as pilot:
         await run_command(stage, pilot, "compact", "#2")
-        assert "There is nothing before it to summarise." in stage.text()
+        assert "There is nothing to summarise before #2." in stage.text()
         await pilot.press("pagedown")
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()

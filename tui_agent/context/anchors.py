@@ -1,8 +1,8 @@
 """Anchors: exact facts that summaries lose, found by rule in entries about to be summarised.
 
-Paths, commands with their exit codes, error lines, identifiers, hashes, numbers with units, and the
-sentences in which someone said must, never, don't or always. Each knows an entry that holds it, so
-``recall("#412")`` leads back. No model takes part: the same entries give the same anchors.
+Anchors are paths, commands with their exit codes, error lines, identifiers, hashes, numbers with
+units, and sentences with must, never, don't or always. Each names an entry that holds it, for
+``recall("#412")``. No model is used: the same entries give the same anchors.
 """
 
 import re
@@ -34,22 +34,20 @@ from tui_agent.session.tool_traits import TraitsByName
 T = TypeVar("T")
 
 AnchorKind = Literal["rule", "command", "error", "path", "name", "hash", "number"]
-"""The kind of an anchor. The order is the order of importance where scores are equal."""
+"""The kind of an anchor, most important first: the order decides between equal scores."""
 
 REMEMBERED = 600
-"""Anchors kept in a compaction's details for the next one; far fewer are shown to the model."""
+"""Most anchors stored in a compaction for the next one; far fewer are shown to the model."""
 
 _REMEMBERED_CHARS = 1_000_000
-"""Characters of texts whose facts are kept at hand: those of a few full windows."""
+"""Characters of text whose facts are cached: a few full windows."""
 _LINE_CHARS = 160
 _COMMAND_CHARS = 120
 _ERROR_LINES = 8
 
-# A reference by a person or by the model itself predicts further use far better than one in a
-# tool's output.
+# A mention by the user or the model predicts further use far better than one in a tool's output.
 _WEIGHTS = {"user": 3.0, "assistant": 2.0, "output": 0.1, "fact": 1.0}
-"""A mention's weight by who made it; a ``fact`` is a whole line that an output reports, such as an
-error."""
+"""A mention's weight by its source; a ``fact`` is a whole line of an output, such as an error."""
 
 _TOKEN = LazyPattern(r"[A-Za-z0-9_$@~./\\:+-]{3,200}")
 _PATH = LazyPattern(
@@ -95,9 +93,11 @@ _KINDS: tuple[AnchorKind, ...] = get_args(AnchorKind)
 
 @frozen
 class Anchor:
-    """One fact: ``weight`` sums its references, ``seen`` is the newest entry that had it, ``entry_id`` its address.
+    """One fact.
 
-    ``score`` is how likely it is used again: its weight, less the longer it was not mentioned.
+    ``weight`` is the sum of its mentions' weights, ``seen`` the newest entry that mentions it, and
+    ``entry_id`` the entry to recall for it. ``score`` says how likely it is to be used again: its
+    weight, lowered by the time since its last mention.
     """
 
     kind: AnchorKind
@@ -113,7 +113,7 @@ class Anchor:
 
     @classmethod
     def decode(cls, text: str) -> "Anchor | None":
-        """Return the anchor of a string, None when it is something else (written by another program)."""
+        """Parse an encoded anchor; return None for any other text, such as another program's."""
         found = _ENCODED.fullmatch(text)
         if found is None or found[1] not in _KINDS:
             return None
@@ -127,10 +127,10 @@ def find_anchors(
     *,
     most: int = REMEMBERED,
 ) -> tuple[Anchor, ...]:
-    """Return the best anchors of ``entries``, best first, on top of the encoded ones an earlier summary carried.
+    """Return the best ``most`` anchors of ``entries`` and of an ``earlier`` summary, best first.
 
-    Best is the most referenced, newer ones counting more; ties go to the more important kind, then
-    by text.
+    ``earlier`` are encoded anchors. The best are those mentioned most and last; ties are decided by
+    kind, then by text.
     """
     finder = _Finder(tools)
     for text in earlier:
@@ -143,7 +143,7 @@ def find_anchors(
 
 
 class _Finder:
-    """Collects references; ``known`` maps kind and text to weight, newest sighting and address."""
+    """Collects mentions; ``known`` maps kind and text to weight, newest entry and entry to recall."""
 
     def __init__(self, tools: TraitsByName) -> None:
         self._tools = tools
@@ -181,7 +181,7 @@ class _Finder:
                 pass
 
     def ranked(self, most: int) -> tuple[Anchor, ...]:
-        """Return the best anchors. Age is in units of the span searched: about one window."""
+        """Return the best anchors; their age is relative to the span of entries searched."""
         newest = max((int(seen) for _, seen, _ in self.known.values()), default=0)
         span = max(1, newest - min(self._first, newest))
         ranked = [
@@ -252,7 +252,7 @@ class _Finder:
 
 
 def _remembering(function: Callable[[str], T]) -> Callable[[str], T]:
-    """Cache a function's results for the newest texts, up to so many characters."""
+    """Cache a function's results for the newest texts, up to ``_REMEMBERED_CHARS`` characters."""
     known: OrderedDict[str, T] = OrderedDict()
     lock = Lock()
     room = _REMEMBERED_CHARS
@@ -284,9 +284,9 @@ def names_in(line: str) -> set[str]:
 
 @_remembering
 def _facts(text: str) -> tuple[tuple[AnchorKind, str], ...]:
-    """Return the facts in a text, once for each form they are written in.
+    """Return the facts in a text, each once.
 
-    Entries never change, so a plan only searches the entries since the last one.
+    Entries never change, so the cache spares a plan the search of all but new entries.
     """
     facts: list[tuple[AnchorKind, str]] = []
     for token in set(_TOKEN.findall(text)):
@@ -306,7 +306,7 @@ def _error_lines(text: str) -> tuple[tuple[AnchorKind, str], ...]:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Return the beginning of a text in one line of at most so many characters."""
+    """Return the beginning of a text as one line of at most ``limit`` characters."""
     line = " ".join(text[: limit * 4].split())
     if len(line) <= limit:
         return line
@@ -315,7 +315,7 @@ def one_line(text: str, limit: int) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def _classify(token: str) -> tuple[tuple[AnchorKind, str], ...]:
-    """Return the facts in a run of characters that hold no space: usually none or one."""
+    """Return the facts in a word without spaces: usually none or one."""
     word = token.strip(".,:;+\\").rstrip("/-@~").removeprefix("this.").removeprefix("self.")
     if len(word) < 4 or len(word) > 120:
         return ()

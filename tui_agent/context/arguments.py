@@ -1,4 +1,4 @@
-"""Reads the arguments of tool calls, which are whatever text a model wrote."""
+"""Parses the arguments of tool calls: text that a model wrote, valid JSON or not."""
 
 import json
 from collections.abc import Iterator
@@ -7,11 +7,11 @@ from typing import Any
 from tui_agent.session.entries import AssistantEntry
 
 LONG_ARGUMENT_CHARS = 200
-"""Texts in arguments longer than this are cut in an answer that was cleared or masked."""
+"""Characters to which texts in tool arguments are cut in an answer that was cleared."""
 
 
 def parse_object(arguments: str) -> dict[str, Any] | None:
-    """Return the JSON object the text holds, None when it is none, also when it nests too deeply to be read."""
+    """Parse a JSON object; return None for anything else, also if it is nested too deeply."""
     try:
         values = _STRICT.decode(arguments)
     except (ValueError, RecursionError):
@@ -20,7 +20,7 @@ def parse_object(arguments: str) -> dict[str, Any] | None:
 
 
 def strings_in(value: object) -> Iterator[str]:
-    """Yield the texts of arguments, however deep they are."""
+    """Yield all strings in a JSON value, nested ones too, without keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -32,7 +32,7 @@ def strings_in(value: object) -> Iterator[str]:
 
 
 def argument_texts(answer: AssistantEntry) -> list[str]:
-    """Return the texts in the arguments of an answer's calls."""
+    """Return all strings in the arguments of an answer's calls."""
     found: list[str] = []
     for call in answer.tool_calls:
         found += strings_in(parse_object(call.arguments))

@@ -1,4 +1,4 @@
-"""Moves in the tree: where the leaf goes, the entries left behind, and their summary for the other branch."""
+"""Plans moves in the tree and merges, and the branch summary of the entries that are left."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -28,12 +28,12 @@ _MESSAGES = frozenset(kinds(lambda kind: kind.is_message))
 _UNSURE = kinds(lambda kind: kind.is_message is None)
 _SUMMARIES = ("compaction", "branch_summary")
 _SUMMARIES_SHARE = 0.5
-"""Part of the input that summaries on the way may take before messages get their turn."""
+"""Largest share of the summariser's input for earlier summaries on the branch."""
 _BEGINS_CHARS = 200
-"""Characters of a branch's first message by which a summariser finds it in the live
+"""Characters of a branch's first message that tell a summariser where the branch begins in the live
 conversation."""
 _MIN_BLOCK_TOKENS = 200
-"""Tokens a message that does not fit is at least cut to."""
+"""Least tokens to which a message that does not fit is cut; with less room it is left out."""
 
 LoadEntries = Callable[[Sequence[int]], Sequence[Entry]]
 """Returns entries by id."""
@@ -43,9 +43,9 @@ LoadEntries = Callable[[Sequence[int]], Sequence[Entry]]
 class MovePlan:
     """A move to another place in the tree.
 
-    ``leaf`` is where the leaf goes (None: an empty conversation), ``prompt`` the text that goes
-    back into the prompt to be edited. ``abandoned`` are the entries that leave the path, from after
-    the common ancestor to the old leaf ``from_id``; they are read when a summary is wanted.
+    ``leaf`` is the new leaf (None: an empty conversation), ``prompt`` what goes back into the prompt
+    to be edited. ``abandoned`` are the entries that leave the path, from after the common
+    ``ancestor`` to the old leaf ``from_id``; they are loaded if a summary is wanted.
     """
 
     leaf: int | None
@@ -53,20 +53,20 @@ class MovePlan:
     ancestor: int | None
     abandoned: Outlines
     asks: bool
-    """Whether there is something a summary could tell of, so that the user is asked."""
+    """Whether the abandoned entries hold a message, so that the user is asked for a summary."""
     target: int | None = None
-    """The entry that was chosen: the leaf, or the message that goes back into the prompt."""
+    """The entry that the user chose: the new leaf, or the message that goes back into the prompt."""
     prompt: tuple[UserPart, ...] = ()
 
 
 def plan_move(
     parting: Divergence, target: int | None, load: LoadEntries, *, continue_from_here: bool = False
 ) -> MovePlan:
-    """Plan a move to an entry; None is an empty conversation.
+    """Plan a move to the entry ``target``; None is an empty conversation.
 
-    ``parting`` tells the old leaf's way from the target's. A chosen user message goes back into the
-    prompt and the leaf to its parent, unless the user wants to continue from it. Messages the
-    program wrote are places like any other.
+    ``parting`` is where the paths of the old leaf and the target diverge. If the target is a message
+    of the user, it goes back into the prompt and its parent becomes the leaf, unless
+    ``continue_from_here``. Messages that the program wrote are treated like other entries.
     """
     asks = holds_message(parting.left, load)
     plan = MovePlan(target, parting.leaf, parting.ancestor, parting.left, asks=asks, target=target)
@@ -78,12 +78,10 @@ def plan_move(
 
 
 def plan_merge(parting: Divergence, load: LoadEntries) -> MovePlan | None:
-    """Plan a summary of another branch at the current leaf, without moving.
+    """Plan a summary of another branch at the current leaf, without a move; None if it has no message.
 
-    None when it holds nothing new.
-
-    ``parting`` is where the two paths diverge: ``abandoned`` are the entries only the other branch
-    has.
+    ``parting`` is where the paths diverge; the plan's ``abandoned`` are the entries that only the
+    other branch has.
     """
     asks = holds_message(parting.left, load)
     if asks:
@@ -92,10 +90,7 @@ def plan_merge(parting: Divergence, load: LoadEntries) -> MovePlan | None:
 
 
 def holds_message(entries: Outlines, load: LoadEntries) -> bool:
-    """Whether the model is shown any of some entries.
-
-    ``load`` is asked only where the kind leaves that open.
-    """
+    """Whether any of the entries is sent to a model; only kinds that vary are loaded."""
     if not _MESSAGES.isdisjoint(entries.kinds):
         return True
     for kind in _UNSURE:
@@ -107,7 +102,7 @@ def holds_message(entries: Outlines, load: LoadEntries) -> bool:
 
 @frozen
 class BranchSummaryPlan:
-    """The sources of a branch summary. ``omitted`` counts the older blocks that did not fit."""
+    """What a branch summary is written from; ``omitted`` is the number of older blocks left out."""
 
     entries: tuple[Entry, ...]
     from_id: int
@@ -119,10 +114,7 @@ class BranchSummaryPlan:
     focus: str = ""
 
     def task(self, mode: InputMode = "serialised") -> SummaryTask:
-        """Return the summariser's task.
-
-        One that reads the live conversation learns where the branch begins.
-        """
+        """Return the summariser's task; in "live" mode it says where the branch begins."""
         begins = next((one_line(block, _BEGINS_CHARS) for block in self.blocks), "")
         return SummaryTask(
             "branch_summary", self.blocks, focus=self.focus, live=mode == "live", begins=begins
@@ -131,7 +123,7 @@ class BranchSummaryPlan:
 
 @frozen
 class BranchBudget:
-    """Tokens: ``room`` for a summariser's input (its window less its reserve), ``history`` of the conversation."""
+    """``room`` for a summariser's input and the conversation's ``history`` budget, in tokens."""
 
     room: int
     history: int
@@ -147,10 +139,10 @@ def plan_branch_summary(
     *,
     focus: str = "",
 ) -> BranchSummaryPlan | None:
-    """Return the blocks of the abandoned branch to summarise, None when it holds no message.
+    """Choose the blocks of the abandoned branch to summarise; None if it holds no message.
 
-    ``entries`` are those the move abandons. Summaries on the way come first, then messages, newest
-    first; a message that is too big loses its middle, so that the result is never empty.
+    ``entries`` are those the move abandons. Room goes to earlier summaries first, then to messages,
+    newest first; a message that is too long is cut in its middle.
     """
     if not move.asks or move.from_id is None:
         return None
@@ -171,10 +163,7 @@ def plan_branch_summary(
 def branch_summary_entry(
     plan: BranchSummaryPlan, summary: str, count: CountText
 ) -> BranchSummaryEntry:
-    """Return the entry to append at the destination.
-
-    Files are cumulative over summaries on the way.
-    """
+    """Return the entry to append at the move's new leaf; its files include those of earlier summaries."""
     settings = plan.settings.compaction
     text = fit(summary.strip(), settings.branch_summary_tokens(plan.budget), count)
     budgets = replace(Budgets.of(settings, plan.budget), user_messages=0, state=0)
@@ -196,7 +185,7 @@ def branch_summary_entry(
 def _blocks(
     entries: Sequence[Entry], view: ContextView, settings: ContextSettings
 ) -> list[tuple[bool, str]]:
-    """Return text blocks in order, each with whether it is a summary."""
+    """Return the text blocks of entries in order, each with whether it is a summary."""
     blocks: list[tuple[bool, str]] = []
     for kind, group in groupby(
         entries, lambda entry: entry.kind if entry.kind in _SUMMARIES else ""
@@ -215,7 +204,7 @@ def _blocks(
 def _newest_within(
     blocks: Sequence[tuple[bool, str]], room: int, count: CountText
 ) -> dict[int, str]:
-    """Return the blocks that fit by their place: summaries first, then messages, each newest first."""
+    """Return the blocks that fit, by position: summaries first, then messages, each newest first."""
     chosen: dict[int, str] = {}
     left = room
     for wanted, share in ((True, _SUMMARIES_SHARE), (False, 1.0)):

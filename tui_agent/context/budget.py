@@ -1,8 +1,8 @@
-"""How big the context is: the size of each entry of a view, the one measure of the next request, and its thresholds.
+"""Measures the context: the size of the next request, of each entry in it, and the limits it has.
 
-Three ways to weigh, from exact to quick: `Meter` builds on the provider's reports and answers
-everyone; `Weights` counts each entry of a view as it is really sent; `ViewWeights` is for plans,
-which ask often.
+There are three measures. `Meter` gives the size that is shown and acted on; it builds on the
+provider's reports. `Weights` counts each entry of a view exactly as it is sent. `ViewWeights` is a
+quicker estimate for plans, which ask often.
 """
 
 import re
@@ -35,20 +35,20 @@ from tui_agent.session.path_queries import PathMark, newest, place_of_newest
 from tui_agent.session.records import Reported
 
 _NO_HEAD = 4 * REQUEST_TOKENS
-"""Most tokens, for any model, that a request without a prompt and tools takes."""
+"""Most tokens that a request without prompt and tools takes, for any model."""
 
 _STAND_IN = (Message("tool", (ContentText(INTERRUPTED_OUTPUT),)),)
-"""Sent in place of a missing result."""
+"""Message that is sent in place of a missing result."""
 
 _HEAD_AMONG = 50
-"""Entries of a path among which its head is."""
+"""First entries of a path that are searched for its head."""
 
 MIN_SHARE = 1 / 3
 """Reported over estimated tokens of a request below which a report is not its size: tokenizers
 differ by about 2."""
 
 SLACK_BELOW = 200
-"""Tokens a report may always be below that: a small request is mostly its frame, which is a
+"""Tokens by which a report may always be below ``MIN_SHARE``: the overhead of a small request is a
 guess."""
 
 MAX_SHARE = 5.0
@@ -56,35 +56,32 @@ MAX_SHARE = 5.0
 their own."""
 
 SLACK_ABOVE = 2_000
-"""Tokens a report may always be above that."""
+"""Tokens by which a report may always be above ``MAX_SHARE``."""
 
 SUSPECT_SHARE = 1.25
-"""Reported over estimated tokens above which a report is held against the one before room was
-made."""
+"""Reported over estimated tokens above which a report is compared with earlier ones (``is_stale``)."""
 
 NOTICED_SHARE = 1 / 3
-"""Share of the tokens taken out of a request by which a report has to fall to be one of that
-request."""
+"""Share of the tokens removed from a request by which the next report has to fall to be believed."""
 
 SMALLEST_CUT = 1_000
-"""Tokens of the smallest window that a server is believed to have; a smaller report was not counted
-properly."""
+"""Tokens of the smallest window that a server may have; a smaller report is a miscount."""
 
 _SAME_SIZE = 0.01
-"""Share by which two requests may differ in size and be reported with the same number of tokens."""
+"""Largest relative difference in size of two requests that may be reported with the same tokens."""
 
 PLACEHOLDER_TOKENS = 40
-"""About the size of a placeholder."""
+"""Tokens assumed for a placeholder."""
 
 _BYTES_PER_TOKEN = 3
-"""On the low side for prose, code and Chinese alike: a plan that frees a little more than it says
-does no harm."""
+"""Bytes per token assumed for text beside a placeholder: few, so that plans free a little more than
+they say."""
 
 CountEntry = Callable[[Entry], int]
-"""Counts an entry as it was appended, in tokens."""
+"""Returns the tokens of an entry as it was appended."""
 
 stored_tokens: CountEntry = attrgetter("tokens")
-"""The count that is stored with an entry."""
+"""Returns the count that is stored with an entry."""
 
 _SECTION = LazyPattern(r"<([a-z][\w-]*)((?:\s[^<>]*)?)>\n?(.*?)</\1>", re.DOTALL)
 _PATH = LazyPattern(r'(?:path|name|file)="([^"]*)"')
@@ -92,7 +89,7 @@ _PATH = LazyPattern(r'(?:path|name|file)="([^"]*)"')
 
 @frozen
 class ModelLimits:
-    """A model's known sizes, in tokens. ``origin`` says where the window's number comes from."""
+    """A model's window and longest answer, in tokens; ``origin`` is the source of the window's size."""
 
     model: str
     window: int
@@ -101,12 +98,11 @@ class ModelLimits:
     vision: bool = True
     documents: bool = False
     price_tier: int | None = None
-    """Tokens of a request above which the model costs more, where its price list has such a
-    step."""
+    """Tokens of a request above which the model costs more, None if its price is the same for all."""
 
     @property
     def asked(self) -> ModelTraits:
-        """The model, as far as it changes a request's size."""
+        """The model's traits that change a request's size."""
         return ModelTraits(self.model, vision=self.vision, documents=self.documents)
 
 
@@ -114,8 +110,9 @@ class ModelLimits:
 class ContextSize:
     """How much of the window the next request takes, in tokens.
 
-    ``exact_until`` is the entry whose reported usage the total builds on, None when all of it is
-    estimated. ``threshold`` is where automatic compaction acts, None when it never does.
+    ``exact_until`` is the entry whose reported usage the total builds on, None if the whole total is
+    an estimate; ``estimated`` says whether any part is. ``threshold`` is the size at which automatic
+    compaction acts, None if it never does.
     """
 
     fixed: int
@@ -130,19 +127,19 @@ class ContextSize:
 
     @property
     def is_known(self) -> bool:
-        """Whether the prompt and the tools are counted, or the provider reported a size."""
+        """Whether the size means anything: the head is counted, or the provider reported usage."""
         return self.fixed > _NO_HEAD or self.exact_until is not None
 
     @property
     def percent(self) -> float:
-        """Share of the window in use, 0 to 100 and more."""
+        """Percentage of the window in use; it may exceed 100."""
         if self.window:
             return 100 * self.total / self.window
         return 0.0
 
     @property
     def limit(self) -> int:
-        """Tokens a request may take: up to the threshold, without one all but the reserve."""
+        """Tokens a request may take: the threshold, or without one the window less the reserve."""
         if self.threshold is None:
             return self.window - self.reserve
         return self.threshold
@@ -155,7 +152,10 @@ class ContextSize:
 
 @frozen
 class SwitchAhead:
-    """The next request with the model of now, and with another: as the history is, and after pruning (tokens)."""
+    """The next request's size with the current model (``before``) and with another one (``after``).
+
+    ``pruned`` is its size with the other model after pruning, in tokens.
+    """
 
     before: ContextSize
     after: ContextSize
@@ -163,13 +163,13 @@ class SwitchAhead:
 
     @property
     def fits(self) -> bool:
-        """Whether the other model can go on without a compaction."""
+        """Whether the other model can continue without a compaction."""
         return self.pruned <= self.after.limit
 
 
 @frozen
 class FixedPart:
-    """One part of the fixed overhead: a system block or a section of one, or a tool."""
+    """One part of the fixed tokens: a system block, a section of one, or a tool."""
 
     label: str
     tokens: int
@@ -178,23 +178,23 @@ class FixedPart:
 
 @frozen
 class Overhead:
-    """The fixed overhead and the budget it leaves.
+    """The fixed tokens, and the history budget that they leave.
 
-    ``parts`` are the largest first, and counted only where it is ``crowded``.
+    ``parts`` has the largest first; it is empty unless the overhead is ``crowded``.
     """
 
     tokens: int
     budget: int
     crowded: bool
-    """Worth a warning at the start: over ``compaction.overhead_share`` of the window, or a history
-    budget below ``compaction.minimum_budget``."""
+    """Whether the user is warned at the start: the overhead exceeds ``compaction.overhead_share`` of
+    the window, or the history budget is below ``compaction.minimum_budget``."""
     parts: tuple[FixedPart, ...]
     early: int | None = None
-    """The threshold, when it limits the budget and the window does not."""
+    """The threshold in tokens, if the budget is too small only because of it; else None."""
 
 
 def within(limits: ModelLimits, settings: ContextSettings) -> ModelLimits:
-    """Return the limits with the user's own window, where that is smaller."""
+    """Return the limits with the window from the settings, if that is smaller."""
     own = settings.for_model(limits.model).window
     if own is None or own >= limits.window:
         return limits
@@ -206,7 +206,7 @@ def reserve(limits: ModelLimits, settings: ContextSettings) -> int:
 
 
 def threshold(limits: ModelLimits, settings: ContextSettings) -> int | None:
-    """Return the tokens at which automatic compaction acts, None when it never does."""
+    """Return the tokens at which automatic compaction acts, None if it never does."""
     compaction = settings.for_model(limits.model).compaction
     return compaction.threshold_at(
         limits.window, reserve(limits, settings), price_tier=limits.price_tier
@@ -214,7 +214,7 @@ def threshold(limits: ModelLimits, settings: ContextSettings) -> int | None:
 
 
 class Weights:
-    """Weighs the entries of one view as the model would be sent them."""
+    """Counts the entries of one view exactly as the model is sent them, in uncorrected tokens."""
 
     def __init__(self, view: ContextView, counter: TokenCounter, asked: ModelTraits) -> None:
         self._view = view
@@ -227,7 +227,7 @@ class Weights:
         return REQUEST_TOKENS + (self._counter.stored(system) if system else 0)
 
     def all(self) -> Iterator[tuple[Entry, int]]:
-        """Yield the entries shown, in the order of the request, with their tokens."""
+        """Yield the entries that are sent, in the order of the request, with their tokens."""
         compaction = self._view.compaction
         if compaction is None:
             entries = self._view.entries
@@ -238,9 +238,9 @@ class Weights:
                 yield entry, tokens
 
     def of(self, entry: Entry) -> int:
-        """Return the tokens an entry adds, stand-ins for results of its calls included.
+        """Return the tokens an entry adds to the request, 0 if it is not sent.
 
-        0 when it is not shown.
+        Placeholders for missing results count for the entry of the call.
         """
         if not entry.is_sent or self._view.states.get(entry.id) is EntryState.DROPPED:
             return 0
@@ -261,14 +261,13 @@ class Weights:
             tokens = self._counter.stored(entry)
         else:
             tokens = self._counted(entry)
-        # Stand-ins are counted only where there are any: a path whose entries were all counted
-        # needs no encoding.
+        # Placeholders are counted only if there are any: otherwise no encoding has to be loaded.
         if None in results:
             return tokens + self._counter.messages(_STAND_IN) * results.count(None)
         return tokens
 
     def _is_parted(self, results: Sequence[ToolResultEntry | None]) -> bool:
-        """Whether the user dropped a call of an answer with its result."""
+        """Whether the user hid a call of an answer together with its result."""
         states = self._view.states
         if not states:
             return False
@@ -284,7 +283,7 @@ class Weights:
         return self._view.is_open(entry.id) and all(map(self._asked.takes, entry.images))
 
     def _counted(self, entry: Entry) -> int:
-        """Count an entry that something changed as it is really sent."""
+        """Count the messages of an entry that is not sent as it was stored."""
         counter = self._counter
         messages = counter.told(entry, self._view, self._asked)
         sent: set[str] = set()
@@ -295,11 +294,11 @@ class Weights:
 
 @frozen
 class Estimate:
-    """The estimate of a path's request, in uncorrected tokens, and the state to continue from it.
+    """The estimate of a path's request, in uncorrected tokens, and what is needed to continue it.
 
-    ``settled`` is history that no appended message can change: all before the newest answer, at
-    ``cut`` on the path. ``path`` is the one it was made of; it cannot be continued when ``cut`` is
-    None.
+    ``settled`` is the history before the newest answer, which is at position ``cut``: appended
+    entries can't change it. ``path`` marks the path it was made of. If ``cut`` is None, the estimate
+    can't be continued.
     """
 
     head: int
@@ -323,10 +322,10 @@ def estimate_path(
     asked: ModelTraits,
     before: Estimate | None = None,
 ) -> Estimate:
-    """Estimate a path's request.
+    """Estimate the tokens of a path's request.
 
-    ``before`` is an earlier estimate with the same counter and model; when the path only grew
-    since, only the appended entries are counted. The result is the same with and without it.
+    ``before`` is an earlier estimate with the same counter and model; if the path only grew since,
+    only the appended entries are counted. The result is the same without it.
     """
     if before is not None and before.cut is not None and _only_grew(path, before.path):
         tail = path[before.cut :]
@@ -360,16 +359,16 @@ def estimate_path(
 
 
 def _only_grew(path: Sequence[Entry], before: PathMark) -> bool:
-    """Whether a path goes on from another one without a change of what that one sends."""
+    """Whether a path continues an earlier one and changes nothing that was sent for it."""
     if not before.begins(path):
         return False
     return not any(entry.breaks_prefix for entry in path[before.length :])
 
 
 def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: ModelTraits) -> int:
-    """Return the uncorrected tokens of the entries after an answer whose size the provider reported.
+    """Return the uncorrected tokens of the entries after an answer with reported usage.
 
-    ``entries`` begins with that answer. Its calls that still wait for a result weigh nothing.
+    ``entries`` begins with that answer. Its calls that still wait for a result count as 0.
     """
     if len(entries) == 1:
         return 0
@@ -383,15 +382,15 @@ def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: Mode
 
 
 def estimate_tokens(path: Sequence[Entry], limits: ModelLimits, counter: TokenCounter) -> int:
-    """Return the estimate of a whole request without regard to reports: reports are compared with it to learn."""
+    """Estimate a whole request without the provider's reports, which are compared with it."""
     return counter.calibrated(estimate_path(path, counter, limits.asked).total)
 
 
 @dataclass
 class Meter:
-    """Measures one growing path again and again; only appended entries cost time.
+    """Measures one growing path again and again; only appended entries take time.
 
-    Its memory never changes a result: ``measure`` with a fresh one gives the same.
+    What it remembers never changes a result: a new meter measures the same.
     """
 
     limits: ModelLimits
@@ -400,13 +399,13 @@ class Meter:
     _estimate: Estimate | None = field(default=None, init=False)
     _head: tuple[SystemEntry, int] | None = field(default=None, init=False)
     _barren: PathMark = field(default=PathMark(), init=False)
-    """The path in which no report was found that counts: it is not searched again."""
+    """Marks a path without a usable report, which is not searched again."""
 
     def measure(self, path: Sequence[Entry]) -> ContextSize:
         """Measure the next request of a path.
 
-        The newest report of the provider that still holds, plus an estimate of the entries appended
-        since; without one, an estimate of everything.
+        The size is the provider's newest report that still holds, plus an estimate of the entries
+        appended since; without a report, an estimate of everything.
         """
         limits = within(self.limits, self.settings)
         asked = limits.asked
@@ -427,7 +426,7 @@ class Meter:
             reported, says_all = reported_tokens(path[anchor], self.counter)
             total = reported + self.counter.calibrated(appended)
             exact_until = path[anchor].id
-            # An answer that came from another program was given to a foreign head.
+            # An imported answer was reported for another program's head.
             head = newest(path[: min(anchor, _HEAD_AMONG)], SystemEntry)
             is_ours = head is not None and head.id > 0
             estimated = appended > 0 or not says_all or not is_ours
@@ -444,16 +443,13 @@ class Meter:
         )
 
     def counted(self, path: Sequence[Entry]) -> int:
-        """Return the uncorrected count of the whole request without regard to reports."""
+        """Return the uncorrected tokens of the whole request, without the provider's reports."""
         asked = self.limits.asked
         self._estimate = estimate_path(path, self.counter, asked, self._estimate)
         return self._estimate.total
 
     def adopt(self, counter: TokenCounter) -> bool:
-        """Go on with a counter that differs in its calibration alone.
-
-        Returns False for any other.
-        """
+        """Continue with a counter that differs only in its calibration; return False for any other."""
         if (
             counter != self.counter
             and replace(counter, calibration=self.counter.calibration) != self.counter
@@ -472,11 +468,11 @@ class Meter:
 
 
 def find_anchor(path: Sequence[Entry], model: str, start: int = 0) -> int | None:
-    """Return the position of the newest answer whose reported usage still tells the context's size.
+    """Return the position of the newest answer whose reported usage still holds, None if none does.
 
-    It does not when the answer failed, was cut off or came from another model, when the report is
-    missing or absurd, and when the view changed after it. Entries before ``start`` are not looked
-    at.
+    A report does not hold if the answer failed or was interrupted, is another model's, if the report
+    is missing or implausible, or if the view changed after it. Entries before ``start`` are not
+    searched.
     """
     for at in range(len(path) - 1, start - 1, -1):
         entry = path[at]
@@ -488,7 +484,7 @@ def find_anchor(path: Sequence[Entry], model: str, start: int = 0) -> int | None
 
 
 def newest_report(path: Sequence[Entry]) -> AssistantEntry | None:
-    """Return the newest answer if it is whole, not followed by a compaction, and its report can be its size."""
+    """Return the newest answer if its report is usable and no compaction follows it, else None."""
     at = place_of_newest(path, AssistantEntry, CompactionEntry)
     if at is None:
         return None
@@ -507,8 +503,8 @@ def _tells_size(path: Sequence[Entry], at: int) -> bool:
     )
     if failed or judge(answer.usage, answer.estimate) is not Report.USABLE:
         return False
-    # Some servers report their first request's tokens every time: learnt from, each token would
-    # weigh less.
+    # Some servers report their first request's tokens every time; the calibration must not learn
+    # from that.
     for before in _answers_before(path, at, answer.model):
         if before.usage is not None:
             differ = abs(answer.estimate - before.estimate) > answer.estimate * _SAME_SIZE
@@ -521,10 +517,7 @@ def _tells_size(path: Sequence[Entry], at: int) -> bool:
 
 
 def _answers_before(path: Sequence[Entry], at: int, model: str) -> Iterator[AssistantEntry]:
-    """Yield a model's answers before a position, newest first.
-
-    A path may be long and is not copied.
-    """
+    """Yield a model's answers before a position, newest first, without copying a long path."""
     for place in range(at - 1, -1, -1):
         entry = path[place]
         if isinstance(entry, AssistantEntry) and entry.model == model:
@@ -532,11 +525,11 @@ def _answers_before(path: Sequence[Entry], at: int, model: str) -> Iterator[Assi
 
 
 def reported_tokens(entry: Entry, counter: TokenCounter) -> tuple[int, bool]:
-    """Return the reported tokens the next request starts from (read and written), and whether they are all of it.
+    """Return the tokens of an answer's request and of the answer, and whether both are as reported.
 
-    Reasoning that does not go back to the model is not part of it. Where an answer's reported
-    length cannot be that of the text that goes back (a server that silently counts reasoning, or
-    nonsense), its estimate takes the place.
+    The next request starts from them, so reasoning that is not sent back does not count. If the
+    reported length of the answer is implausible for its text (some servers count reasoning without
+    saying so), it is estimated. (0, False) if the entry has no report.
     """
     if not isinstance(entry, AssistantEntry) or entry.usage is None:
         return 0, False
@@ -555,16 +548,13 @@ class Report(StrEnum):
     USABLE = "usable"
     MISSING = "missing"
     CUT = "cut"
-    """Far too few tokens, and as many as a small window holds: the server seems to have left out
-    the rest."""
+    """Far too few tokens, but enough for a small window: the server seems to have cut the request."""
     TOO_FEW = "too_few"
     TOO_MANY = "too_many"
 
 
 def judge(usage: Reported | None, estimate: int) -> Report:
-    """Judge a report by the estimate of the same request, in the model's tokens.
-
-    0 where there is none.
+    """Judge a report by the estimate of the same request, in the model's tokens (0: unknown).
 
     Tokens read from a cache or written to it are part of the report.
     """
@@ -582,10 +572,10 @@ def judge(usage: Reported | None, estimate: int) -> Report:
 
 
 def is_stale(answer: AssistantEntry, before: AssistantEntry) -> bool:
-    """Whether a report did not notice the room that was made since an earlier answer.
+    """Whether a report has not fallen although the request is much smaller than an earlier one.
 
-    Some servers report all tokens of a session, or the same number every time. Taken for the size
-    of the next request that would ask for compaction after compaction.
+    Some servers report all tokens of a session, or the same number every time. If that were taken
+    for the size of the next request, one compaction would follow the other.
     """
     if answer.usage is None or before.usage is None or not before.usage.prompt:
         return False
@@ -595,18 +585,18 @@ def is_stale(answer: AssistantEntry, before: AssistantEntry) -> bool:
 
 
 def is_silent_overflow(answer: AssistantEntry, window: int) -> bool:
-    """Whether an answer was made of more input than the window holds, although the server refused nothing.
+    """Whether the server accepted more input than the window holds.
 
-    Some servers cut the oldest messages off without a word; the input they report gives it away.
+    Some servers silently cut off the oldest messages; only the input they report shows it.
     """
     usable = judge(answer.usage, answer.estimate) is Report.USABLE and answer.error is None
     return usable and answer.usage is not None and answer.usage.prompt > window
 
 
 def complaint(answer: AssistantEntry, window: int) -> str | None:
-    """Return a sentence on a report that is not used or tells of an overflow, None when there is nothing to say.
+    """Return a notice on a report that is not used or shows an overflow, None if it is fine.
 
-    ``window`` is the model's as far as it is known, in tokens.
+    ``window`` is the model's window as far as it is known, in tokens.
     """
     if answer.usage is not None and is_silent_overflow(answer, window):
         return (
@@ -626,7 +616,7 @@ def complaint(answer: AssistantEntry, window: int) -> str | None:
 
 
 class ViewWeights:
-    """Weighs the entries of one view."""
+    """Estimates the tokens of one view's entries quickly, from their stored counts."""
 
     def __init__(self, view: ContextView, count: CountEntry = stored_tokens) -> None:
         self.view = view
@@ -634,7 +624,7 @@ class ViewWeights:
         self._answered = view.answered()
 
     def of(self, entry: Entry) -> int:
-        """Return the tokens the entry takes as the model sees it; 0 when it is not shown at all."""
+        """Return the tokens an entry takes as the model sees it, 0 if it is not sent."""
         if not entry.is_sent or entry.kind == "compaction" or not self.is_paired(entry):
             return 0
         state = self.view.state(entry.id)
@@ -650,7 +640,7 @@ class ViewWeights:
         return min(self._count(entry), PLACEHOLDER_TOKENS + note + self._left(entry, state))
 
     def _left(self, entry: Entry, state: EntryState) -> int:
-        """Return the tokens of the text that stays beside a placeholder."""
+        """Return the tokens of the text that a prune left of an entry."""
         match entry:
             case UserEntry() if state is EntryState.PRUNED:
                 most = self.view.kept_chars.get(entry.id)
@@ -667,23 +657,23 @@ class ViewWeights:
         return [self.of(entry) for entry in self.view.entries]
 
     def is_paired(self, entry: Entry) -> bool:
-        """Whether the entry is no tool result, or one that answers a call."""
+        """Whether an entry is sent as far as pairs go: False for a tool result without its call."""
         return not isinstance(entry, ToolResultEntry) or entry.id in self._answered
 
 
 def too_large(entries: Sequence[Entry], tokens: Sequence[int], most: int) -> str:
-    """Return a sentence that names the largest entry when it alone takes more than ``most`` tokens, else ""."""
+    """Return a sentence that names the largest entry if it takes more than ``most`` tokens, else ""."""
     largest = max(range(len(entries)), key=tokens.__getitem__, default=None)
     if largest is None or tokens[largest] <= most:
         return ""
     entry = entries[largest]
-    return f"#{entry.id} ({entry.kind.replace('_', ' ')}) alone takes {tokens[largest]:,}: drop or mask it."
+    return f"#{entry.id} ({entry.kind.replace('_', ' ')}) alone takes {tokens[largest]:,}: hide or clear it."
 
 
 def long_share(entry: AssistantEntry, keep_chars: int, *, words: bool = False) -> float:
-    """Return the share of an answer that is beyond the first ``keep_chars`` characters of a text in its arguments.
+    """Return the share of an answer that cutting its long arguments to ``keep_chars`` frees, 0 to 1.
 
-    With ``words`` the model's own text counts too. 0 where no text is much longer.
+    With ``words`` the answer's text is cut too. Texts that are little longer are not cut.
     """
     texts = argument_texts(entry)
     long = texts
@@ -713,7 +703,7 @@ def overhead(
 
 
 def overhead_parts(parts: Sequence[FixedPart]) -> tuple[tuple[str, int], ...]:
-    """Return the names and tokens of a head's parts, all tools as one."""
+    """Return the names and tokens of a head's parts, with all tools as one part."""
     named: list[tuple[str, int]] = []
     tools = 0
     for part in parts:
@@ -727,7 +717,7 @@ def overhead_parts(parts: Sequence[FixedPart]) -> tuple[tuple[str, int], ...]:
 
 
 def describe_overhead(fixed: int, window: int, parts: Sequence[tuple[str, int]]) -> str:
-    """Return a sentence that names the largest parts: ``Fixed overhead 21k of 32k: tools 12k, AGENTS.md 7k``."""
+    """Return a sentence on the largest parts, as in ``Fixed overhead 21k of 32k: tools 12k.``."""
     largest = sorted(parts, key=lambda part: -part[1])[:3]
     names = ", ".join(f"{name} {short_count(tokens)}" for name, tokens in largest)
     return f"Fixed overhead {short_count(fixed)} of {short_count(window)}{f': {names}' if names else ''}."
@@ -741,9 +731,9 @@ def head_parts(system: SystemEntry, counter: TokenCounter) -> list[FixedPart]:
 
 
 def head_sections(system: SystemEntry) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a head's system messages with their texts.
+    """Yield the parts of a head's system blocks and opening, as label and text.
 
-    A block that holds tagged sections (``<instructions path="AGENTS.md">``) is split by them.
+    Tagged sections (``<instructions path="AGENTS.md">``) are parts of their own.
     """
     for number, block in enumerate((*system.blocks, system.opening)):
         rest = _SECTION.sub("", block)

@@ -1,7 +1,7 @@
-"""The provider's prompt cache: whether it is warm, how much of a request it holds, and why its prefix broke.
+"""Tracks the provider's prompt cache: whether it is warm, what it holds, and why its prefix broke.
 
-A provider can reuse the part of a request that is the same, byte for byte, as the start of an
-earlier one to the same model, while it remembers it.
+While a provider remembers a request, it can reuse the beginning of the next one to the same model,
+as far as both are the same byte for byte.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,59 +19,59 @@ from tui_agent.session.records import Reported
 
 _FIVE_MINUTES = 300
 _HOUR = 3_600
-"""Seconds a cache mark can ask for; each use restarts them."""
+"""Lifetimes that a cache mark can ask for, in seconds; each use restarts them."""
 _READ = 0.1
 _WRITE = 1.25
 _HOUR_WRITE = 2.0
-"""Price of a token read from the cache, and written to it for each of these times, in tokens that
-aren't cached (platform.claude.com/docs, "Prompt caching")."""
+"""Prices of a token read from the cache, written to it for five minutes, and written for an hour,
+relative to an uncached token (platform.claude.com/docs, "Prompt caching")."""
 _SENT = attrgetter("role", "content", "tool_calls", "call_id", "reasoning")
-"""The fields of a message that a provider is sent."""
+"""Returns the fields of a message that are sent to a provider."""
 _REQUESTS = 200
-"""Newest requests that are looked at to choose between them."""
+"""Newest requests from which the cheaper lifetime is chosen."""
 
 MISSED_SHARE = 0.5
-"""Share of the cached tokens that has to be missed to be reported: providers round and forget a
-little on their own."""
+"""Least share of the cached tokens that have to be read again for a miss to be reported: providers
+round, and forget a little."""
 
 MISSED_LEAST = 2_000
-"""Tokens that have to be missed to be reported; below a provider's smallest cacheable prefix
-nothing is cached."""
+"""Least tokens that have to be read again for a miss to be reported: providers don't cache shorter
+prefixes."""
 
 
 class BreakCause(StrEnum):
     """Why a request does not extend the one before it."""
 
     MODEL = "model"
-    """Another model has no cache of this conversation."""
+    """The model changed: another one has no cache of this conversation."""
     EFFORT = "effort"
-    """OpenAI and Anthropic keep a cache for each level of thinking; others don't, so this alone
-    breaks no prefix."""
+    """The effort changed: OpenAI and Anthropic keep a cache for each level. The request's text is
+    the same, so ``prefix_break`` never gives this cause."""
     TOOLS = "tools"
-    """The tools changed; they stand before everything else."""
+    """The tools changed, which come before everything else."""
     HEAD = "head"
     """The system message or the opening changed."""
     COMPACTION = "compaction"
     PRUNE = "prune"
     EDIT = "edit"
-    """The user masked, dropped, pinned or restored something."""
+    """The user cleared, hid, pinned, edited or restored an entry."""
     RESULT = "result"
-    """A tool's result took the place of its stand-in."""
+    """A tool's result replaced its placeholder."""
     MOVED = "moved"
-    """The conversation goes on from another place in the tree."""
+    """The conversation continues from another entry of the tree."""
     COLD = "cold"
-    """The provider forgot it: too much time had passed."""
+    """The provider forgot the prefix: too much time had passed."""
     UNKNOWN = "unknown"
-    """Nothing on the path explains it: a defect."""
+    """Nothing on the path explains the break, which is a defect of this program."""
 
 
 @frozen
 class PrefixBreak:
-    """Where a request stopped extending an earlier one.
+    """The first place where a request differs from an earlier one.
 
-    ``part`` and ``index`` name the first piece that differs (``index`` equals their number when the
-    new request just ends early), ``origin`` the entries it came from, ``entry_id`` the entry that
-    caused it.
+    ``part`` and ``index`` say which tool or message differs (``index`` is their number if the new
+    request ends early). ``origin`` has the entries of that message, ``entry_id`` the entry that
+    caused the break, None if it is unknown.
     """
 
     part: Literal["model", "tool", "message"]
@@ -83,10 +83,7 @@ class PrefixBreak:
 
 @frozen
 class CacheState:
-    """Whether the provider still remembers the last request.
-
-    ``seconds_left`` is 0 when it does not.
-    """
+    """Whether the provider still remembers the last request, and for how many more seconds."""
 
     warm: bool
     seconds_left: int
@@ -94,10 +91,10 @@ class CacheState:
 
 @frozen
 class CacheMiss:
-    """The provider read much less from its cache than the request before had left there.
+    """A request for which the provider read much less from its cache than it should hold.
 
-    ``expected`` and ``read`` are tokens, ``cause`` is the known reason: None when the request did
-    extend the one before and came in time. ``entry_id`` is the entry that broke the prefix.
+    ``expected`` and ``read`` are tokens. ``cause`` is None if the request extended the one before
+    and came in time. ``entry_id`` is the entry that broke the prefix, if any.
     """
 
     expected: int
@@ -126,10 +123,10 @@ def prefix_break(
     *,
     moved: bool = False,
 ) -> PrefixBreak | None:
-    """Return where and why ``new`` does not extend ``previous``, None when it does.
+    """Return where and why ``new`` does not extend ``previous``, None if it does.
 
-    ``appended`` are the entries on the new request's path that were not on the earlier one's,
-    oldest first; ``moved`` says that the earlier path had entries the new one has not.
+    ``appended`` are the entries of the new request's path that the earlier path did not have,
+    oldest first; ``moved``: the earlier path had entries that the new one lacks.
     """
     found = _first_difference(previous, new)
     if found is None:
@@ -149,7 +146,7 @@ def prefix_break(
 def cached_origins(
     previous: ModelRequest | None, new: ModelRequest, state: CacheState
 ) -> frozenset[int]:
-    """Return the entries whose messages in ``new`` the provider can be expected to remember."""
+    """Return the ids of the entries whose messages in ``new`` the provider should have cached."""
     if previous is None or not state.warm:
         return frozenset()
     found = _first_difference(previous, new)
@@ -167,7 +164,7 @@ def cache_state(
 ) -> CacheState:
     """Return whether a prefix used at ``last_used_at`` is still cached at ``now`` (milliseconds since the epoch).
 
-    ``ttl`` is the time the last request asked for.
+    ``ttl`` is the lifetime that the last request asked for; ``last_used_at`` None: never used.
     """
     if last_used_at is None:
         return CacheState(warm=False, seconds_left=0)
@@ -176,20 +173,18 @@ def cache_state(
 
 
 def lifetime(ttl: CacheTtl, settings: CacheSettings) -> int:
-    """Return the seconds a provider keeps a prefix that was asked to be kept so long."""
+    """Return how many seconds a provider keeps a prefix for which ``ttl`` was requested."""
     if ttl == "1h":
         return _HOUR
     return settings.ttl_seconds
 
 
 def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = None) -> CacheTtl:
-    """Return how long the request made at ``now`` asks the provider to keep it.
+    """Return the lifetime that a request made at ``now`` asks for; None: the path's last request.
 
-    Without it, the last one.
-
-    ``auto`` takes the hour where the gaps between the requests of the path would have made it
-    cheaper, and changes its mind only after a gap that was too long for five minutes: a prefix
-    still cached is never asked for in another way. Times are milliseconds since the epoch.
+    "auto" chooses an hour if that would have been cheaper with the pauses between the path's
+    requests. It changes only after a pause of more than five minutes, so that a cached prefix is
+    never requested with another lifetime. Times are milliseconds since the epoch.
     """
     if settings.ttl != "auto":
         return settings.ttl
@@ -211,7 +206,7 @@ def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = 
 
 @frozen
 class _Sent:
-    """A request that was answered: when it was sent, to which model, and how many tokens it had."""
+    """An answered request: when it was sent (milliseconds since the epoch), its model and tokens."""
 
     at: int
     model: str
@@ -219,7 +214,7 @@ class _Sent:
 
 
 def _price(sent: Sequence[_Sent], kept_seconds: int, write: float) -> float:
-    """Return the price of the requests, in tokens that aren't cached, if each left all of it in the cache so long."""
+    """Return the price of the requests, in uncached tokens, if each is cached for ``kept_seconds``."""
     price = write * sent[0].tokens
     for before, after in pairwise(sent):
         is_warm = before.model == after.model and (after.at - before.at) / 1_000 <= kept_seconds
@@ -231,7 +226,7 @@ def _price(sent: Sequence[_Sent], kept_seconds: int, write: float) -> float:
 
 
 def ever_cached(path: Sequence[Entry], model: str) -> bool:
-    """Whether the provider has reported for an answer of this model that it keeps or read a prefix."""
+    """Whether the provider reported tokens read from or written to a cache for any answer of a model."""
     for entry in reversed(path):
         if not isinstance(entry, AssistantEntry) or entry.model != model or entry.usage is None:
             continue
@@ -241,9 +236,9 @@ def ever_cached(path: Sequence[Entry], model: str) -> bool:
 
 
 def missed_tokens(before: Reported | None, now: Reported | None) -> tuple[int, int] | None:
-    """Return the tokens a request could have read from the cache and those it did, None when that is no miss.
+    """Return the tokens a request could have read from the cache and those it did; None: no miss.
 
-    ``before`` is the report on the last request answered, ``now`` of the one after it.
+    ``before`` is the usage reported for the request before it, ``now`` for the request itself.
     """
     if before is None or now is None:
         return None
@@ -273,7 +268,7 @@ def _first_difference(
 def _cause(
     previous: ModelRequest, new: ModelRequest, found: tuple[str, int], newest: Mapping[str, int]
 ) -> tuple[BreakCause, int | None]:
-    """Return the cause of a difference, and the entry that brought it: the newest of its kind."""
+    """Return the cause of a difference, and the newest entry of the kind that explains it."""
     part, index = found
     if part == "model":
         return BreakCause.MODEL, newest.get("model_change")

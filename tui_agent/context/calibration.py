@@ -1,4 +1,7 @@
-"""How many tokens of a model's own one counted token stands for: by class of characters, corrected by reports."""
+"""Converts counted tokens into a model's own, with a ratio for each class of characters.
+
+The ratios start from the tokenizer's family and are corrected by the usage that providers report.
+"""
 
 import math
 import re
@@ -9,10 +12,10 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.counting import Count
 
 TEXT = "text"
-"""ASCII: letters, signs, spaces and the first digit of each token."""
+"""Class of ASCII tokens: letters, signs, spaces and the first digit of each number."""
 DIGITS = "digits"
-"""Digits after the first of each token of numbers: o200k_base packs three, many tokenizers give
-each a token."""
+"""Class of the digits after the first in a token: o200k_base packs up to three digits into one
+token, many tokenizers use one token per digit."""
 ALPHABETS = "alphabets"
 INDIC = "indic"
 CJK = "cjk"
@@ -22,9 +25,10 @@ Hebrew, Arabic and the like; the scripts of India and Southeast Asia, Georgian; 
 Korean; emoji, arrows, box drawing."""
 _NAMES = {b"a": ALPHABETS, b"i": INDIC, b"c": CJK, b"s": SIGNS}
 _FIRST_BYTES = b"-" * 0xC2 + b"a" * 0x1E + b"ii" + b"s" + b"c" * 0x0D + b"s" * 0x10
-"""The class that each byte begins; none for ASCII and the later bytes of a character."""
+"""Translation table from a byte to the mark in ``_NAMES`` of the class it begins; ``-`` for ASCII and
+continuation bytes."""
 _FORMER = {
-    # The classes of entries that earlier versions stored; any not here was an alphabet.
+    # Class names that earlier versions stored; any name not listed was an alphabet.
     **dict.fromkeys(("devanagari", "indic", "thai", "southeast", "georgian", "vietnamese"), INDIC),
     **dict.fromkeys(("han", "kana", "hangul"), CJK),
     **dict.fromkeys(("symbols", "emoji"), SIGNS),
@@ -48,8 +52,8 @@ _SIZES: Mapping[str, Mapping[str, float]] = {
     }.items()
 }
 _DOUBTS = dict(zip(_CLASSES, (0.06, 0.5, 0.7, 0.6, 0.4, 0.4), strict=True))
-"""Share by which a class's size may be off: a report's difference is put down to the classes in
-proportion."""
+"""Expected relative error of a class's ratio: the more uncertain a ratio, the more a report changes
+it."""
 _NUMBERS = LazyPattern(r"[0-9]{2,3}")
 _OWN_ENCODING = LazyPattern(
     r"(?:^|/)(?:gpt-|chatgpt|o[1-9](?:$|-)|text-embedding)|gpt-oss|gpt-[345]"
@@ -68,15 +72,16 @@ _ROUGH_ASCII_CHARS = 3.6
 """ASCII characters per token of prose and code."""
 
 PLAUSIBLE_RANGE = (0.25, 5.0)
-"""Reported over estimated tokens outside which one of the two is wrong, and nothing is learnt."""
+"""Range of reported over estimated tokens from which the calibration learns."""
 SIZE_RANGE = (0.0, 8.0)
-"""Limits of a size that was learnt."""
+"""Lowest and highest ratio that can be learnt."""
 LEAST_TO_LEARN = 200
-"""Tokens of a request below which the overhead's guess would drown the signal."""
+"""Fewest tokens of a request from which the calibration learns: in smaller ones the guessed overhead
+is too large a part."""
 
 
 def characters_of(text: str) -> dict[str, int]:
-    """Return the characters of a text outside ASCII by class."""
+    """Return how many characters of each class outside ASCII a text has."""
     if text.isascii():
         return {}
     marks = text.encode("utf-8", "replace").translate(_FIRST_BYTES)
@@ -88,7 +93,7 @@ def characters_of(text: str) -> dict[str, int]:
 
 
 def count_of(tokens: int, outside: int, text: str) -> int:
-    """Return the count of a text that has ``tokens``, ``outside`` of them outside ASCII."""
+    """Return ``tokens`` as a count by class; ``outside`` of the text's tokens are outside ASCII."""
     packed = sum(len(number) - 1 for number in _NUMBERS.findall(text))
     if not outside and not packed:
         return tokens
@@ -99,9 +104,9 @@ def count_of(tokens: int, outside: int, text: str) -> int:
 
 
 def rough_count(text: str) -> int:
-    """Return about how many tokens a text has, whatever the encoding.
+    """Estimate a text's tokens from its characters, without an encoding.
 
-    Prose and code are within a fifth of it.
+    The estimate is within a fifth of the count for prose and code.
     """
     wide: dict[str, int] = {}
     for name, number in characters_of(text).items():
@@ -114,24 +119,24 @@ def rough_count(text: str) -> int:
 
 @frozen
 class Calibration:
-    """A model's sizes: those of its family, and in ``learnt`` those corrected by reports."""
+    """A model's tokens per counted token, by class: the family's ratios, replaced by ``learnt`` ones."""
 
     family: str = ""
     learnt: Mapping[str, float] = field(default_factory=dict)
 
     def size(self, name: str) -> float:
-        """Return the tokens that one counted token of a class stands for."""
+        """Return the model's tokens per counted token of a class."""
         return self.learnt.get(name, _SIZES[self.family][name])
 
     def apply(self, counted: int) -> float:
         return sum(number * self.size(name) for name, number in _classes(counted).items())
 
     def learn(self, counted: int, reported: int) -> "Calibration":
-        """Return the calibration after one report on a whole request.
+        """Return the calibration after a provider reported the tokens of a whole request.
 
-        Implausible and tiny reports change nothing. The difference between report and estimate is
-        shared among the classes, by how many tokens each has and how far its size may be off, so
-        that the request's estimate equals the report.
+        Implausible reports and small requests change nothing. Otherwise the ratios change so that
+        the request's estimate equals the report: most for the classes with many tokens and an
+        uncertain ratio.
         """
         estimate = self.apply(counted)
         if min(estimate, reported) < LEAST_TO_LEARN:

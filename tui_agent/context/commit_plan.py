@@ -1,10 +1,10 @@
-"""Turns a compaction plan and a summary into entries to append, once it is sure that they help.
+"""Turns a compaction plan and a summary into the entries to append, if they make enough room.
 
-The postcondition: history afterwards is at most 90 % of before and at most 60 % of its budget. When
-the summary alone does not reach that, a fixed ladder follows that needs no model. Where not even
-its last rung reaches the goal, the first that fits into the room counts, and where none fits, every
-text gives up its middle until they do. So work only stops where the largest parts may not be cut:
-the head, and pinned entries.
+The goal: history is afterwards at most 90 % of its former size and at most 60 % of its budget. If
+the summary alone does not reach it, the rungs of a ladder are tried in turn, none of which needs a
+model: clear outputs, cut outputs and arguments, keep fewer messages. If no rung reaches the goal,
+the first that fits the window is taken; if none fits, every text is cut in the middle until it
+does. So the work only stops when what may not be cut is too large: the head and pinned entries.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -41,27 +41,25 @@ from tui_agent.session.entries import CompactionEntry, Entry
 from tui_agent.session.path_queries import newest_sent
 
 SizeOf = Callable[[Sequence[Entry]], int]
-"""Measures the history of a path in tokens, as it would be sent; the same way for every path it is
-given."""
+"""Returns the tokens of a path's history as it would be sent."""
 
 PRUNED = "cleared kept outputs"
-"""The step that only turns old outputs into placeholders."""
+"""Name of the step that turns kept outputs into placeholders."""
 CUT_OUTPUTS = "cut kept outputs"
-"""The step that shortens long outputs which are kept."""
+"""Name of the step that shortens long kept outputs."""
 MIN_TAIL_TOKENS = 500
-"""Halving ``keep_recent`` ends here; then whole turns go."""
+"""Least tokens of newest messages down to which the kept part is halved; then whole turns go."""
 LEAST_ANSWER = 1_024
-"""Tokens of the window that are left for an answer when nothing more can be cut."""
+"""Tokens of the window that stay free for an answer even when everything was cut."""
 _CHARS_PER_TOKEN = 4
-"""Turns ``result_chars`` and ``argument_chars`` into tokens: so many characters of English or
-code."""
+"""Characters per token by which ``result_chars`` and ``argument_chars`` become tokens."""
 _HARDER = (1.0, 0.8, 0.6, 0.4, 0.25, 0.1, 0.0)
-"""How far texts are cut in turn, until the request fits."""
+"""Factors for the length that cut texts keep, tried in turn until the request fits."""
 
 
 @frozen
 class Commit:
-    """The entries to append, in order, and how much history takes before and after, in tokens.
+    """The entries to append, in order, and the history's tokens before and after.
 
     ``steps`` names the rungs of the ladder that were needed beside the summary, for the transcript.
     """
@@ -74,7 +72,7 @@ class Commit:
 
 @frozen
 class Measures:
-    """How things are counted: entries and text in tokens, and whole paths by the real projection."""
+    """The functions that count tokens: of whole paths as sent, of texts and of single entries."""
 
     size_of: SizeOf
     text: CountText
@@ -84,9 +82,10 @@ class Measures:
 
 @frozen
 class _Rung:
-    """One way to make room: a compaction or none, and entries to prune or cut along with it.
+    """One way to make room: prunes and cuts, with or without a compaction.
 
-    ``hard`` rungs cut new entries or text a person wrote: they count where nothing else fits.
+    A ``hard`` rung cuts the newest entries or the user's own text; it is taken only if no other is
+    enough.
     """
 
     name: str
@@ -95,7 +94,7 @@ class _Rung:
     hard: bool = False
 
     def entries(self) -> tuple[Entry, ...]:
-        """Prunes come first: the compaction is the last thing said, so that nothing compacts right after it."""
+        """Return the entries to append, the compaction last so that no other follows at once."""
         prunes: list[Entry] = [prune.entry() for prune in self.prunes]
         if self.compaction is not None:
             prunes.append(self.compaction)
@@ -104,10 +103,12 @@ class _Rung:
 
 @frozen
 class _Goal:
-    """How small history has to be: the goal, a size that will do, and the most that fits the window.
+    """How many tokens history may take after a commit.
 
-    Less than the goal will only do where work would stop otherwise (``pressing``): not when a
-    person asks, and not for a threshold below the window's size.
+    ``target`` is the goal, ``enough`` a size that is accepted if no rung reaches the goal, and
+    ``room`` the most that fits the window. More than ``target`` is accepted only if the work would
+    stop otherwise (``pressing``): not when a person asked for the compaction, and not while history
+    still fits the window.
     """
 
     before: int
@@ -141,10 +142,10 @@ def plan_commit(
     size: ContextSize,
     overhead: Sequence[tuple[str, int]] = (),
 ) -> Commit | Refusal:
-    """Return the entries that carry out a plan, or the refusal that gives the reason.
+    """Return the commit that carries out a plan, or a refusal with the reason.
 
-    ``summary`` is the model's, empty to do without one. ``size`` is the measure the plan was made
-    with, ``overhead`` names parts of the fixed overhead for the refusal.
+    ``summary`` is the model's text, "" if there is none. ``size`` is the size that the plan was
+    made for; ``overhead`` has the parts of the fixed tokens, by name, for a refusal's text.
     """
     goal = _Goal.of(measures.size_of(path), plan.trigger, plan.settings, size)
     found = _first_that_fits(path, _ladder(path, plan, summary, measures, goal), goal, measures)
@@ -161,9 +162,9 @@ def plan_cuts(
     size: ContextSize,
     trigger: Trigger = "threshold",
 ) -> Commit | Refusal:
-    """Return the prunes and cuts that make room where there is nothing to summarise, else the refusal itself.
+    """Return prunes and cuts that make room when there is nothing to summarise; else ``refusal``.
 
-    The prune the refusal offers comes first; where that does not fit, every text gives up its
+    The prune that the refusal offers is tried first; if it is not enough, texts are cut in the
     middle.
     """
     if size.budget <= 0:
@@ -183,7 +184,11 @@ def plan_cuts(
 def _first_that_fits(
     path: Sequence[Entry], ladder: Iterator[_Rung], goal: _Goal, measures: Measures
 ) -> Commit | int:
-    """Return the first rung that reaches the goal; else the first that is enough, or just fits; else the least size."""
+    """Return the commit of the first rung that reaches the goal.
+
+    If none does: the first that is enough, else the smallest that fits the window, else the least
+    size that any rung reached, in tokens.
+    """
     steps: list[str] = []
     enough: Commit | None = None
     fitting: Commit | None = None
@@ -212,7 +217,7 @@ def _first_that_fits(
 
 
 def provisional(path: Sequence[Entry], entries: Sequence[Entry]) -> list[Entry]:
-    """Return the path as it would be with ``entries`` appended, with ids as the store would give them."""
+    """Return the path with ``entries`` appended, with the ids that the store would give them."""
     newest = max((entry.id for entry in path), default=0)
     parent = path[-1].id if path else None
     extended = list(path)
@@ -229,7 +234,7 @@ def _pruned_view(path: Sequence[Entry], prunes: Sequence[PrunePlan]) -> ContextV
 def _ladder(
     path: Sequence[Entry], plan: CompactionPlan, summary: str, measures: Measures, goal: _Goal
 ) -> Iterator[_Rung]:
-    """Yield ever harder ways to commit, each built on the one before."""
+    """Yield the rungs, from mild to hard; each includes the prunes of the one before."""
     compact = partial(
         compaction_entry, summary=summary, count=measures.text, templates=measures.templates
     )
@@ -297,9 +302,9 @@ def _cuts(
     settings: ContextSettings,
     measures: Measures,
 ) -> Iterator[tuple[str, tuple[PrunePlan, ...]]]:
-    """Yield the cuts of long outputs, then those of long arguments.
+    """Yield cuts of long outputs, then of long tool arguments, each with the name of its step.
 
-    Arguments can be cut: what a call wrote can be read back from the file.
+    Arguments can be cut because the model can read what a call wrote from the file.
     """
     for name, longest, chars in (
         ("cut kept outputs", outputs, settings.compaction.result_chars),
@@ -314,7 +319,7 @@ def _cuts(
 def _squeezed(
     path: Sequence[Entry], last: _Rung, entries: Sequence[Entry], measures: Measures, goal: _Goal
 ) -> Iterator[tuple[PrunePlan, ...]]:
-    """Yield the prunes of a rung and, ever shorter, cuts of all texts that it leaves."""
+    """Yield a rung's prunes together with cuts of all texts that are left, harder each time."""
     view = _pruned_view(path, last.prunes)
     texts = sum(map(ViewWeights(view, measures.entry).of, entries))
     room = goal.enough + texts - measures.size_of(provisional(path, last.entries()))
@@ -331,8 +336,7 @@ def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[st
             plan = shorter
             yield "kept half of the tail", plan
         keep //= 2
-    # Each tail is weighed with all that is carried beside it: hundreds of short turns must not be
-    # hundreds of rungs.
+    # Each rung is measured whole, so the number of turns that are dropped at once doubles.
     at_once = 1
     while (shorter := without_oldest_turn(plan, count)) is not None:
         plan = shorter
@@ -345,7 +349,7 @@ def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[st
 
 
 def _still_kept(prunes: Sequence[PrunePlan], plan: CompactionPlan) -> tuple[PrunePlan, ...]:
-    """Return the prunes without entries the compaction takes out of view anyway."""
+    """Return the prunes without the entries that the compaction summarises."""
     kept = frozenset(entry.id for entry in plan.kept)
     cut = [prune.only(kept) for prune in prunes]
     return tuple(filter(None, cut))
@@ -360,7 +364,7 @@ def _refusal(
     goal: _Goal,
     measures: Measures,
 ) -> Refusal:
-    """Name why history stays above its goal: pins, the head, one large message, or that there is little to gain."""
+    """Say why history stays above its goal: pins, the head, one large entry, or little to gain."""
     target = goal.target
     fact = f"History would still take {after:,} tokens; {target:,} are the goal."
     pinned = sum(measures.text(pin.text) for pin in plan.view.pinned)
@@ -378,5 +382,5 @@ def _refusal(
             f"{fact} {describe_overhead(size.fixed, size.window, overhead)}",
         )
     culprit = too_large(plan.view.entries, weights.all(), target // 2)
-    culprit = culprit or "There is too little to leave out."
+    culprit = culprit or "Too little can be left out."
     return Refusal(RefusalReason.NO_PROGRESS, f"{fact} {culprit}")

@@ -1,11 +1,11 @@
 """Plans a compaction: where to cut, which entries are summarised, which stay.
 
-Pure; a model and the commit come later.
+Pure; ``summariser`` and ``commit_plan`` carry a plan out.
 
-Rules from OpenCode's and Pi's designs, with their known mistakes taken out: the range to summarise
-starts at the previous compaction's first kept entry, a cut never stands between a call and its
-result, whether a turn is split is decided before invisible entries are pulled to the kept side, and
-an oversized newest result is cut instead of stopping everything.
+The rules follow OpenCode and Pi, without their known mistakes: the range to summarise starts at the
+previous compaction's first kept entry; a cut is never between a call and its result; whether a turn
+is split is decided before entries that are not sent move to the kept side; and if the newest result
+is too large, it is cut instead of refusing the compaction.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ from tui_agent.session.path_queries import newest_sent
 from tui_agent.session.tool_traits import TraitsByName
 
 _FILLED = 0.97
-"""Share of the goal that the newest step is cut to: cuts are estimates."""
+"""Share of the goal that the newest step's outputs may fill, because cuts are estimates."""
 
 Trigger = Literal["manual", "threshold", "overflow", "model_switch"]
 
@@ -55,10 +55,10 @@ def starts_turn(entry: Entry) -> bool:
 
 
 def valid_cuts(view: ContextView, shown: Sequence[int]) -> list[bool]:
-    """Tell for each entry of the view whether it may be the first kept one.
+    """Return for each entry of the view whether it may be the first kept one.
 
-    ``shown`` is the tokens each entry takes. Valid are visible messages of the user and of the
-    model, as long as no call before them has its result at or after them.
+    ``shown`` has the tokens each entry takes. A cut is valid before a message of the user or the
+    model that is sent, unless a call before it has its result at or after it.
     """
     position = {entry.id: index for index, entry in enumerate(view.entries)}
     last_result = -1
@@ -75,9 +75,9 @@ def valid_cuts(view: ContextView, shown: Sequence[int]) -> list[bool]:
 def find_cut(view: ContextView, shown: Sequence[int], keep: int) -> tuple[int, bool]:
     """Return the index of the first entry to keep, and whether the kept entries exceed ``keep`` tokens.
 
-    Counts from the newest entry back until ``keep`` is reached and takes the nearest valid cut at
-    or after that place. Where there is none (results at the end are larger than ``keep``), it is
-    the nearest before it.
+    Counts from the newest entry back until ``keep`` is reached, and takes the nearest valid cut at
+    or after that entry. If there is none (the results at the end are larger than ``keep``), it
+    takes the nearest before it.
     """
     valid = valid_cuts(view, shown)
     total = 0
@@ -105,14 +105,14 @@ class RefusalReason(StrEnum):
     PINNED = "pinned"
     NO_PROGRESS = "no_progress"
     CANCELLED = "cancelled"
-    """A hook of the user's did not want it."""
+    """A hook of the user refused it."""
 
 
 @frozen
 class Refusal:
-    """Nothing is compacted, and ``message`` says why to a person.
+    """Nothing is compacted; ``message`` tells the user why.
 
-    ``prune`` helps instead, without a model: cutting oversized outputs, or clearing old ones.
+    ``prunes`` make room instead, without a model: they cut large outputs or clear old ones.
     """
 
     reason: RefusalReason
@@ -124,11 +124,11 @@ class Refusal:
 class CompactionPlan:
     """A planned compaction; also the input of a hook that replaces the summary.
 
-    ``history`` and ``turn_prefix`` are the messages to summarise, ``kept`` the ones that stay;
-    ``dropped`` holds every entry before the first kept one, the invisible ones too. ``budget`` is
-    the history budget H, all sizes are tokens. ``prunes`` are committed with the summary: old
-    outputs of the tail become placeholders, so that it reaches further back for the same tokens,
-    and results that alone take more than the tail may are cut. ``view`` is the one after them.
+    ``history`` and ``turn_prefix`` are the messages to summarise, ``kept`` the entries that stay;
+    ``dropped`` has every entry before the first kept one, also those that are not sent. ``budget``
+    is the history budget H; all sizes are tokens. ``prunes`` are committed with the summary: they
+    clear old outputs among the kept entries, so that more entries fit, and cut results that are too
+    large. ``view`` is the view after the prune of old outputs.
     """
 
     view: ContextView
@@ -149,17 +149,17 @@ class CompactionPlan:
     instructions: str | None = None
     prunes: tuple[PrunePlan, ...] = ()
     unsummarised: tuple[Entry, ...] = ()
-    """Entries that are dropped although the model's summary does not cover them (the ladder moves
-    the cut)."""
+    """Entries that are dropped although the model's summary does not cover them: the cut was moved
+    after it was written."""
     boundary: int | None = None
-    """The first entry that stays, where a person said which; nothing but the summary is done
-    then."""
+    """The first entry to keep, if the user chose it; then nothing is pruned or cut."""
     begun: int | None = None
-    """The newest entry when a summary was begun beside the work: it knows nothing of later ones."""
+    """The newest entry when a prepared summary was begun, which covers nothing later; None for
+    other summaries."""
 
     @property
     def previous_summary(self) -> str:
-        """The last summary a model wrote, empty the first time."""
+        """The text of the summary in force, "" if there is none."""
         if self.view.compaction is not None:
             return self.view.compaction.summary.strip()
         return ""
@@ -173,7 +173,8 @@ class CompactionPlan:
 class PlanOptions:
     """Options of a plan.
 
-    ``keep_recent`` None takes the settings'; ``overhead`` names parts of the head.
+    ``keep_recent`` is the tokens to keep, None for the settings' number; ``overhead`` has the parts
+    of the head, by name, with their tokens.
     """
 
     tools: TraitsByName
@@ -183,21 +184,18 @@ class PlanOptions:
     overhead: Sequence[tuple[str, int]] = field(default_factory=tuple)
     count: CountEntry = stored_tokens
     boundary: int | None = None
-    """The entry before which the summary ends; None: by ``keep_recent``."""
+    """The first entry to keep, if the user chose it; None: by ``keep_recent``."""
 
 
 class Boundary(NamedTuple):
-    """A place where the summarised part may end: the first entry that stays, and whether a turn begins with it."""
+    """A possible end of the summarised part: the first entry to keep, and whether it begins a turn."""
 
     entry_id: int
     is_turn: bool
 
 
 def boundaries(path: Sequence[Entry], count: CountEntry = stored_tokens) -> list[Boundary]:
-    """Return all places where a summary may end, oldest first.
-
-    None is between a call and its result.
-    """
+    """Return all boundaries at which a summary may end, oldest first; empty if there are none."""
     view = resolve(path)
     places = _places(view, ViewWeights(view, count).all())
     chosen = [view.entries[at] for at in places]
@@ -205,7 +203,7 @@ def boundaries(path: Sequence[Entry], count: CountEntry = stored_tokens) -> list
 
 
 def _places(view: ContextView, shown: Sequence[int], start: int = 0) -> list[int]:
-    """Return where the view may be cut so that something between ``start`` and the cut is shown."""
+    """Return the valid cuts, as positions, before which something from ``start`` on is sent."""
     valid = valid_cuts(view, shown)
     first = next((at for at in range(start, len(shown)) if shown[at]), len(shown))
     return [at for at in range(first + 1, len(shown)) if valid[at]]
@@ -213,7 +211,7 @@ def _places(view: ContextView, shown: Sequence[int], start: int = 0) -> list[int
 
 @frozen
 class _Weighed:
-    """A view after the prune that comes with its compaction, and the tokens each entry takes in it."""
+    """A view after the prune of its compaction (None: no prune), and the tokens of each entry."""
 
     view: ContextView
     shown: Sequence[int]
@@ -225,9 +223,10 @@ class _Weighed:
 def plan_compaction(
     path: Sequence[Entry], settings: ContextSettings, size: ContextSize, options: PlanOptions
 ) -> CompactionPlan | Refusal:
-    """Return which entries to summarise and which to keep, or why not.
+    """Plan which entries to summarise and which to keep, or refuse with the reason.
 
-    ``path`` is whole or active, ``settings`` those of the model, ``size`` the measure of that path.
+    ``path`` is whole or active, ``settings`` those for the model, ``size`` the size of the path's
+    request.
     """
     view = resolve(path)
     if options.boundary is not None:
@@ -235,7 +234,7 @@ def plan_compaction(
     last = newest_sent(path)
     if view.compaction is not None and last is not None and last.id == view.compaction.id:
         return Refusal(
-            RefusalReason.ALREADY_COMPACTED, "Nothing was said since the last compaction."
+            RefusalReason.ALREADY_COMPACTED, "Nothing was added since the last compaction."
         )
     if size.budget <= 0:
         overhead = describe_overhead(size.fixed, size.window, options.overhead)
@@ -285,7 +284,7 @@ def _weigh(
 
 
 def _cut_within_turns(weighed: _Weighed, turns: int) -> tuple[int, bool]:
-    """Return the cut as ``find_cut`` does, with at most so many turns after it; 0: any number."""
+    """Return the cut of ``find_cut``, moved so that at most ``turns`` turns follow; 0: any number."""
     view = weighed.view
     cut, is_over = find_cut(view, weighed.shown, weighed.keep)
     if not turns:
@@ -300,9 +299,9 @@ def _cut_within_turns(weighed: _Weighed, turns: int) -> tuple[int, bool]:
 def _room_of_newest(
     before: int, keep: int, target: int, settings: ContextSettings, budget: int
 ) -> int:
-    """Return the tokens the newest step's results may take: all that the stand-ins for the rest leave.
+    """Return the tokens that the newest step's results may take beside the summary.
 
-    No answer has seen them.
+    They get all that is left, because the model has not seen them yet.
     """
     carried = Budgets.of(settings.compaction, budget).total
     stand_in = settings.compaction.summary_tokens(budget) + carried
@@ -316,23 +315,19 @@ def _nothing_to_summarise(
     size: ContextSize,
     options: PlanOptions,
 ) -> Refusal:
-    """Return the refusal where everything is kept.
-
-    It offers the cuts or the prune that help instead.
-    """
+    """Return the refusal of a plan that would keep everything, with cuts or a prune that help."""
     total = sum(weighed.shown)
     pruned = weighed.pruned
     if options.trigger == "overflow" and total < size.fixed:
         head = describe_overhead(size.fixed, size.window, options.overhead)
-        # The server counted the request too, by its own tokens: two totals that differ would only
-        # be a riddle.
+        # The server has named its own total: a share avoids a second total that differs from it.
         part = f"{total / size.total:.0%}" if total * 100 >= size.total else "less than 1%"
-        message = f"Messages are {part} of it: a summary would not help. Counted here, not by the server: {head}"
+        message = f"Messages are {part} of the request: a summary would not help. By this program's count: {head}"
         return Refusal(RefusalReason.FIXED_OVERHEAD, message)
-    after = " once old outputs are pruned" if pruned is not None else ""
+    after = " once old outputs are cleared" if pruned is not None else ""
     message = (
         f"The messages take only {total:,} tokens{after}, and the newest {weighed.keep:,} are kept. "
-        "/compact #N summarises up to an entry of your choice."
+        "/compact #N summarises everything before entry #N."
     )
     if culprit := too_large(weighed.view.entries, weighed.shown, size.budget // 2):
         message = f"There is nothing to summarise. {culprit}"
@@ -350,13 +345,13 @@ def _plan_up_to(
     size: ContextSize,
     options: PlanOptions,
 ) -> CompactionPlan | Refusal:
-    """Return the plan of a summary that ends before an entry; inside a step, before the step."""
+    """Plan a summary of everything before an entry; if it is inside a step, before that step."""
     shown = ViewWeights(view, options.count).all()
     places = [place for place in _places(view, shown) if view.entries[place].id <= boundary]
     if not places:
-        why = "There is nothing before it to summarise."
+        why = f"There is nothing to summarise before #{boundary}."
         if view.compaction is not None and view.entries and boundary <= view.entries[0].id:
-            why = "That is summarised already."
+            why = f"Everything before #{boundary} is summarised already."
         return Refusal(RefusalReason.NOTHING_TO_COMPACT, why)
     cut = places[-1]
     plan = CompactionPlan(view, settings, options.tools, size.history, size.budget)
@@ -371,9 +366,9 @@ def _plan_up_to(
 def recut(
     plan: CompactionPlan, keep_recent: int, count: CountEntry = stored_tokens
 ) -> CompactionPlan | None:
-    """Return the plan with less kept, for the same summary; None when the cut does not move on.
+    """Return the plan with less kept, for the same summary; None if the cut would stay where it is.
 
-    Entries dropped now and not summarised are listed in ``unsummarised``.
+    Entries that are dropped without being summarised are added to ``unsummarised``.
     """
     shown = ViewWeights(plan.view, count).all()
     cut, oversized = find_cut(plan.view, shown, keep_recent)
@@ -383,9 +378,9 @@ def recut(
 def without_oldest_turn(
     plan: CompactionPlan, count: CountEntry = stored_tokens
 ) -> CompactionPlan | None:
-    """Return the plan without the oldest kept turn; in the last turn without its oldest step.
+    """Return the plan without the oldest kept turn, or without the oldest step of the last turn.
 
-    None at the end.
+    None if only one step is left.
     """
     shown = ViewWeights(plan.view, count).all()
     later = _places(plan.view, shown, len(plan.dropped))
@@ -397,10 +392,7 @@ def without_oldest_turn(
 
 
 def without_tail(plan: CompactionPlan) -> CompactionPlan | None:
-    """Return the plan that keeps no message as it was.
-
-    None when nothing is pinned down by a message at all.
-    """
+    """Return the plan with nothing kept; None if it keeps nothing already."""
     if not plan.kept:
         return None
     return replace(
@@ -434,7 +426,7 @@ def _moved(
 def carried_details(
     plan: CompactionPlan, summary: str, count: CountText, templates: Templates | None = None
 ) -> SummaryDetails:
-    """Return the details that code carries through this compaction beside the model's ``summary``."""
+    """Return the details that code carries through a compaction beside the text ``summary``."""
     view = plan.view
     hidden = {EntryState.DROPPED, EntryState.MASKED}
     summarised = [entry for entry in plan.dropped if view.state(entry.id) not in hidden]
@@ -454,9 +446,10 @@ def carried_details(
 def _asked_meanwhile(
     plan: CompactionPlan, summarised: Sequence[Entry], said: str
 ) -> frozenset[str]:
-    """Return the names of what is summarised that the agent used since the summary was begun.
+    """Return the names that the agent used while a prepared summary was written, and would now lose.
 
-    Those are left out of which what is ``said`` or an output that stays tells.
+    They are names in ``summarised`` that neither the text ``said`` nor a kept output holds; empty
+    for other summaries.
     """
     if plan.begun is None:
         return frozenset()
@@ -478,8 +471,8 @@ def compaction_entry(
 ) -> CompactionEntry:
     """Return the entry of a plan with a model's summary.
 
-    Entries the summary does not cover (all, when it is empty) are listed by rule, line by line.
-    ``tokens_after`` is left to the commit, which measures it.
+    Entries that the summary does not cover (all, if it is empty) are listed by rule, one line each.
+    ``tokens_after`` is 0; the commit measures it.
     """
     if summary.strip():
         untold = plan.unsummarised
@@ -503,7 +496,7 @@ def compaction_entry(
 def with_summary(
     view: ContextView, text: str, count: CountEntry = stored_tokens
 ) -> CompactionEntry:
-    """Return the compaction that says ``text`` in place of the summary in force, and keeps what that one keeps.
+    """Return a compaction with ``text`` in place of the summary in force, which keeps the same entries.
 
     Raises:
         ValueError: no summary is in force.
@@ -563,6 +556,6 @@ def prune_all(
     tools: TraitsByName,
     count: CountEntry,
 ) -> PrunePlan | None:
-    """Return a prune of everything that the newest tokens and steps do not protect."""
+    """Plan a prune of every output but the newest, which tokens and steps protect; None if none is left."""
     rules = PruneRules(settings.prune, budget, tools, pressure=True, minimum=1, count=count)
     return plan_prune(view, rules, Occasion.COMPACTION)

@@ -1,7 +1,7 @@
-"""When compaction may act and when it has to stop: no endless loops, and "off" means off.
+"""Decides when automatic compaction acts, when it waits, and when a summary is prepared ahead.
 
-All of it follows from the path, apart from compactions that failed: they leave nothing on the path,
-so the agent keeps a ``FailureRecord`` for them.
+Everything follows from the path, except failed compactions, which leave no entry: the agent keeps a
+``FailureRecord`` of them.
 """
 
 import math
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from tui_agent.context.compaction import Trigger
 
 OVERFLOW_ATTEMPTS = 2
-"""Requests that may end in an overflow, one after the other, before the agent stops and asks."""
+"""Requests in a row that may overflow the window before the agent stops and asks."""
 
 STEPS_AHEAD = (2, 6)
-"""Fewest and most steps before the threshold at which a summary is begun beside the work."""
+"""Fewest and most steps before the threshold at which a summary is prepared during the work."""
 AHEAD_SHARE = 0.4
-"""Largest share of the history budget those steps may fill: what they bring is not summarised."""
+"""Largest share of the history budget that the steps taken during a prepared summary may fill."""
 SUMMARY_SECONDS = 20.0
-"""How long a summary is expected to take where none was written yet."""
+"""Seconds that the first summary is expected to take."""
 _MEASURED_STEPS = 4
-"""Newest steps that tell how much a step brings, and how long it takes."""
+"""Newest steps from which the size and duration of a step are estimated."""
 _REMEMBERED_STEPS = 12
-"""Newest steps, those before a compaction too, whose mean is the least a step is taken to bring: a
-few small ones promise nothing."""
+"""Newest steps, also before a compaction, whose mean size is the least expected of a step: a few
+small steps say little about the next ones."""
 
 
 class HoldReason(StrEnum):
@@ -51,7 +51,7 @@ class HoldReason(StrEnum):
 
 @frozen
 class FailureRecord:
-    """Compactions that failed in a row, and the newest user message there was at that time."""
+    """How many compactions failed in a row, and the newest user message at that time (0: none)."""
 
     failures: int = 0
     user_id: int = 0
@@ -62,7 +62,7 @@ class FailureRecord:
 
 
 NO_FAILURES = FailureRecord()
-"""The record at the start and after every compaction that was committed."""
+"""The record at the start and after every successful compaction."""
 
 
 def is_due(size: ContextSize) -> bool:
@@ -72,9 +72,9 @@ def is_due(size: ContextSize) -> bool:
 
 @frozen
 class StepSizes:
-    """About how much the newest steps added to the context; all 0 before the first step.
+    """How much the newest steps added to the context; all 0 before the first step.
 
-    ``mean`` and ``largest`` are tokens of one step, ``seconds`` is how long one step took.
+    ``mean`` and ``largest`` are the tokens of one step, ``seconds`` the mean duration of one.
     """
 
     mean: float = 0.0
@@ -83,7 +83,7 @@ class StepSizes:
 
 
 def step_sizes(path: Sequence[Entry]) -> StepSizes:
-    """Return the sizes of the newest steps."""
+    """Estimate the size and duration of a step from the newest steps of a path."""
     brought: list[int] = []
     ended_at: list[int] = []
     step = 0
@@ -113,11 +113,11 @@ def kept_ahead(
     *,
     summary_seconds: float = SUMMARY_SECONDS,
 ) -> int | None:
-    """Return the tokens that a summary begun now leaves as they are, None while it is too early.
+    """Return how many of the newest tokens a summary prepared now must leave; None: too early.
 
-    It is begun so many steps before the threshold as will be taken while it is written. They are
-    fewer than a compaction keeps, at least a quarter of it, because those steps are added: so about
-    the same entries are summarised as would be then.
+    A summary is begun as many steps before the threshold as will be taken while it is written. It
+    leaves fewer tokens than a compaction keeps (at least a quarter), because those steps are added:
+    so it covers about the same entries as a summary written at the threshold.
     """
     if size.threshold is None or not steps.mean:
         return None
@@ -134,20 +134,20 @@ def kept_ahead(
 
 
 def missing_meanwhile(size: ContextSize) -> int:
-    """Return the tokens missing for a request over the threshold to leave while the summary is written.
+    """Return by how many tokens a request is too large to be sent while its summary is prepared.
 
-    0 where nobody has to wait for it. Half the reserve stays for the answer, and a threshold that
-    somebody chose is passed by an eighth at most.
+    0: it need not wait. Until the summary is ready, a request may exceed the threshold by half the
+    reserve, and by an eighth of the threshold at most.
     """
     beyond = min(size.reserve // 2, size.limit // 8)
     return max(0, size.total - size.limit - beyond)
 
 
 def changes_since(path: Sequence[Entry], cut: int) -> tuple[int, ...] | None:
-    """Return the entries after ``cut`` that change what the model's view of those before it says.
+    """Return the ids of entries after ``cut`` that change how the model sees entries before it.
 
-    None when ``cut`` is not on the path. A summary up to there still holds while they stay the
-    same. What a prune clears was there when the summary was begun.
+    None if ``cut`` is not on the path. A prepared summary up to ``cut`` stays valid as long as the
+    result is the same. Prunes do not count: the summary was written from the outputs.
     """
     changes: list[int] = []
     for entry in reversed(path):
@@ -166,9 +166,9 @@ def changes_since(path: Sequence[Entry], cut: int) -> tuple[int, ...] | None:
 def hold(
     path: Sequence[Entry], settings: CompactionSettings, record: FailureRecord, trigger: "Trigger"
 ) -> HoldReason | None:
-    """Return why a compaction with this trigger must not run now; None when it may.
+    """Return why a compaction with this trigger must not run now; None if it may.
 
-    A person always may, and so may a model that asks for a new window.
+    A manual one, by a person or by a model that asks for a new window, always may.
     """
     if trigger == "manual":
         return None

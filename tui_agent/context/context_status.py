@@ -1,4 +1,4 @@
-"""How the model has an entry: the words that margin, tree, map and gauge share."""
+"""The words for an entry's context status, which the margin, tree, map and gauge share."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -8,20 +8,20 @@ class Standing(StrEnum):
     """How much of an entry the model sees, from least to most; the values are shown to people."""
 
     UNSENT = "not sent"
-    """Not at all: kept from it, or nothing for a model."""
+    """Nothing of it is sent: it is the program's own record, or was excluded from the start."""
     HIDDEN = "hidden"
-    """Not at all: you hid it."""
+    """Nothing of it is sent: the user hid it."""
     CLEARED = "cleared"
-    """A placeholder stands in its place, or the rest a prune left of it."""
+    """A placeholder is sent in its place, or what a prune left of it."""
     SUMMARISED = "summarised"
-    """A summary stands for it; also the summary itself."""
+    """A summary is sent in its place; also the summary itself."""
     PINNED = "pinned"
-    """As it is, and a compaction carries it verbatim."""
+    """Sent unchanged, and carried verbatim through a compaction."""
     SENT = "in context"
-    """As it is."""
+    """Sent unchanged."""
 
 
 def together(found: Iterable[Standing]) -> Standing:
-    """Return the standing of several entries that are shown as one: that of which the model has least."""
+    """Return the status of entries that are shown as one: that of the entry the model sees least of."""
     ranks = list(Standing)
     return min(found, key=ranks.index, default=Standing.UNSENT)

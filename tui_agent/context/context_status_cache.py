@@ -1,6 +1,6 @@
-"""How the model has each entry of a path, decided here for margin, tree, map and gauge.
+"""Decides the context status of each entry of a path, for the margin, tree, map and gauge.
 
-Pure and linear; a path that only grew costs no more than its new entries.
+Pure; a path that only grew takes no longer than its new entries.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,22 +24,22 @@ _OF_STATE = {
 
 @frozen
 class Standings:
-    """The standing of each entry of one path.
+    """The context status of each entry of one path.
 
-    ``compaction`` is the summary in force and ``boundary`` the first entry it leaves as it is (its
-    own id when it leaves none), 0 without one. ``known`` has standings that follow neither from
-    these nor from an entry's kind.
+    ``compaction`` is the summary in force and ``boundary`` the first entry that it keeps (its own id
+    if it keeps none); both are 0 without a summary. ``known`` has the entries whose status does not
+    follow from these or from their kind.
     """
 
     compaction: int = 0
     boundary: int = 0
     head: int = 0
-    """The system entry in force."""
+    """The system entry in force, 0 if there is none."""
     known: Mapping[int, Standing] = field(default_factory=dict)
     edited: frozenset[int] = frozenset()
-    """Entries whose standing is that of an edit or a prune, which can be taken back."""
+    """Entries whose status comes from an edit or a prune, which can be undone."""
     path: PathMark = PathMark()
-    """The path that they are of."""
+    """Marks the path whose entries these are."""
 
     def of(self, entry_id: int, kind: str) -> Standing:
         found = self.known.get(entry_id)
@@ -63,10 +63,7 @@ class Standings:
         return mine != [other.known.get(entry_id) for entry_id in self.edited]
 
     def grown(self, path: Sequence[Entry]) -> "Standings":
-        """Return the standings of a path.
-
-        Of one that only grew since, only new entries are looked at.
-        """
+        """Return the standings of ``path``, which may continue this one; then only new entries are read."""
         before = self.path
         if not before.begins(path):
             return standings(path)
@@ -84,10 +81,7 @@ class Standings:
 
 
 def standings(path: Sequence[Entry], view: ContextView | None = None) -> Standings:
-    """Return the standings of a path, whole or active.
-
-    ``view`` is the view it resolves to, where known.
-    """
+    """Return the standings of a path, whole or active; ``view`` is its view, if already resolved."""
     if not path:
         return Standings()
     view = view or resolve(path)
@@ -107,7 +101,7 @@ def standings(path: Sequence[Entry], view: ContextView | None = None) -> Standin
 
 
 def _exceptions(view: ContextView) -> Iterator[tuple[int, Standing]]:
-    """Yield the entries of a view whose standing is not that of their kind."""
+    """Yield the entries of a view whose status does not follow from their kind."""
     for pinned in view.pinned:
         yield pinned.id, Standing.PINNED
     compaction = view.compaction
@@ -136,9 +130,9 @@ def _is_sent(entry: Entry, view: ContextView, answered: frozenset[int]) -> bool:
 
 
 def shares(view: ContextView, found: Standings, weights: Weights) -> dict[Standing, int]:
-    """Return the size of a view's entries by standing, in uncorrected tokens, without those simply sent.
+    """Return the uncorrected tokens of a view's entries by context status.
 
-    Those are the rest of the history.
+    Entries that are simply in context are left out: they are the rest of the history.
     """
     taken: dict[Standing, int] = {}
     if view.compaction is not None:

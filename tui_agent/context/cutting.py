@@ -1,7 +1,7 @@
-"""Plans which texts lose their middle where clearing old outputs is not enough: by tokens, whatever the script.
+"""Plans which texts lose their middle when clearing old outputs does not free enough.
 
-An entry keeps so many characters as come to the tokens it may take, so Chinese is cut as far as
-English. A cut entry has its number in the cut, and stays in the session.
+Limits are in tokens, so Chinese and English are cut equally far. A cut text says the number of its
+entry, and the session keeps the whole text.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,33 +23,33 @@ from tui_agent.session.entries import (
 LEAST_TOKENS = 6
 """Tokens below which a text is not cut any further."""
 LEAST_OUTPUT = 500
-"""Tokens of an output below which a plan does not cut it."""
+"""Tokens that each output keeps in a cut of outputs."""
 _WORDS_WEIGH = 4
-"""Text of a person or the model keeps so many times as much as an output."""
+"""How many times as much a text of the user or the model keeps as an output."""
 
 _CHARS_BESIDE_IMAGES = 3.0
-"""Characters a token of the text beside an image has, roughly."""
+"""Characters per token assumed for the text of an entry with images."""
 
 Longest = Callable[[Entry], int]
-"""Returns the characters of the longest text of an entry that may be cut, 0 where none may."""
+"""Returns the length in characters of an entry's longest text that may be cut; 0 if none may."""
 
 
 def outputs(entry: Entry) -> int:
-    """Return the number of characters a tool or a user's command printed."""
+    """Return the characters that a tool or a user's command printed; 0 for other entries."""
     if isinstance(entry, ToolResultEntry | ShellEntry):
         return len(entry.output)
     return 0
 
 
 def arguments(entry: Entry) -> int:
-    """Return the characters of the longest text in the arguments of an answer's calls."""
+    """Return the characters of the longest text in an answer's tool arguments; 0 if it has none."""
     if not isinstance(entry, AssistantEntry):
         return 0
     return max(map(len, argument_texts(entry)), default=0)
 
 
 def words(entry: Entry) -> int:
-    """Return the characters of the longest text that a person wrote or attached, or the model said."""
+    """Return the characters of an entry's longest text, whoever wrote it."""
     match entry:
         case UserEntry():
             return max(map(len, entry.texts("asked", "attached")), default=0)
@@ -61,7 +61,7 @@ def words(entry: Entry) -> int:
 
 @frozen
 class Cutter:
-    """Cuts entries of one view; pinned, masked and cleared ones stay as they are."""
+    """Plans cuts of a view's entries; pinned, hidden and cleared ones are not cut."""
 
     view: ContextView
     entries: Sequence[Entry]
@@ -70,7 +70,7 @@ class Cutter:
     def to(
         self, tokens: int, longest: Longest, most_chars: int | None = None
     ) -> tuple[PrunePlan, ...]:
-        """Return plans after which no text takes much more than ``tokens``, nor ``most_chars`` characters."""
+        """Plan cuts to about ``tokens`` tokens, and at most ``most_chars`` characters, for each text."""
         return _plans(
             (entry.id, self._chars(entry, tokens, size, most_chars), size, self.count(entry))
             for entry, size in self._open(longest)
@@ -79,9 +79,9 @@ class Cutter:
     def squeeze(
         self, room: int, longest: Longest = words, *, harder: float = 1.0
     ) -> tuple[PrunePlan, ...]:
-        """Return plans after which everything together takes about ``room`` tokens: the longest texts give most.
+        """Plan cuts, of the longest texts most, after which all entries take about ``room`` tokens.
 
-        ``harder`` below 1 cuts further, where the first try did not reach it.
+        ``harder`` multiplies the length that each text keeps: below 1 it cuts further.
         """
         weights = ViewWeights(self.view, self.count)
         fixed = sum(weights.all())
@@ -99,7 +99,7 @@ class Cutter:
         )
 
     def _open(self, longest: Longest) -> Iterable[tuple[Entry, int]]:
-        """Yield the entries with a text to cut, and the characters of it that are shown."""
+        """Yield the entries that may be cut, each with the shown characters of its longest text."""
         weights = ViewWeights(self.view, self.count)
         for entry in self.entries:
             if not entry.is_sent or not weights.is_paired(entry) or not (size := longest(entry)):
@@ -110,7 +110,7 @@ class Cutter:
                 yield entry, min(size, kept or size)
 
     def _chars(self, entry: Entry, tokens: int, size: int, most_chars: int | None) -> int:
-        """Return the characters of an entry's longest text that come to so many tokens."""
+        """Convert tokens of an entry's longest text into characters, at most ``most_chars``."""
         whole = max(1, self.count(entry))
         length = max(words(entry), size)
         # An entry with images weighs more than its text.
@@ -124,12 +124,13 @@ class Cutter:
 def cut_outputs(
     view: ContextView, kept: Sequence[Entry], room: int, count: CountEntry
 ) -> tuple[PrunePlan, ...]:
-    """Return cuts of outputs after which the kept entries take about ``room`` tokens: the longest give most.
+    """Plan cuts, of the longest outputs most, after which ``kept`` takes about ``room`` tokens.
 
-    Outputs that would be left ``LEAST_OUTPUT`` tokens each stay longer: the ladder decides about
-    those.
+    There is always room for ``LEAST_OUTPUT`` tokens of each output; further cuts are other steps of
+    the ladder in ``commit_plan``.
     """
-    room = max(room, LEAST_OUTPUT * sum(1 for entry in kept if outputs(entry)))
+    number = len([entry for entry in kept if outputs(entry)])
+    room = max(room, LEAST_OUTPUT * number)
     return Cutter(replace(view, entries=tuple(kept)), kept, count).squeeze(room, outputs)
 
 
@@ -138,7 +139,10 @@ def _share(entry: Entry) -> int:
 
 
 def _level(sizes: Sequence[tuple[int, int]], room: int) -> float:
-    """Return the most tokens that one share may take so that all fit into ``room``, as water finds its level."""
+    """Return the tokens per share at which all entries fit into ``room``, smaller ones left whole.
+
+    ``sizes`` has each entry's tokens and shares.
+    """
     left = float(room)
     rest = sum(share for _, share in sizes)
     for tokens, share in sorted(sizes, key=lambda size: size[0] / size[1]):
@@ -150,10 +154,13 @@ def _level(sizes: Sequence[tuple[int, int]], room: int) -> float:
 
 
 def _plans(cuts: Iterable[tuple[int, int, int, int]]) -> tuple[PrunePlan, ...]:
-    """Return one plan per length to keep: entries with their characters to keep, their size and their tokens."""
+    """Return one plan for each length to keep.
+
+    ``cuts`` has an entry's id, the characters to keep, the characters it has, and its tokens.
+    """
     plans: dict[int, PrunePlan] = {}
     for entry_id, keep, size, tokens in cuts:
-        # A length with two figures that count, so that few different ones are needed.
+        # Lengths are rounded down to two digits, so that entries share plans.
         step = 10 ** max(0, len(str(keep)) - 2)
         chars = max(1, keep // step * step)
         if size > chars * 5 // 4:

@@ -1,4 +1,4 @@
-"""The content of an entry that a user can edit, and the entry with other content. Pure."""
+"""Reads and replaces the part of an entry that a user can edit in the model's view. Pure."""
 
 from typing import assert_never
 
@@ -17,9 +17,9 @@ from tui_agent.session.previews import preview_of
 
 
 def content_of(entry: Entry) -> str | None:
-    """Return the text of an entry that can be edited; None for a kind that has none.
+    """Return the text of an entry that a user can edit; None for a kind that can't be edited.
 
-    Files and pictures of a message, reasoning and calls of an answer are no part of it.
+    It leaves out a message's files and pictures, and an answer's reasoning and calls.
     """
     match entry:
         case UserEntry() | AssistantEntry():
@@ -33,11 +33,10 @@ def content_of(entry: Entry) -> str | None:
 
 
 def with_content(entry: Entry, text: str) -> Entry:
-    """Return the entry with other content, its tokens not counted yet.
+    """Return the entry with ``text`` as its content, its tokens not counted yet.
 
-    Calls and results stay pairs.
-
-    Reasoning is left out of what goes back to a provider: it was signed for the former answer.
+    Calls stay, so results still answer them. The provider's reasoning blobs are removed: they were
+    signed for the former answer.
     """
     match entry:
         case UserEntry(parts=parts):
@@ -47,7 +46,7 @@ def with_content(entry: Entry, text: str) -> Entry:
             unsigned = [part.model_copy(update={"blob": None}) for part in entry.reasoning]
             changes = {"parts": (*unsigned, TextPart(text=text), *entry.tool_calls)}
         case ToolResultEntry(metadata=metadata):
-            # It no longer is a part of the full output, or told relative to an earlier result.
+            # It is no longer part of a full output, and does not refer to an earlier result.
             own = metadata.model_copy(update={"known_from": None, "is_known": False})
             changes = {"output": text, "full_output": None, "metadata": own}
         case ShellEntry():

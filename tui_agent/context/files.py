@@ -1,7 +1,7 @@
-"""The files a stretch of the session read and modified, cumulative over everything that was summarised before.
+"""Lists the files that entries read and modified, together with those of earlier summaries.
 
-A file's last touch decides its place: lists run from the longest untouched to the newest, so that a
-list cut to a budget is cut from the front.
+Files are ordered by their last use, oldest first, so that a list that is too long is cut from the
+front.
 """
 
 import posixpath
@@ -27,16 +27,14 @@ from tui_agent.session.tool_traits import ToolTraits, TraitsByName
 
 _PATH_KEYS = ("path", "file_path", "filePath", "filename")
 _LONG_DIRECTORY = 12
-"""Characters of a directory that is shown once for all paths in it."""
+"""Shortest common directory, in characters, that is shown once for all paths in it."""
 
 
 @frozen
 class FileOperations:
-    """Paths read and paths modified, each once, oldest touch first.
+    """Paths read and paths modified, each once, by their last use, oldest first.
 
-    A modified file is not listed as read.
-
-    ``ids`` are the newest entries that name them.
+    A modified file is not listed as read. ``ids`` has the newest entry that names each path.
     """
 
     read: tuple[str, ...] = ()
@@ -53,7 +51,7 @@ class FileOperations:
         )
 
     def shown(self, budget: int, count: Callable[[str], int]) -> int | None:
-        """Return how many of the newest paths of each list are shown in ``budget`` tokens together; None for all."""
+        """Return how many of each list's newest paths fit into ``budget`` tokens; None if all do."""
 
         def fits(number: int | None) -> bool:
             read = path_rows(self.read, number, self.ids)
@@ -74,7 +72,10 @@ class FileOperations:
 
 
 def path_rows(paths: Sequence[str], number: int | None, ids: Mapping[str, int]) -> list[str]:
-    """Return a list of files with their entries: all, or the newest ``number``, their common directory shown once."""
+    """Return lines that list files with their entries: the newest ``number``, None for all.
+
+    With ``number`` a long common directory is shown once, above its files.
+    """
     hidden = 0
     if number is not None:
         hidden = max(0, len(paths) - number)
@@ -98,7 +99,7 @@ def path_rows(paths: Sequence[str], number: int | None, ids: Mapping[str, int]) 
 
 
 def call_path(arguments: str) -> str | None:
-    """Return the file a call's JSON arguments name, if they name one."""
+    """Return the path in a call's JSON arguments, None if there is none."""
     values = parse_object(arguments) or {}
     for key in _PATH_KEYS:
         if path := as_text(values.get(key)):
@@ -109,11 +110,11 @@ def call_path(arguments: str) -> str | None:
 def file_operations(
     entries: Iterable[Entry], tools: TraitsByName, earlier: SummaryDetails | None = None
 ) -> FileOperations:
-    """Return the files read and modified in ``entries``, on top of those ``earlier`` summaries carried.
+    """Return the files read and modified in ``entries``, after those of the ``earlier`` summary.
 
-    Sources are the results' own metadata, their calls' arguments where a tool reports nothing
-    (imported sessions), checkpoints (which see edits made by shell commands), attached files, and
-    the details of summaries on the way.
+    Sources are the results' metadata, the calls' arguments if a tool reported nothing (imported
+    sessions), checkpoints (which record edits by shell commands), attached files, and the details
+    of summaries among the entries.
     """
     touched = _Touched()
     if earlier is not None:
@@ -140,10 +141,7 @@ def file_operations(
 
 
 class _Touched:
-    """Paths in the order of their last touch.
-
-    Dictionaries keep that order when a key is removed and set again.
-    """
+    """Collects paths in the order of their last use: the keys of dictionaries, set anew each time."""
 
     def __init__(self) -> None:
         self.read: dict[str, None] = {}

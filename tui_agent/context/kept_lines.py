@@ -1,9 +1,8 @@
-"""Which lines of entries that leave the view stay in summaries and placeholders: those with names in use.
+"""Chooses lines of entries that leave the view, to be kept in summaries and placeholders.
 
-A name alone says that something is there; the line says more. So each name brings the line it stood
-in last, and a line is worth the sum of its names for each token it takes. Names whose line is too
-long or too dear stand alone at the end, as far as there is room. The same entries give the same
-lines.
+They are lines with names that are in use. For each name the line that held it last is a candidate;
+a line's value is the sum of its names' scores per token. Names whose line is too long or does not
+fit follow alone, as far as there is room. The same entries give the same lines.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,30 +25,29 @@ _SENTENCE = LazyPattern(r"(?<=[.!?。！？])\s+(?=\S)")
 _WORD = LazyPattern(r"\w+")
 
 LONGEST_LINE = 300
-"""Characters of a line beyond which only its names are kept."""
+"""Longest line that is kept, in characters; of longer lines only the names are."""
 _ADDRESS_TOKENS = 12
-"""About the size of an entry's number and title."""
+"""Tokens assumed for an entry's number and title."""
 _TITLE_CHARS = 60
 _CARRIED = LazyPattern(r"#(\d{1,9})(?: \(([^)\n]*)\))?: ")
 _NOTED = frozenset({"path", "name", "hash", "number", "error"})
-"""Kinds of anchors that a placeholder's note tells."""
+"""Kinds of anchors whose lines a placeholder's note may hold."""
 _BARE_SHARE = 0.15
-"""Share of the budget that names by themselves may take before lines are chosen."""
+"""Share of the budget that is set aside for names without their lines."""
 
 OWN_SHARE = 0.3
-"""Share of the budget for the agent's own statements, findings and decisions: nobody can read that
-again."""
+"""Share of the budget for lines that the agent wrote: they can't be read again from a file."""
 _SHARES: Mapping[str, float] = {"rule": 0.2, "command": 0.2, "error": 0.2}
-"""Largest share of the budget of the kinds whose anchors are lines themselves."""
+"""Largest share of the budget for each kind whose anchors are whole lines."""
 
 
 def shown_text(entries: Iterable[Entry]) -> str:
-    """Return all text of entries that stay in view, to look up names that need no line."""
+    """Return the text of all entries, to look up names in it."""
     return "\n".join(map(texts_of, entries))
 
 
 def texts_of(entry: Entry) -> str:
-    """Return the words of a message. A compaction has none: only the one in force is sent."""
+    """Return the text of an entry with its tool arguments; "" for a compaction."""
     match entry:
         case AssistantEntry():
             return "\n".join([entry.text, *argument_texts(entry)])
@@ -60,10 +58,7 @@ def texts_of(entry: Entry) -> str:
 
 
 def _stands_in(text: str, words: set[str], piece: str) -> bool:
-    """Whether a piece stands in a long text.
-
-    Most that do not are ruled out by its words, without a search.
-    """
+    """Whether a long text contains a piece; ``words`` are the text's words, for a fast "no"."""
     return words.issuperset(_WORD.findall(piece)) and piece in text
 
 
@@ -71,10 +66,8 @@ def _stands_in(text: str, words: set[str], piece: str) -> bool:
 class Source:
     """Texts that leave the view, by entry.
 
-    ``own`` are the entries that the agent wrote: they have their own share.
-
-    ``earlier`` are lines that were kept before, with their entries. Lines of the names in ``first``
-    come before all others.
+    ``own`` are the entries that the agent wrote. ``earlier`` are lines that a former summary kept,
+    with their entries. Lines with the names in ``first`` are chosen before all others.
     """
 
     texts: Mapping[int, str]
@@ -103,8 +96,8 @@ def choose_lines(
 ) -> dict[int, list[str]]:
     """Return the lines to keep of entries that leave the view, by entry, within ``budget`` tokens.
 
-    ``anchors`` are the names, best first. Text in ``shown`` stays in view and is not repeated;
-    lines of names that do come last, as far as there is room.
+    ``anchors`` are the names, best first. ``shown`` is the text that stays in view: its lines are
+    not repeated, and lines whose names it holds come last.
     """
     is_shown = partial(_stands_in, shown, set(_WORD.findall(shown)))
     kept = [(entry_id, row) for entry_id, row in source.earlier if not is_shown(row)]
@@ -138,7 +131,7 @@ def choose_lines(
 def _within_shares(
     anchors: Iterable[Anchor], budget: int, count: Callable[[str], int]
 ) -> list[Anchor]:
-    """Return anchors, of the kinds that have a share of the budget as many as that holds."""
+    """Return the anchors, without those that exceed their kind's share of the budget."""
     left = {kind: budget * share for kind, share in _SHARES.items()}
     taken: list[Anchor] = []
     for anchor in anchors:
@@ -162,7 +155,7 @@ class _Chosen:
         self._said = ""
 
     def take(self, entry_id: int, text: str, *, least: int = 0, bare: bool = False) -> None:
-        """Take the text not shown yet, if ``least`` tokens are left after it."""
+        """Add a text not chosen yet, if ``least`` tokens are left after it; ``bare``: a name alone."""
         address = _ADDRESS_TOKENS
         if entry_id in self._lines or entry_id in self._names:
             address = 0
@@ -173,7 +166,7 @@ class _Chosen:
             self.left -= cost
 
     def in_order(self, texts: Mapping[int, str]) -> dict[int, list[str]]:
-        """Return the chosen lines by entry: as they stand in its text, then the names as one."""
+        """Return the chosen lines by entry, in the order of its text, then the bare names as one line."""
         for entry_id, rows in self._lines.items():
             rows.sort(key=texts.get(entry_id, "").find)
         for entry_id, names in self._names.items():
@@ -187,7 +180,7 @@ def _best_lines(
     kept: Sequence[tuple[int, str]],
     count: Callable[[str], int],
 ) -> list[tuple[int, str]]:
-    """Return the lines that anchors stood in last, with their entries, those worth most for each token first."""
+    """Return the lines that held anchors last, with their entries, by value per token, best first."""
     values: dict[tuple[int, str], float] = {}
     for anchor in anchors:
         found = _line_of(anchor, source.texts, kept)
@@ -202,10 +195,7 @@ def _best_lines(
 def _line_of(
     anchor: Anchor, texts: Mapping[int, str], kept: Sequence[tuple[int, str]]
 ) -> tuple[int, str] | None:
-    """Return the line an anchor stood in last, and its entry.
-
-    None where it is too long or no longer known.
-    """
+    """Return the line that held an anchor last, with its entry; None if it is too long or not known."""
     if anchor.kind in _SHARES:
         return anchor.entry_id, anchor.text
     text = texts.get(anchor.entry_id)
@@ -218,7 +208,7 @@ def _line_of(
     start = text.rfind("\n", 0, at) + 1
     end = end if end >= 0 else len(text)
     if end - start > LONGEST_LINE:
-        # Whatever is further away is not in a sentence that is short enough.
+        # Look for a short sentence near the name: further away can't be part of one.
         start = max(start, at - 2 * LONGEST_LINE)
         end = min(end, at + len(anchor.text) + 2 * LONGEST_LINE)
         near = text[start:end]
@@ -239,13 +229,10 @@ def write_notes(
     count: Callable[[str], int],
     anchors: Sequence[Anchor],
 ) -> tuple[str, ...]:
-    """Return a note per target of a prune, all together of at most ``budget`` tokens.
+    """Return a note for each target of a prune, "" if it has none, within ``budget`` tokens together.
 
-    Empty where nothing is to say.
-
-    It is shown beneath the gist in the target's placeholder, and stored, so that a placeholder
-    never changes. ``anchors`` are those of the whole view. A line goes to the target that held its
-    name last.
+    A note holds lines of the target that are still in use. It is shown in the target's placeholder
+    and stored, so that a placeholder never changes. ``anchors`` are those of the whole view.
     """
     gone = set(targets)
     cleared: list[Entry] = []
@@ -269,7 +256,7 @@ def write_notes(
 def encode_lines(
     chosen: Mapping[int, Sequence[str]], titles: Mapping[int, str] | None = None
 ) -> tuple[str, ...]:
-    """Return lines as a summary carries them: one text per entry, its address first, then its title if it has one."""
+    """Return lines as a summary carries them, one text per entry: ``#34 (a.py): first line …``."""
     titles = titles or {}
     texts: list[str] = []
     for entry_id in sorted(chosen):
@@ -282,9 +269,9 @@ def encode_lines(
 
 
 def decode_lines(carried: Iterable[str]) -> tuple[list[tuple[int, str]], dict[int, str]]:
-    """Return the lines of texts that ``encode_lines`` made, with their entries, and the titles of those.
+    """Parse texts that ``encode_lines`` made into lines with their entries, and titles by entry.
 
-    A line without an address is left out.
+    Other texts are left out.
     """
     lines: list[tuple[int, str]] = []
     titles: dict[int, str] = {}
@@ -298,7 +285,7 @@ def decode_lines(carried: Iterable[str]) -> tuple[list[tuple[int, str]], dict[in
 
 
 def title_of(entry: Entry) -> str:
-    """Return the source of an entry's lines, where that is short: the file that was read, the command."""
+    """Return a tool result's title or file if it is short enough to be carried, else ""."""
     if not isinstance(entry, ToolResultEntry):
         return ""
     title = entry.title or entry.metadata.path or ""

@@ -1,7 +1,7 @@
-"""The compaction of last resort: a digest by rule that uses as little of the engine as possible.
+"""Compacts without a model when the usual compaction failed because of a defect in the program.
 
-It stands in where planning, summarising or weighing a compaction failed because of a defect, so
-that a session whose texts the engine can't handle still gets room and goes on.
+The summary is a digest made by rule, with as little of the usual code as possible, so that the
+session can continue.
 """
 
 import logging
@@ -26,20 +26,19 @@ from tui_agent.session.entries import (
 log = logging.getLogger(__name__)
 
 _MESSAGE_SHARE = 0.25
-"""Share of the summary's tokens that each carried message of the user may take."""
+"""Largest share of the summary's tokens that each carried message of the user may take."""
 _CARRIED_MESSAGES = 3
-"""Messages of the user that are carried: the first and the newest."""
+"""Most messages of the user that are carried: the first and the newest."""
 NOTHING_LISTED = "(Earlier work is not listed here; recall finds it.)"
-"""The summary where not even a digest could be made."""
+"""The summary if no digest could be made either."""
 
 
 @frozen
 class PlainOrder:
-    """A compaction of last resort.
+    """What a compaction without a model has to do.
 
-    ``keep`` is the tokens of newest entries to leave as they are, ``summary`` the most tokens of
-    the digest. ``boundary`` is the entry that the summarised part ends before, where a person chose
-    one.
+    ``keep`` is how many tokens of the newest entries stay, ``summary`` the most tokens of the
+    digest. ``boundary`` is the first entry to keep, if the user chose one.
     """
 
     trigger: Trigger
@@ -51,10 +50,7 @@ class PlainOrder:
 def plain_compactions(
     view: ContextView, order: PlainOrder, count: CountText, templates: Templates
 ) -> list[CompactionEntry]:
-    """Return compactions that may be committed, the one that keeps most first.
-
-    None where the view is empty.
-    """
+    """Return compactions to try in turn, the one that keeps most first; empty for an empty view."""
     entries = view.entries
     cuts = _cuts(entries)
     if order.boundary is not None:
@@ -66,7 +62,7 @@ def plain_compactions(
 
 
 def _cuts(entries: Sequence[Entry]) -> list[int]:
-    """Return the places where the kept part may begin: messages that part no call from its result."""
+    """Return the positions where the kept part may begin without parting a call from its result."""
     found: list[int] = []
     waiting: set[str] = set()
     for at, entry in enumerate(entries):
@@ -81,7 +77,7 @@ def _cuts(entries: Sequence[Entry]) -> list[int]:
 
 
 def _cut_for(entries: Sequence[Entry], cuts: Sequence[int], keep: int, count: CountText) -> int:
-    """Return the earliest place after which at most ``keep`` tokens stand, 0 where there is none."""
+    """Return the earliest cut after which at most ``keep`` tokens follow, 0 if there is none."""
     best = 0
     end = len(entries)
     for at in reversed(cuts):

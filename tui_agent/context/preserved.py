@@ -1,8 +1,8 @@
-"""The details that code, not a model, carries through a summary: the user's words, files, anchors, to-dos and skills.
+"""Carries details through a summary by code: the user's messages, files, anchors, to-dos and skills.
 
-Each has its own budget. They are rebuilt at every compaction from the entries and from the previous
-compaction's own, so nothing passes through a model twice. Where no model has summarised, `digest`
-stands in.
+Each kind has its own budget. At every compaction they are made anew from the entries and the
+previous compaction's details, so no model ever rewrites them. `digest` makes a summary by rule, if
+no model has written one.
 """
 
 import re
@@ -46,27 +46,32 @@ from tui_agent.session.entries import (
 from tui_agent.session.tool_traits import TraitsByName
 
 CountText = Callable[[str], int]
-"""Counts text in tokens."""
+"""Returns the tokens of a text."""
 
 FILES_SHARE = 0.02
+"""Share of the history budget for the lists of files."""
 _SMALL_FILES_SHARE = 0.05
+"""Share of a small history budget for the lists of files."""
 _SMALL_FILES = 250
-"""Share of the history budget for the lists of files, and that of a small one up to so many
-tokens."""
+"""Most tokens that ``_SMALL_FILES_SHARE`` may give to the lists of files."""
 STATE_SHARE = 0.05
 """Share of the history budget for to-dos and loaded skills."""
 MIN_TEXT_TOKENS = 24
-"""Tokens below which a piece of text is not worth showing."""
-SKILL_LEFT_OUT = "(loaded earlier, too long to repeat here: load it again with the skill tool before going on with it)"
-"""Stands for a skill that is over the budget."""
+"""Least tokens of a carried message that is cut."""
+SKILL_LEFT_OUT = (
+    "(loaded earlier, too long to repeat here: load it again with the skill tool before using it)"
+)
+"""Replaces a skill's text that does not fit the budget."""
 PLAN = "plan"
-"""Name of the plan that the user approved last, beside the states of tools."""
+"""Name under which the plan that the user approved last is carried, beside the names of tools."""
 _TEXT_CHARS = 160
+"""Most characters of an answer in a digest."""
 _CALL_CHARS = 100
-"""Characters of an answer and of a call in a summary by rule."""
+"""Most characters of a call in a digest."""
 _FINISHED = ("[x]", "[-]")
+"""Marks of finished and cancelled items in a to-do list."""
 _TAG_TOKENS = 8
-"""About the size of the tags around one piece."""
+"""Tokens assumed for the tags around one carried text."""
 
 _MESSAGE = LazyPattern(r"#(\d+) (.*)", re.DOTALL)
 
@@ -100,10 +105,8 @@ class Budgets:
 class Summarised:
     """Entries that are about to be summarised.
 
-    ``files`` are cumulative over everything before them.
-
-    ``asked`` are the names in them that the agent used while the summary was written, and of which
-    neither the summary nor an output that stays says anything.
+    ``files`` include those of everything before. ``asked`` are names in the entries that the agent
+    used while the summary was written, and that neither the summary nor a kept output holds.
     """
 
     entries: Sequence[Entry]
@@ -119,10 +122,10 @@ def carry(
     count: CountText,
     shown: str = "",
 ) -> SummaryDetails:
-    """Return the details carried of the entries about to be summarised, on top of those carried before.
+    """Return the details to carry of entries about to be summarised, and of the ``earlier`` summary.
 
-    ``shown`` is all text that stays in the model's view: names in it need no anchor. Pinned entries
-    are the plan's to add.
+    ``shown`` is all text that stays in the model's view: names in it need no anchor. The caller adds
+    pinned entries.
     """
     entries = summarised.entries
     files = summarised.files
@@ -169,7 +172,7 @@ def carry(
 
 
 def known_rules(entries: Iterable[Entry], earlier: SummaryDetails) -> list[StandingRule]:
-    """Return the rules of entries and those carried before, oldest first, each once."""
+    """Return the standing rules of entries and of the ``earlier`` summary, oldest first, each once."""
     found: dict[str, StandingRule] = {}
     before: list[StandingRule] = []
     for number, words in _messages((), earlier.user_messages):
@@ -189,9 +192,10 @@ def _words_of_user(
     count: CountText,
     shown: str,
 ) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
-    """Return the user's rules as lines, how many are lost, and their messages: together within the budget.
+    """Return the user's rules as lines, the number that does not fit, and the user's messages.
 
-    A rule that stands in a carried message, or in what is ``shown``, is not said twice.
+    All are within ``budget`` tokens together. A rule in a carried message, or in the text
+    ``shown``, is not repeated.
     """
     messages = _select_messages(said, budget, count)
     whole = "\n".join([shown, *messages])
@@ -206,10 +210,7 @@ def _words_of_user(
 
 
 def fit(text: str, budget: int, count: CountText) -> str:
-    """Return ``text`` within ``budget`` tokens, its middle cut.
-
-    Empty when not even a few words fit.
-    """
+    """Return ``text`` cut in its middle to ``budget`` tokens, "" if not even a few words fit."""
     tokens = count(text)
     if tokens <= budget:
         return text
@@ -226,12 +227,13 @@ def fit(text: str, budget: int, count: CountText) -> str:
 
 
 def _messages(entries: Iterable[Entry], earlier: Iterable[str]) -> list[tuple[int, str]]:
-    """Return the user's own messages with their ids, oldest first: the text typed, and the names of files given."""
+    """Return the user's messages with their entry ids, oldest first; files are named, not quoted.
+
+    Messages carried by another program have no number: they get negative ones and come first.
+    """
     messages: dict[int, str] = {}
     for position, text in enumerate(earlier):
         found = _MESSAGE.fullmatch(text)
-        # Messages carried by another program have no number; negative ones keep them first and in
-        # order.
         number, words = (int(found[1]), found[2]) if found else (position - 1_000_000, text)
         messages[number] = words
     for entry in entries:
@@ -256,10 +258,7 @@ def _part(part: TextPart | FilePart | ImagePart) -> str:
 def _select_messages(
     messages: Sequence[tuple[int, str]], budget: int, count: CountText
 ) -> tuple[str, ...]:
-    """Return the first message always, then the newest ones that fit, in order.
-
-    Huge ones lose their middle.
-    """
+    """Return the first message and the newest ones that fit, in order; long ones are cut."""
     if not messages:
         return ()
     share = max(budget // 3, MIN_TEXT_TOKENS)
@@ -283,7 +282,7 @@ def _numbered(message: tuple[int, str], budget: int, count: CountText) -> str:
 def _state(
     entries: Sequence[Entry], earlier: Iterable[StateText], tools: TraitsByName
 ) -> list[StateText]:
-    """Return lists as they stood last and the texts that were loaded (skills), oldest first."""
+    """Return the last state of each list, the plan and the loaded skills, oldest first."""
     state = {(item.tool, item.name): item for item in earlier}
     names: dict[str, str] = {}
     for entry in entries:
@@ -314,7 +313,7 @@ def _state(
 def _select_state(
     state: Sequence[StateText], budget: int, count: CountText, tools: TraitsByName
 ) -> tuple[StateText, ...]:
-    """Return the to-do list and the plan first, shortened if need be, then the newest skills that fit whole."""
+    """Choose the texts that fit: the plan and to-do list, shortened if needed, then the newest skills."""
     chosen: list[StateText] = []
     newest_first = list(reversed(state))
     for item in sorted(
@@ -336,9 +335,9 @@ def _select_state(
 
 
 def _shorter_list(text: str, budget: int, count: CountText) -> str:
-    """Return a to-do list within ``budget`` tokens: finished items go first, then the last ones.
+    """Shorten a to-do list to ``budget`` tokens: finished items are removed first, then the last ones.
 
-    A line that begins with ``#`` tells of it and is no item. Empty when not one item fits.
+    A line with ``#`` says how many are missing. "" if no item fits.
     """
     if count(text) <= budget:
         return text
@@ -353,11 +352,10 @@ def _shorter_list(text: str, budget: int, count: CountText) -> str:
 
 
 def digest(entries: Sequence[Entry], budget: int, count: CountText) -> str:
-    """Return the events of ``entries`` in at most ``budget`` tokens.
+    """List what happened in ``entries``, one line each, in at most ``budget`` tokens.
 
-    The newest lines are kept, in order.
-
-    The user's messages are not in it: they are carried word for word elsewhere.
+    If it does not fit, the newest lines are kept. The user's messages are left out: they are carried
+    word for word.
     """
     chosen: list[str] = []
     for line in reversed(list(_digest_lines(entries))):

@@ -9,11 +9,11 @@ Normal form, the same for every provider:
 
 Messages of one role that follow each other stay apart, because merging would rewrite a message that
 was already sent: so appending an entry only appends bytes, unless it is of a kind that changes the
-view. What a server wants otherwise (merged messages, short ids) is the form it is sent on the way
-out, see ``model.forms``.
+view. What single servers need beyond that (merged messages, short ids) is done when the request is
+sent, see ``model.forms``.
 
-A path that ends in an answer gives a request that ends in an assistant message; some models refuse
-to go on from there, so whoever retries a cut-off answer appends a user entry first.
+A path that ends in an answer gives a request that ends in an assistant message, which some models
+refuse; to retry a cut-off answer, append a user entry first.
 """
 
 from collections.abc import Sequence
@@ -54,35 +54,37 @@ from tui_agent.session.entries import (
 )
 
 MAX_NAME_CHARS = 64
-"""Longest tool name and foreign call id that every provider takes."""
+"""Longest tool name and call id that every provider accepts."""
 
 CACHED_HEAD_MESSAGES = 2
+"""Most messages at the head of a request that get a cache mark."""
 CACHED_LAST_MESSAGES = 2
+"""Newest messages of a request that get a cache mark."""
 
 _AS_IT_IS = {
     (vision, documents): Shown(vision=vision, documents=documents)
     for vision in (False, True)
     for documents in (False, True)
 }
-"""How an entry is shown that nothing changed, by whether the model sees images."""
+"""How an unchanged entry is shown, by whether the model takes images and PDFs."""
 _PORTABLE_ID = LazyPattern(r"[A-Za-z0-9_-]{1,64}")
 _UNPORTABLE = LazyPattern(r"[^A-Za-z0-9_-]+")
 
 
 _AnsweredCall = tuple[RequestToolCall, ToolResultEntry | None]
-"""A call as it is sent, and its result where there is one."""
+"""A call as it is sent, and its result, None if there is none."""
 
 
 @frozen
 class ModelTraits:
     """What a model and its server accept, as far as it changes a request.
 
-    ``tools``: False where its server takes none, and the prompt tells of them. ``small``: it is
-    given few tools. ``tiny``: it is told none, and goes in steps. ``documents``: it takes PDFs as
-    they are. ``images_in_results``: images may stand in the results of calls. ``bound_reasoning``: reasoning
-    that goes back is checked against everything before it. ``hour_cache``: cache marks may ask for
-    an hour. ``efforts``: the levels of thinking it has. ``searches``: its provider can search the
-    web for it. How many system messages a server takes is the wire's to know.
+    ``vision``: it takes images. ``documents``: it takes PDF files. ``tools``: the server takes tool
+    schemas; if not, the prompt describes the tools. ``small``: the model gets few tools. ``tiny``:
+    it gets none and works in steps. ``images_in_results``: tool results may hold images.
+    ``bound_reasoning``: the provider checks returned reasoning against everything before it.
+    ``hour_cache``: cache marks may ask for an hour. ``searches``: the provider can search the web.
+    ``efforts``: the model's levels of thinking.
     """
 
     model: str
@@ -108,7 +110,7 @@ def project(
     *,
     max_output_tokens: int | None = None,
 ) -> ModelRequest:
-    """Return the request a path stands for; image bytes are left for the sender to fill in."""
+    """Return the request for a path; the sender adds the bytes of images."""
     view = resolve(path)
     head = []
     if view.system is not None:
@@ -127,7 +129,7 @@ def project(
 
 @dataclass
 class Builder:
-    """Puts messages together, entry by entry; finished ones never change."""
+    """Builds the messages of a request, entry by entry; ``messages`` only grows."""
 
     view: ContextView
     traits: ModelTraits
@@ -148,8 +150,8 @@ class Builder:
         parts: Content = (ContentText(text),)
         own: tuple[str, ...] = ()
         if entry.item and shown.whole:
-            # Where its item is sent, the summary's part is not. Both count the same for every
-            # model.
+            # The model that made the native item gets it in place of the summary's text. Both are
+            # here, so that every model counts the same.
             head, mark, tail = text.partition("</summary>")
             parts = (ContentText(f"{head}{mark}"), ContentText(tail))
             if entry.model == self.traits.model:
@@ -157,7 +159,7 @@ class Builder:
         self.messages.append(Message("user", parts, reasoning=own, origin=(entry.id,)))
 
     def add(self, entry: Entry) -> None:
-        """Add the messages of one entry; results come with the assistant entry they answer."""
+        """Add the messages of one entry; results are added with the answer whose calls they answer."""
         match entry:
             case AssistantEntry():
                 self._put_assistant(entry)
@@ -225,7 +227,7 @@ class Builder:
             self._put_results(answered, entry.id)
 
     def _takes_reasoning(self, entry: AssistantEntry) -> bool:
-        """Whether the provider takes an answer's reasoning back, as far as the view tells."""
+        """Whether the provider accepts an answer's reasoning again: nothing it depends on was changed."""
         if entry.id < self.view.reasoning_from:
             return False
         if not self.traits.bound_reasoning:
@@ -235,7 +237,7 @@ class Builder:
     def _answered_calls(
         self, entry: AssistantEntry, shown: Shown, results: Sequence[ToolResultEntry | None]
     ) -> list[_AnsweredCall]:
-        """Return the calls whose results nobody dropped, with those."""
+        """Return the calls of an answer with their results, without those whose result is hidden."""
         answered: list[_AnsweredCall] = []
         for call, result in zip(entry.tool_calls, results, strict=True):
             if result is not None and not self._is_shown(result):
@@ -275,14 +277,14 @@ class Builder:
             self.messages.append(Message("user", content, origin=tuple(origin)))
 
     def _result_content(self, entry: ToolResultEntry) -> tuple[Content, tuple[ImagePart, ...]]:
-        """Return a result's text, and the images that belong to it."""
+        """Return a result's text, and the images to send with it."""
         shown = self._shown(entry)
         text = result_text(entry, shown, self.templates)
         if not entry.attachments or not (shown.whole or shown.cut):
             return (ContentText(text),), ()
         sent = tuple(filter(shown.shows, entry.attachments))
         if any(image.is_document for image in sent) and entry.metadata.path == sent[0].path:
-            # The text is what the document says, for models that don't take it.
+            # The result's text is the document's, for models that don't take documents.
             return (ContentText(image_label(sent[0])),), sent
         lines = [text]
         for image in entry.attachments:
@@ -297,15 +299,15 @@ class Builder:
         return ImageRef(image.blob, image.mime, text)
 
     def _start_with_user(self) -> None:
-        """Providers want the user to speak first; history that lost its start gets a stand-in."""
+        """Add a placeholder message if no user message comes first, as providers require."""
         if not self.messages or self.messages[-1].role == "system":
             self.messages.append(Message("user", (ContentText(self.templates.conversation_start),)))
 
     def _call_id(self, call: ToolCallPart, entry: AssistantEntry) -> str:
-        """Return an id that is unique in the request and that the provider takes.
+        """Return a call id that is unique in the request and that the provider accepts.
 
-        A model's own id goes back as it is, because providers hide state in it (Gemini's thought
-        signatures).
+        The model's own id stays unchanged if possible: some providers keep state in it (Gemini's
+        thought signatures).
         """
         if _PORTABLE_ID.fullmatch(call.call_id):
             base = call.call_id
@@ -321,7 +323,7 @@ class Builder:
         number = 1
         if len(base) <= MAX_NAME_CHARS:
             base = base[: MAX_NAME_CHARS - 8]
-        # Two ids that only differ in characters some formats don't take would be one there.
+        # Ids must also differ in formats that replace some characters.
         while (portable := _UNPORTABLE.sub("_", unique)) in self._used_ids:
             number += 1
             unique = f"{base}_{number}"
@@ -330,7 +332,10 @@ class Builder:
 
 
 def head_messages(system: SystemEntry) -> list[Message]:
-    """Return the head: the first block alone, so that it stays cached when the others change, then the opening."""
+    """Return the messages of the head: at most two system messages, then the opening.
+
+    The first block is a message of its own, so that it stays cached when the others change.
+    """
     blocks = [valid(block) for block in system.blocks if block.strip()]
     texts = [text for text in (*blocks[:1], "\n\n".join(blocks[1:])) if text]
     messages = [Message("system", (ContentText(text),), origin=(system.id,)) for text in texts]
@@ -342,9 +347,9 @@ def head_messages(system: SystemEntry) -> list[Message]:
 def messages_of(
     entry: Entry, view: ContextView, traits: ModelTraits, templates: Templates
 ) -> list[Message]:
-    """Return the messages of a request that come from one entry of a view.
+    """Return the messages of a request that one entry of a view becomes.
 
-    A call's stand-in for a missing result comes from the entry of the call.
+    The placeholder for a missing result belongs to the entry of the call.
     """
     builder = Builder(view, traits, templates)
     if isinstance(entry, ToolResultEntry):
@@ -358,14 +363,14 @@ def messages_of(
 
 
 def tool_name(name: str) -> str:
-    """Return a tool's name as every provider takes it; models make names up."""
+    """Return a tool's name in a form that every provider accepts: models invent invalid names."""
     if _PORTABLE_ID.fullmatch(name):
         return name
     return _UNPORTABLE.sub("_", name)[:MAX_NAME_CHARS] or "unknown"
 
 
 def _with_cache_marks(messages: list[Message], head: int) -> tuple[Message, ...]:
-    """Mark the messages of the head, so many, and the last of the conversation for the provider's cache."""
+    """Mark the first ``head`` messages, at most two, and the newest two for the provider's cache."""
     heads = min(head, CACHED_HEAD_MESSAGES)
     tails = len(messages) - CACHED_LAST_MESSAGES
     for at, message in enumerate(messages):

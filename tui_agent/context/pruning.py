@@ -1,7 +1,7 @@
-"""Plans which old tool outputs become placeholders, and says when that may happen.
+"""Second defence: decides when old tool outputs are cleared, and plans which.
 
-Pruning rewrites messages sent before, so it costs the provider's prompt cache: it waits for a
-moment when that is free or needed, and then does everything in one entry.
+Pruning changes messages that were sent before, which costs the provider's prompt cache. So it waits
+until that is free or necessary, and then clears all it can in one entry.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,19 +37,18 @@ from tui_agent.session.path_queries import newest
 from tui_agent.session.tool_traits import TraitsByName
 
 MIN_OUTPUT_TOKENS = 2 * PLACEHOLDER_TOKENS
-"""An output smaller than this stays: its placeholder would save nothing."""
+"""Smallest output that is cleared, in tokens: a placeholder for a smaller one saves nothing."""
 _OWN_WORTH = 8
-"""The agent's own text is worth so many times an output with the same names: nobody can read it
-again."""
+"""How many times as much the agent's own text is worth as an output with the same names: it can't be
+read again."""
 _ENOUGH = 0.75
-"""Share of the wanted tokens that a prune has to free where the next request would be over the
-threshold."""
+"""Least share of the wanted tokens that a prune under pressure has to free to be made at all."""
 _ALL_TEXT = 1_000_000_000
-"""Characters that stay where only images go: more than any text has."""
+"""Characters of text that stay in a prune of images: more than any text has."""
 
 
 class Occasion(StrEnum):
-    """Why a prune may happen now; the value is the reason stored in its entry."""
+    """Why a prune may happen now; its value is stored in the entry as the reason."""
 
     PRESSURE = "context under pressure"
     COLD_CACHE = "prompt cache is cold"
@@ -63,11 +62,12 @@ class Occasion(StrEnum):
 
 @frozen
 class Moment:
-    """The situation, as far as it decides whether to prune."""
+    """The circumstances that decide whether to prune now."""
 
     asked: bool = False
+    """The user asked for it."""
     in_work: bool = False
-    """Turns protect nothing: only the newest tokens and steps do, as under pressure."""
+    """The agent is working: turns protect nothing, only the newest tokens and steps do."""
     model_switched: bool = False
     run_ended: bool = False
     cache_cold: bool = False
@@ -75,9 +75,9 @@ class Moment:
 
 @frozen
 class PrunePlan:
-    """Entries to turn into placeholders (or to cut to ``keep_chars`` characters), superseded ones first.
+    """Entries to clear, or to cut to ``keep_chars`` characters if that is not 0; outdated ones first.
 
-    ``notes`` are the placeholders' texts beside the gist, in the order of ``targets``.
+    ``notes`` are texts added to the placeholders, in the order of ``targets``, or empty.
     """
 
     targets: tuple[int, ...]
@@ -102,7 +102,7 @@ class PrunePlan:
             yield target, next(notes, "")
 
     def only(self, kept: AbstractSet[int]) -> "PrunePlan | None":
-        """Return the plan for those of its targets that are in ``kept``, None when there are none."""
+        """Return the plan with only the targets that are in ``kept``, None if there are none."""
         targets: list[int] = []
         notes: list[str] = []
         for target, note in self._noted():
@@ -120,7 +120,7 @@ class PrunePlan:
         )
 
     def applied(self, view: ContextView) -> ContextView:
-        """Return the view as it is once the plan's entry stands on the path."""
+        """Return the view as it will be once the plan's entry is on the path."""
         states = dict(view.states)
         kept_chars = dict(view.kept_chars)
         notes = dict(view.notes)
@@ -136,10 +136,10 @@ class PrunePlan:
 
 
 def occasion(settings: PruneSettings, size: ContextSize, moment: Moment) -> Occasion | None:
-    """Return why pruning is right now, None when it has to wait.
+    """Return why to prune now, None if pruning has to wait.
 
-    ``run_end`` is OpenCode's behaviour: after every run and at no other time. With ``off`` only a
-    person prunes.
+    With the setting "run_end" it happens after every run and at no other time, as in OpenCode; with
+    "off" only if the user asks.
     """
     if moment.asked:
         return Occasion.MANUAL
@@ -155,37 +155,37 @@ def occasion(settings: PruneSettings, size: ContextSize, moment: Moment) -> Occa
 
 
 def under_pressure(settings: PruneSettings, size: ContextSize) -> bool:
-    """Whether the context is so full that turns protect nothing any more."""
+    """Whether the context is so full that turns no longer protect their outputs."""
     return size.total > settings.pressure * size.limit
 
 
 @frozen
 class PruneRules:
-    """The rules of a plan. ``budget`` is the history budget in tokens."""
+    """The rules of a prune. ``budget`` is the history budget in tokens."""
 
     settings: PruneSettings
     budget: int
     tools: TraitsByName
     pressure: bool = False
     minimum: int | None = None
-    """Least tokens to free; None takes the settings'."""
+    """Least tokens that a prune must free; None: as the settings say."""
     wanted: int | None = None
-    """Tokens after which it is enough; None clears everything that nothing protects."""
+    """Tokens to free, after which the rest stays; None clears everything that is not protected."""
     count: CountEntry = stored_tokens
     text: Callable[[str], int] = lambda text: len(text) // 3 + 1
-    """Counts the text of notes, roughly by default: they are cheap."""
+    """Returns the tokens of a note's text; the default is a rough estimate."""
 
 
 def plan_prune(
     view: ContextView, rules: PruneRules, reason: str = Occasion.PRESSURE
 ) -> PrunePlan | None:
-    """Return the entries to prune, None when it is not worth it.
+    """Plan which entries to clear; None if it would free too little.
 
-    Walks back from the newest entry. The newest tokens of output, pinned entries and protected
-    tools stay, and the results of the last turns or, under pressure, of the last steps. An output
-    that stands again later, because the same call ran again, is only protected by the last steps.
-    Of the rest the least valuable goes, as far as it takes; under pressure the long arguments of
-    old steps as well.
+    Protected are the newest tokens of output, pinned entries, results of protected tools, and the
+    results of the last turns or, under pressure, of the last steps. An output that is repeated
+    later, because the same call ran again, is only protected by the last steps. Of the rest the
+    least valuable outputs are cleared, as many as needed; under pressure also the long arguments of
+    old steps.
     """
     weights = ViewWeights(view, rules.count)
     zones = _Zones(weights, rules)
@@ -200,7 +200,7 @@ def plan_prune(
     if minimum is None:
         minimum = rules.settings.worthwhile_tokens(rules.budget)
     if rules.pressure and rules.wanted is not None:
-        # A prune that leaves little room would be followed by a summary at once, which does both.
+        # A prune that frees too little would be followed at once by a compaction, which prunes too.
         minimum = max(minimum, round(rules.wanted * _ENOUGH))
     if not blocks or sum(block.freed for block in blocks) < minimum:
         return None
@@ -225,15 +225,15 @@ class _Block:
     freed: int
     superseded: bool
     own: bool
-    """Long arguments of the model's own calls."""
+    """Whether it is the model's own text: long arguments of its calls."""
 
 
 def _least_valuable(
     blocks: Sequence[_Block], anchors: Sequence[Anchor], rules: PruneRules
 ) -> list[_Block]:
-    """Return the blocks to clear: superseded ones, then those least likely to be used for each token, until enough.
+    """Return the blocks to clear: all outdated ones, then the least valuable until enough is freed.
 
-    How likely that is tell the scores of the names that a block was the last to hold.
+    A block's value is the sum of the scores of names that it was the last to hold, per token freed.
     """
     if rules.wanted is None:
         return list(blocks)
@@ -254,7 +254,7 @@ def _least_valuable(
 
 
 class _Zones:
-    """Tells, walking back from the newest entry, which results no protection covers."""
+    """Decides, from the newest entry back, which entries are not protected from a prune."""
 
     def __init__(self, weights: ViewWeights, rules: PruneRules) -> None:
         self._weights = weights
@@ -270,9 +270,9 @@ class _Zones:
         )
 
     def exposed(self, entry: Entry, *, repeated: bool) -> int:
-        """Return the tokens that clearing the entry frees, 0 for none.
+        """Return the tokens that clearing an entry frees, 0 if it is protected or too small.
 
-        Call it once for every entry, newest first.
+        It has to be called once for every entry, newest first.
         """
         if isinstance(entry, UserEntry) and entry.synthetic is None:
             self._turns += 1
@@ -294,7 +294,7 @@ class _Zones:
         return tokens - PLACEHOLDER_TOKENS if beyond else 0
 
     def _is_left(self, entry: ToolResultEntry) -> bool:
-        """Whether there is output of it left to clear."""
+        """Whether a result still has output to clear: it is live, or was only cut."""
         view = self._weights.view
         state = view.state(entry.id)
         return state is EntryState.LIVE or (
@@ -308,7 +308,7 @@ class _Zones:
         return tool in chosen
 
     def _arguments(self, entry: AssistantEntry) -> int:
-        """Return the tokens of an old step's long arguments, which are on the disk or in the session."""
+        """Return the tokens that clearing an old step's long arguments frees, 0 if they are protected."""
         if (
             not self._rules.pressure
             or self._steps <= self._protected_steps
@@ -325,13 +325,13 @@ class Superseded(StrEnum):
     """Why an output is out of date."""
 
     REPEATED = "repeated"
-    """The same call gave a newer output."""
+    """The same call was made again later."""
     CHANGED = "changed"
-    """The file it shows was changed since."""
+    """The file that it shows was changed later."""
 
 
 def superseded_results(view: ContextView, tools: TraitsByName) -> Mapping[int, Superseded]:
-    """Return the results that a later one makes stale: read again, changed later, the same command run again."""
+    """Return the results that later ones made outdated, with the reason, by entry id."""
     stale: dict[int, Superseded] = {}
     latest: dict[tuple[str, str], int] = {}
     reads: dict[str, list[int]] = {}
@@ -340,7 +340,7 @@ def superseded_results(view: ContextView, tools: TraitsByName) -> Mapping[int, S
             continue
         if result.metadata.known_from is not None:
             stale.pop(result.metadata.known_from, None)
-            continue  # It rests on the earlier one instead of taking its place.
+            continue  # It refers to the earlier result instead of replacing it.
         traits = tools[call.tool]
         completed = result.status is ToolStatus.COMPLETED
         if traits.repeatable and (completed or traits.repeats_failures):
@@ -372,12 +372,12 @@ def _answered_calls(view: ContextView) -> Iterator[tuple[ToolCallPart, ToolResul
 def plan_image_prune(
     view: ContextView, settings: ImageSettings, budget: int, tokens: Callable[[ImagePart], int]
 ) -> PrunePlan | None:
-    """Return which entries lose their images because a request would hold too many or too heavy ones, else None.
+    """Plan which entries lose their images because a request has too many or too large ones, else None.
 
-    Images the model has seen are cut to half of the limit, so that the next image does not break
-    the cache again; those it has not answered yet may fill all of it. The newest entry with images
-    keeps them, whatever they weigh, as long as they are not too many. Pinned entries keep theirs.
-    The text beside an image stays.
+    Images that the model has answered keep half of the limits, so that the next image does not break
+    the cache again; newer ones may fill the limits. The newest entry with images keeps them whatever
+    their tokens, unless they are too many. Pinned entries keep theirs. Text beside images stays.
+    ``tokens`` counts one image, ``budget`` is the history budget.
     """
     loose: list[tuple[int, int, int]] = []
     count = 0
@@ -418,6 +418,6 @@ def plan_image_prune(
 
 
 def newest_seen(entries: Sequence[Entry]) -> int:
-    """Return the id up to which a model has seen the entries: that of its newest answer, 0 without one."""
+    """Return the id of the newest successful answer, up to which a model has seen the entries; 0: none."""
     answer = newest(entries, AssistantEntry, where=lambda entry: not entry.error)
     return 0 if answer is None else answer.id

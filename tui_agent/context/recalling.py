@@ -1,8 +1,8 @@
-"""How ``recall`` shows an entry longer than one output may be: its beginning, the lines in use, an outline.
+"""Chooses the lines that ``recall`` shows of an entry that is longer than one output may be.
 
-The outline is of whole lines first, then of lines cut to the names in them.
-
-The same text, names and limits give the same lines.
+They are its beginning, the lines with names that are in use, and an outline of the rest: whole
+lines first, then lines cut to the names in them. The same text, names and limits give the same
+lines.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,32 +19,32 @@ from tui_agent.session.tool_traits import TraitsByName
 _HEAD_SHARE = 0.05
 """Share of the room for the beginning of the text."""
 _USED_SHARE = 0.1
-"""Share of the rest of it for lines in which names in use stand."""
+"""Share of the room after the beginning for lines with names in use."""
 _NAMES_SHARE = 0.7
-"""Share of the rest for lines that are cut to their names."""
+"""Share of the room left after those for lines that are cut to their names."""
 _CUT = "… "
-"""How a line begins of which only names are shown."""
+"""Begins a line of which only names are shown."""
 _NUMBER_BYTES = 8
-"""About the size of a line's number."""
+"""Bytes assumed for a line's number."""
 _WORD = LazyPattern(r"[\w$@][\w$@./:#-]{2,198}[\w$]")
 _PLAIN = LazyPattern(r"[A-Z]?[a-z]+(?:-[a-z]+)*|[A-Z]+|[\d.:-]+")
 """A word of prose or a number, which names nothing."""
 _JUDGED = 200
-"""Lines from which is judged how many bytes a token has."""
+"""First lines of a text, from which its bytes per token are judged."""
 _LONGEST = 300
-"""Characters of a line beyond which it is shown only where it was asked for."""
+"""Longest line that the outline shows whole, in characters."""
 
 _ROOMY = 6_000
-"""Tokens up to which an entry that was asked for may take three times as much as an output."""
+"""Tokens up to which a recalled entry may take three times as much as other outputs."""
 
 
 def names_in_use(view: ContextView, tools: TraitsByName) -> dict[str, float]:
-    """Return the names that a view's messages hold, with how likely each is to be used again."""
+    """Return the names in a view's messages, each with a score of how likely it is to be used again."""
     return {anchor.text: anchor.score for anchor in find_anchors(view.entries, tools)}
 
 
 def recall_limits(limits: OutputLimits) -> OutputLimits:
-    """Return the limits of an entry that the model asked for, where those are the limits of any output."""
+    """Return the limits of a recalled entry: ``limits`` are those of any other output."""
     return replace(limits, tokens=max(limits.tokens, min(3 * limits.tokens, _ROOMY)))
 
 
@@ -57,11 +57,11 @@ def fits(lines: Sequence[str], limits: OutputLimits) -> bool:
 def outline(
     lines: Sequence[str], names: Mapping[str, float], limits: OutputLimits
 ) -> list[tuple[int, str]]:
-    """Return an outline of a text that is too long: lines with their positions, ascending.
+    """Return the lines to show of a text that is too long, by position, ascending.
 
-    The beginning first; then the lines in which names in use stand, those worth most for their size
-    (a name that stands in many lines says less of each); then those that hold most names that are
-    not shown yet; then others, cut to such names.
+    Room goes to the beginning first; then to lines with names in use, by value for their size (a
+    name in many lines counts less in each); then to lines with the most names not shown yet; then to
+    other lines, cut to such names. ``names`` are the names in use with their scores.
     """
     room = _room(lines, limits) - NOTE_BYTES
     head = _fitting(lines, range(len(lines)), round(room * _HEAD_SHARE), limits.lines)
@@ -120,7 +120,7 @@ def _cost(line: str) -> int:
 def _by_value(
     lines: Sequence[str], names_of: Mapping[int, set[str]], used: Mapping[str, float]
 ) -> list[int]:
-    """Return the positions of lines that hold names in use, those worth most for their length first."""
+    """Return the positions of lines with names in use, those with the most value for their length first."""
     places: dict[str, list[int]] = {}
     for at, names in names_of.items():
         for name in names & used.keys():
@@ -135,7 +135,7 @@ def _by_value(
 def _by_new_names(
     lines: Sequence[str], names_of: Mapping[int, set[str]], shown: AbstractSet[int]
 ) -> Iterator[int]:
-    """Yield the positions of lines with names that those before do not have, most names for their length first."""
+    """Yield positions of lines, those with the most names for their length first that are new so far."""
     known: set[str] = set()
     heap: list[tuple[float, int]] = []
     for at, names in names_of.items():

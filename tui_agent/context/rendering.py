@@ -1,7 +1,7 @@
-"""How one entry is shown to a model: its texts, images and placeholders, before messages are put together.
+"""Renders one entry as a model sees it: its texts, images and placeholders.
 
-Everything that is sent passes ``valid``: half surrogate pairs can't be encoded and some servers
-refuse NUL.
+``projection`` puts messages together from these. Every text that is sent passes ``valid``: lone
+surrogates can't be encoded, and some servers refuse NUL.
 """
 
 import json
@@ -39,16 +39,16 @@ Content = tuple[ContentText | ImageRef, ...]
 """The content of a message."""
 
 _CHARS_PER_TOKEN = 4
-"""About the characters of a placeholder's token."""
+"""Characters per token assumed for placeholders."""
 
 GIST_CHARS = 120
-"""Characters of a title or text in a placeholder."""
+"""Most characters of a title or text in a placeholder."""
 
 INVALID_ARGUMENTS_KEY = "invalid_arguments"
-"""Name under which a model is shown arguments of its own that were not a JSON object."""
+"""Key under which a model is sent its tool arguments that were not a JSON object."""
 
 INVALID_ARGUMENTS_CHARS = 2_000
-"""Characters shown of such arguments."""
+"""Most characters of invalid tool arguments that are sent."""
 
 _SURROGATE_ESCAPE = LazyPattern(r"\\u(?:[dD][89a-fA-F]|0000)")
 _STATUS = {
@@ -61,10 +61,12 @@ _STATUS = {
 
 @frozen
 class Shown:
-    """How an entry is to be shown: its state, the rest a prune left, and whether images and PDFs may be sent.
+    """How an entry is shown to a model.
 
-    ``note`` is a placeholder's text beside its gist. ``lost`` is an entry it points to that is no
-    longer as it was. ``left_out`` are images that a provider refused, by blob.
+    ``kept_chars`` are the characters that a prune left of each text. ``vision`` and ``documents``:
+    the model takes images and PDFs. ``note`` is added to a placeholder. ``lost`` is the entry that
+    this one refers to and that the model no longer sees. ``left_out`` are the blobs of images that
+    a provider refused.
     """
 
     state: EntryState = EntryState.LIVE
@@ -77,24 +79,24 @@ class Shown:
 
     @property
     def whole(self) -> bool:
-        """Whether the content is shown as it is."""
+        """Whether the content is shown unchanged."""
         return self.state in (EntryState.LIVE, EntryState.PINNED)
 
     def shows(self, image: ImagePart) -> bool:
-        """Return whether an image itself is sent, and no stand-in."""
+        """Return whether an image is sent itself; otherwise a line of text replaces it."""
         is_taken = self.documents if image.is_document else self.vision
         return self.whole and is_taken and image.blob not in self.left_out
 
     @property
     def cut(self) -> bool:
-        """Whether a prune left head and tail of the content."""
+        """Whether a prune left the beginning and end of the content."""
         return self.state is EntryState.PRUNED and self.kept_chars > 0
 
 
 def user_content(
     entry: UserEntry | ShellEntry | BranchSummaryEntry, shown: Shown, templates: Templates
 ) -> Content:
-    """Return the content of a message in the user's name, empty when there is nothing to say."""
+    """Return the content of a message with the user's role, empty if the entry has none."""
     if shown.state is EntryState.MASKED:
         return (ContentText(masked_text(entry, templates)),)
     match entry:
@@ -158,18 +160,18 @@ def result_text(entry: ToolResultEntry, shown: Shown, templates: Templates) -> s
         return _pruned(entry, shown, templates)
     output = valid(_cut(entry.output, shown, entry))
     if shown.lost is not None:
-        # Its first line says that the read it points to can be seen; the changes since stay of use.
+        # The first line refers to a read that the model no longer sees; the difference after it is
+        # still useful.
         _seen, end, difference = output.partition("\n")
         output = f"{fill(templates.reference_lost, id=str(shown.lost))}{end}{difference}"
     if entry.full_output is not None:
-        # The cut text can be had by its number, which the tool did not know when it wrote the
-        # output.
+        # The model recalls the whole output by the entry's number, which the tool did not know.
         output = f"{output}\n[#{entry.id}]"
     return output if output.strip() else templates.empty_output
 
 
 def assistant_text(entry: AssistantEntry, shown: Shown, templates: Templates) -> str:
-    """Return the model's text, empty when it said nothing."""
+    """Return the text of an answer, "" if it has none."""
     text = entry.text
     if not text.strip():
         return ""
@@ -179,10 +181,10 @@ def assistant_text(entry: AssistantEntry, shown: Shown, templates: Templates) ->
 
 
 def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
-    """Return the provider's blobs of an entry's reasoning: all of them, or none.
+    """Return the provider's blobs of an answer's reasoning, to be sent back to ``model``.
 
-    They go back only to the model that made them, and only complete: a signature over reasoning
-    that was cut off or made by another model is refused (https://platform.claude.com/docs,
+    Empty if any part has no blob or is another model's, and for an answer that was cut off:
+    providers refuse incomplete or foreign reasoning (https://platform.claude.com/docs,
     "Extended thinking").
     """
     if entry.error is not None or entry.interrupted:
@@ -196,10 +198,10 @@ def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
 
 
 def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
-    """Return the arguments of a call in an entry as valid JSON text of an object.
+    """Return a call's arguments as the JSON text of an object.
 
-    Valid ones stay as the model wrote them, byte for byte. Others are handed back as one string, so
-    that the model sees its mistake.
+    Valid arguments stay byte for byte as the model wrote them, unless the entry is cut or cleared.
+    Invalid ones become one string in the object, so that the model sees its mistake.
     """
     values = parse_object(arguments)
     if values is None:
@@ -226,7 +228,7 @@ def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
 def summary_text(
     entry: CompactionEntry, pinned: Iterable[PinnedText], shown: Shown, templates: Templates
 ) -> str:
-    """Return the message that stands for compacted history: the summary and the details code carried through it."""
+    """Return the text of the message that replaces summarised history, with the carried blocks."""
     if shown.state is EntryState.MASKED:
         return masked_text(entry, templates)
     blocks = carried_blocks(entry.details, pinned)
@@ -245,10 +247,7 @@ def _branch_text(entry: BranchSummaryEntry, templates: Templates) -> str:
 
 
 def carried_blocks(details: SummaryDetails, pinned: Iterable[PinnedText] = ()) -> str:
-    """Return the blocks of a summary message that code, not a model, wrote.
-
-    Empty ones are left out.
-    """
+    """Return the parts of a summary message that code carries: files, anchors, messages, rules, pins."""
     shown = details.shown_files
     messages = [f"<message>\n{text}\n</message>" for text in details.user_messages]
     pins = [f'<entry id="#{pin.id}">\n{pin.text}\n</entry>' for pin in pinned]
@@ -269,7 +268,7 @@ def carried_blocks(details: SummaryDetails, pinned: Iterable[PinnedText] = ()) -
 def carried_pins(
     view: ContextView, dropped: Iterable[Entry], templates: Templates
 ) -> tuple[PinnedText, ...]:
-    """Return the pinned entries that a compaction carries: those of the one before and of what it drops."""
+    """Return the pinned entries that a compaction carries: the earlier compaction's and the dropped ones."""
     pins = {pin.id: pin for pin in view.pinned}
     for entry in dropped:
         if view.state(entry.id) is EntryState.PINNED:
@@ -278,7 +277,7 @@ def carried_pins(
 
 
 def pinned_text(entry: Entry, templates: Templates) -> PinnedText:
-    """Return a pinned entry as a compaction carries it."""
+    """Return the text of a pinned entry that a compaction carries."""
     shown = Shown(vision=False)
     match entry:
         case UserEntry() | ShellEntry():
@@ -299,12 +298,12 @@ def pinned_text(entry: Entry, templates: Templates) -> PinnedText:
 
 
 def image_label(image: ImagePart) -> str:
-    """Return an image's label, or its stand-in where a model can't see: ``[image: path, WxH]``."""
+    """Return the line that names an image, such as ``[image: shots/a.png, 800x600]``."""
     return valid(f"[{image.kind}: {_image_name(image)}]")
 
 
 def image_text(image: ImagePart, entry_id: int, shown: Shown, templates: Templates) -> str:
-    """Return the stand-in for an image of an entry; where a prune took it, with the way to get it back."""
+    """Return the line sent in place of an image; for a cleared one it says how to get it back."""
     if image.blob in shown.left_out:
         return valid(f"[{image.kind}: {_image_name(image)}, taken out: the provider can't read it]")
     if shown.whole or not shown.vision:
@@ -313,7 +312,7 @@ def image_text(image: ImagePart, entry_id: int, shown: Shown, templates: Templat
 
 
 def _document_text(image: ImagePart) -> str:
-    """Return what stands for a PDF that came with a message, "" for an image."""
+    """Return the line sent in place of a PDF, "" for an image."""
     if image.is_document:
         return valid(f"[document: {_image_name(image)}; use read for its text]")
     return ""
@@ -331,7 +330,7 @@ def _image_name(image: ImagePart) -> str:
 
 
 def gist(entry: Entry) -> str:
-    """Return one line that describes an output: its source, its length and how it went."""
+    """Return one line on an entry: its source, its size, and its status or exit code."""
     lines = ""
     tokens = ""
     ending = ""
@@ -365,7 +364,7 @@ def gist(entry: Entry) -> str:
 
 
 def short_count(tokens: int) -> str:
-    """Return a number of tokens as people read it: 840, 3.2k, 41k, 1.2M."""
+    """Return a number of tokens in short form: 840, 3.2k, 41k, 1.2M."""
     if tokens < 1_000:
         return str(tokens)
     if tokens < 9_950:
@@ -376,7 +375,7 @@ def short_count(tokens: int) -> str:
 
 
 def masked_text(entry: Entry, templates: Templates) -> str:
-    """Return the stand-in for a hidden entry, shorter where the entry itself is short."""
+    """Return the placeholder for a masked entry, shortened if the entry itself is shorter."""
     text = valid(fill(templates.placeholder_masked, gist=gist(entry), id=str(entry.id)))
     if not entry.tokens or entry.tokens * _CHARS_PER_TOKEN >= len(text):
         return text
@@ -417,7 +416,7 @@ def _shortened(value: Any, most: int, entry_id: int) -> Any:
 
 
 def line_count(text: str) -> int:
-    """Return how many lines a text has; a newline at its end begins no further one."""
+    """Return the number of lines in a text; a final newline ends a line and begins none."""
     if text:
         return text.count("\n") + (not text.endswith("\n"))
     return 0

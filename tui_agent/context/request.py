@@ -1,7 +1,7 @@
-"""The request: the content of one call to a model, independent of any provider.
+"""The content of one call to a model, independent of any provider.
 
 A request is data that serialises to the same bytes every time. Its wire form is the OpenAI chat
-format, which litellm takes for every provider.
+format, which litellm accepts for every provider.
 """
 
 import json
@@ -14,7 +14,7 @@ from tui_agent.session.effort import Effort
 from tui_agent.session.entries import ToolSchema
 
 CacheTtl = Literal["5m", "1h"]
-"""How long a cache mark asks a provider to keep the prefix before it."""
+"""Lifetime that a cache mark requests for the prefix before it."""
 
 
 @frozen
@@ -26,20 +26,17 @@ class ContentText:
 
 @frozen
 class ImageRef:
-    """An image or a PDF inside a message, by blob.
-
-    Its bytes are put in when the request is sent.
-    """
+    """An image or a PDF inside a message, by blob; its bytes are added when the request is sent."""
 
     blob: str
     mime: str
     text: str = ""
-    """What stands for it where it can't be sent, "" for a note."""
+    """The text sent in its place if the server can't take it; "": a general note."""
 
 
 @frozen
 class RequestToolCall:
-    """A call as the model is reminded of it. ``arguments`` is valid JSON text of an object."""
+    """A model's earlier tool call as it is sent back; ``arguments`` is the JSON text of an object."""
 
     call_id: str
     tool: str
@@ -50,10 +47,10 @@ class RequestToolCall:
 class Message:
     """One message of a request.
 
-    ``origin`` names the entries it was made from (empty for the program's own); it is not sent.
-    ``reasoning`` holds provider blobs (JSON text) that go back byte for byte. ``cache`` asks the
-    provider to cache everything up to and including this message, where it takes such marks.
-    ``failed`` marks the result of a call that failed, for formats that have a place for it.
+    ``origin`` has the ids of the entries it was made from (none for the program's own messages) and
+    is not sent. ``reasoning`` has the provider's blobs (JSON text), sent back byte for byte.
+    ``cache`` asks the provider to cache everything up to and including this message, if it supports
+    that. ``failed`` marks the result of a failed call, for formats that can say so.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -74,13 +71,11 @@ class Message:
 class ModelRequest:
     """Everything a model needs for one answer.
 
-    ``max_output_tokens`` None leaves it to the provider.
-
-    ``effort`` is a level the model has, None for its own default. ``session`` is the id of the
-    session, by which a provider finds the cache of this conversation again. ``cache_ttl`` is how
-    long cache marks ask to be kept. ``compact`` asks for the provider's own compaction of the
-    messages instead of an answer. ``ping`` only has the provider read the request, so that it keeps
-    it in its cache: the answer may be as short as the provider allows.
+    ``max_output_tokens`` None leaves the limit to the provider, ``effort`` None the level of
+    thinking. ``session`` is the session's id, by which a provider finds this conversation's cache.
+    ``cache_ttl`` is the lifetime that cache marks request. ``compact`` asks for the provider's own
+    compaction of the messages instead of an answer. ``ping`` sends the request only to keep it in
+    the provider's cache: the answer may be as short as the provider allows.
     """
 
     model: str
@@ -94,21 +89,20 @@ class ModelRequest:
     compact: bool = False
     ping: bool = False
     search_hosts: tuple[str, ...] | None = None
-    """The provider is to search the web itself, on these hosts or, without any, on all; None: it
-    isn't."""
+    """Hosts that the provider may search on the web itself, empty for all; None: no search."""
     blobs: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
     """Bytes of the images named by ``ImageRef``; not part of the request's identity."""
 
     @property
     def answer_tokens(self) -> int | None:
-        """The most tokens of the answer; None leaves it to the provider."""
+        """Most tokens of the answer; None leaves the limit to the provider."""
         if self.ping:
             return 1
         return self.max_output_tokens
 
 
 def calls_in(messages: Iterable[Message]) -> dict[str, RequestToolCall]:
-    """Return the calls of messages by id, in their order."""
+    """Return the tool calls of messages by call id, in order."""
     return {call.call_id: call for message in messages for call in message.tool_calls}
 
 
@@ -158,9 +152,9 @@ def wire_message(message: Message) -> dict[str, Any]:
 
 
 def request_bytes(request: ModelRequest) -> bytes:
-    """Return the canonical bytes of a request: tools, then messages, one JSON document a line.
+    """Return the canonical bytes of a request: tools, then messages, one JSON document per line.
 
-    Cache marks and the model's name are left out: they move or change without changing the text the
+    Cache marks and the model's name are left out: they change without a change of the text that the
     model reads.
     """
     lines = [

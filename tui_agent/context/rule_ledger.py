@@ -1,4 +1,4 @@
-"""Where each binding sentence of a session stands: in view, carried by a summary, or no longer sent. Pure."""
+"""Lists a session's standing rules: where each comes from, and whether the model still sees it."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -10,23 +10,26 @@ from tui_agent.lazy import frozen
 from tui_agent.session.entries import AssistantEntry, Entry, SystemEntry
 
 _MEMORY = "memory"
-"""The part of a head with the project's memory; other parts without a file are the program's own."""
+"""Label of the head's section with the project's memory."""
 
 
 class RulePlace(StrEnum):
-    """How the model has a rule."""
+    """Whether and how a rule is sent to the model; the values are shown to people."""
 
     IN_VIEW = "in view"
-    """It is sent where it was said."""
+    """Sent as part of the message or instruction file that states it."""
     CARRIED = "carried word by word"
-    """Where it was said has been summarised; the summary holds the sentence as it is."""
+    """Its message has been summarised; the summary carries the sentence verbatim."""
     LOST = "not sent"
-    """It was taken out of the context, or the budget of a summary could not hold it."""
+    """Its message was hidden, or a summary's budget for rules could not hold it."""
 
 
 @frozen
 class LedgerRow:
-    """One rule: where it comes from (``AGENTS.md:12``, ``#34``), how the model has it, how often it was sent."""
+    """One rule. ``source`` is where it stands: ``AGENTS.md:12``, or ``#34`` for an entry.
+
+    ``times_sent`` is the number of requests that held it, 0 if it is not sent now.
+    """
 
     source: str
     text: str
@@ -35,7 +38,7 @@ class LedgerRow:
 
 
 def ledger(whole: Sequence[Entry], active: Sequence[Entry]) -> list[LedgerRow]:
-    """Return the rules of a session, those of instructions first.
+    """Return the rules of a session: those of instruction files first, then those of messages.
 
     ``whole`` is the path from the root, ``active`` the part of it that requests are made of.
     """

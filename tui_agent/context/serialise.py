@@ -1,4 +1,4 @@
-"""A summariser's task for a compaction or a branch, and the conversation as plain text for it to describe."""
+"""Makes a summariser's tasks, and writes the conversation as plain text for the summariser to read."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -29,22 +29,21 @@ from tui_agent.session.entries import (
 )
 
 _PREFIX_SHARE = 0.3
-"""Part of a summary's length that the earlier part of a split turn gets, when there is history
-before it."""
+"""Share of a summary's length for the turn prefix of a split turn, if there is history before it."""
 _INTERRUPTED = f"[Tool result]: {INTERRUPTED_OUTPUT}"
 RESULT_CHARS = 2_000
-"""Characters of a tool result a summariser reads."""
+"""Most characters of a tool result that a summariser reads."""
 ARGUMENT_CHARS = 1_000
-"""Characters of one call's arguments a summariser reads."""
+"""Most characters of one call's arguments that a summariser reads."""
 
 
 def compaction_tasks(
     plan: CompactionPlan, mode: InputMode, templates: Templates | None = None
 ) -> tuple[SummaryTask, ...]:
-    """Return the tasks of a compaction: the history, and the turn's earlier part when the cut splits a turn.
+    """Return the tasks of a compaction: one for the history, and one for the prefix of a split turn.
 
-    A live conversation is summarised in one go, whether or not the turn is split. With a previous
-    summary the task is to update it.
+    With ``mode`` "live" one task covers both. If there is a previous summary, the task is to update
+    it.
     """
     focus = plan.instructions or ""
     previous = plan.previous_summary
@@ -71,7 +70,7 @@ def blocks_of(
     settings: CompactionSettings,
     templates: Templates | None = None,
 ) -> tuple[str, ...]:
-    """Return entries as text for a summariser, without those the user took out of the model's view."""
+    """Return entries as blocks of text for a summariser, without what the user hid or cleared."""
     replaced: dict[int, str | None] = {}
     for entry in entries:
         state = view.state(entry.id)
@@ -101,11 +100,11 @@ def serialise(
     replaced: Mapping[int, str | None] | None = None,
     hidden_calls: Collection[tuple[int, str]] = (),
 ) -> tuple[str, ...]:
-    """Return one block of text per entry that says something, in order; join them with blank lines.
+    """Return entries as blocks of text, in order, to be joined with blank lines.
 
-    ``replaced`` maps the id of an entry the user changed in the model's view to its replacement,
-    None for nothing; ``hidden_calls`` are the calls, by entry and call id, that went with a dropped
-    result. Calls that never got a result are marked as interrupted where the next message begins.
+    ``replaced`` maps the ids of entries to the text that replaces them, None to leave an entry out;
+    ``hidden_calls`` are the calls, by entry and call id, to leave out because their result is
+    hidden. Calls without a result are marked as interrupted before the next message.
     """
     replaced = replaced or {}
     blocks: list[str] = []

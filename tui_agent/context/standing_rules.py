@@ -1,7 +1,7 @@
-"""Sentences of the user that bind: "never touch vendor", "always run the tests", "answer in German only".
+"""Finds standing rules in the user's messages: "never touch vendor", "always run the tests".
 
-They are carried word by word through every compaction. What binds is told by its form alone: an
-order that begins with such a word, or a sentence that says what must or may not be.
+Every compaction carries them word by word. A rule is recognised by its form alone: an order such as
+"never …" or "only …", or a sentence that says what must or must not be.
 """
 
 import re
@@ -11,19 +11,20 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import Entry, TextPart, is_by_user
 
 MAX_CHARS = 400
-"""Characters of the longest sentence that is taken for a rule; longer ones are texts."""
+"""Longest sentence that can be a rule, in characters."""
 MIN_WORDS = 3
+"""Shortest sentence that can be a rule, in words."""
 BUDGET_SHARE = 0.4
-"""Share of the room for the user's words that rules may take."""
+"""Largest share of a summary's room for the user's messages that rules may take."""
 LEAST_BUDGET = 160
-"""Tokens that rules may take in any window."""
+"""Tokens that rules may always take, however small the window."""
 
 _SENTENCE = LazyPattern(r"(?<=[.!?;])\s+|\n+")
 _FENCE = LazyPattern(
     r"^\s*(?:```|~~~).*?(?:^\s*(?:```|~~~)|\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL
 )
 _MARKS = " \t-*•>#0123456789.)"
-"""What may stand before a rule in a list."""
+"""Characters of list markers, stripped from the beginning of a line."""
 
 _ORDER = LazyPattern(
     r"(?:^|[,:;–—(]\s*|\b(?:and|but|so|then|please|and please)\s+)"
@@ -67,7 +68,7 @@ def rules_in(text: str) -> Iterator[str]:
 
 
 def binds(sentence: str) -> bool:
-    """Whether a sentence is a rule: an order or a duty, no question and no long text."""
+    """Whether a sentence is a rule: an order or a duty, not a question and not too long."""
     if len(sentence) > MAX_CHARS or sentence.endswith("?"):
         return False
     if len(sentence.split()) < MIN_WORDS or _NO_ORDER.search(sentence):
@@ -76,7 +77,7 @@ def binds(sentence: str) -> bool:
 
 
 def rules_of(entries: Iterable[Entry]) -> list[StandingRule]:
-    """Return the rules that the user wrote, oldest first, each once: where it was said last."""
+    """Return the rules in the user's messages, oldest first; a repeated rule where it was last said."""
     found: dict[str, StandingRule] = {}
     for entry in entries:
         if not is_by_user(entry):
@@ -91,7 +92,7 @@ def rules_of(entries: Iterable[Entry]) -> list[StandingRule]:
 
 
 def read_rules(lines: Iterable[str]) -> Iterator[StandingRule]:
-    """Yield the rules of a summary's lines."""
+    """Parse rules from lines of a summary such as ``#34 Never touch vendor``; skip other lines."""
     for line in lines:
         number, _space, text = line.removeprefix("#").partition(" ")
         if number.isdigit() and text:
@@ -101,9 +102,10 @@ def read_rules(lines: Iterable[str]) -> Iterator[StandingRule]:
 def carried(
     rules: Sequence[StandingRule], shown: str, budget: int, count: Callable[[str], int]
 ) -> tuple[tuple[str, ...], int]:
-    """Return the lines of the rules that are not shown anyway, and how many the budget can't hold.
+    """Return the rules a summary carries, as lines, and the number that its budget can't hold.
 
-    The newest go first into the budget, in tokens; the lines are in the order they were said in.
+    Rules that the text ``shown`` contains are left out. The newest get into the budget (in tokens)
+    first; the lines are in the order of ``rules``.
     """
     lines: list[str] = []
     lost = 0

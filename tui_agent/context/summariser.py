@@ -1,8 +1,8 @@
-"""The conversation with a summariser, without any input or output of its own.
+"""Decides which calls to make for a summary, and judges their answers, without making any call.
 
-``summarise`` is a generator: it yields the calls to make (they may run at the same time) and is
-sent their answers; it returns the summary, or why there is none. Retries, chunks and merging are
-decided in here, so whoever drives it only talks to a model.
+``summarise`` is a generator: it yields the calls to make (they may run at the same time), is sent
+their answers, and returns the summary or why there is none. It decides on retries, chunks and
+merging; the caller only talks to the model.
 """
 
 import re
@@ -21,20 +21,22 @@ from tui_agent.safe_text import readable
 InputMode = Literal["live", "serialised"]
 
 THINKING = "[Assistant thinking]: "
-"""Begins a block with the raw thinking of an answer, which some providers refuse in a prompt."""
+"""Prefix of a block with an answer's raw thinking, which some providers refuse in a prompt."""
 
 ATTEMPTS = 2
-"""Times one call is made when its answer is rejected."""
+"""Times a call is made if its answer is rejected."""
 MIN_ANSWER_CHARS = 20
-"""A shorter summary says nothing ("No prior history.")."""
+"""Shortest summary that is accepted, in characters ("No prior history." says nothing)."""
 _CACHED_PRICE = 0.1
-"""Price of a token read from the provider's cache, relative to one that is not."""
+"""Price of a token read from the provider's cache, relative to an uncached one."""
 _MARGIN = 0.05
 """Share of the summariser's window left free, because sizes are estimates."""
 _MIN_CHUNK_TOKENS = 400
+"""Least tokens of the conversation in one call, however small the window."""
 _MIN_WINDOW = 1_024
-"""Tokens below which a refused call isn't halved any more."""
+"""Smallest window that is assumed when calls are refused as too long, in tokens."""
 _WORDS_PER_TOKEN = 0.7
+"""Converts a summary's length from tokens into the words asked for."""
 _HEADING = LazyPattern(r"^\s*(?:#{1,6}\s+|\*\*)([^\n*:]{3,60}?)\s*(?:\*\*:?|:)?\s*$", re.MULTILINE)
 _NOTE_HEADINGS = (
     "Goal, Progress, Done, In Progress, Blocked, Key Decisions, Next Steps, Critical Context"
@@ -51,7 +53,7 @@ _FAULTS = {
 
 @frozen
 class SummaryPrompts:
-    """One field per prompt file of that name."""
+    """The prompts of a summariser, each loaded from the file of its name."""
 
     compaction: str
     compaction_update: str
@@ -73,10 +75,7 @@ class SummariserLimits:
 
     @property
     def max_output(self) -> int:
-        """Tokens an answer may take.
-
-        A little over the target, because a cut-off answer is useless.
-        """
+        """Most tokens of an answer: twice the target, because a cut-off answer is useless."""
         return min(max(2 * self.summary, 1_024), max(256, self.window // 4))
 
     def room(self, prompt_tokens: int) -> int:
@@ -86,12 +85,12 @@ class SummariserLimits:
 
 @frozen
 class SummaryTask:
-    """Text blocks of a conversation to summarise, by one of the prompts.
+    """Text blocks of a conversation to summarise with one of the prompts.
 
-    ``share`` is the part of the summary's length it may take. ``live`` asks for the live
-    conversation first; the blocks are used when its answer is rejected. Without blocks,
-    ``previous`` is the result as it is. ``begins`` is the message with which the part of a live
-    conversation begins that is meant.
+    ``previous`` is the summary to update; without blocks it is the result. ``focus`` is what the
+    user asked to stress. ``share`` is this task's part of the whole summary's length. ``live`` has
+    the model summarise the live conversation first; the blocks are used if that answer is rejected.
+    ``begins`` is the first message of the part to summarise in a live conversation.
     """
 
     prompt: Literal["compaction", "compaction_update", "turn_prefix", "branch_summary"]
@@ -105,10 +104,10 @@ class SummaryTask:
 
 @frozen
 class SummaryCall:
-    """One call to make, ``attempt`` counting from 1.
+    """One call to make; ``attempt`` counts from 1.
 
-    A live one appends ``instruction`` and ``text`` to the conversation's own request; otherwise
-    they are the system message and the user's.
+    A live call appends ``instruction`` and ``text`` to the conversation's own request; otherwise
+    they are the system message and the user message.
     """
 
     instruction: str
@@ -117,12 +116,12 @@ class SummaryCall:
     live: bool = False
     attempt: int = 1
     about: tuple[str, ...] = ()
-    """The text blocks that are to be summarised, where ``text`` does not hold them."""
+    """The text blocks to summarise, if ``text`` does not hold them."""
 
 
 @frozen
 class SummaryAnswer:
-    """A model's answer: ``finish`` as the model reported it, ``error`` when the call failed."""
+    """A model's answer: ``finish`` as the model reported it, ``error`` if the call failed."""
 
     text: str = ""
     finish: str = "stop"
@@ -130,9 +129,9 @@ class SummaryAnswer:
     is_thinking: bool = False
     error: str | None = None
     too_long: bool = False
-    """The call was refused because it is longer than the model takes."""
+    """Whether the call was refused because it is longer than the model accepts."""
     refused: bool = False
-    """The provider refused the call because of what is in it."""
+    """Whether the provider refused the call because of its content."""
 
     @property
     def is_refusal(self) -> bool:
@@ -141,19 +140,19 @@ class SummaryAnswer:
 
 @frozen
 class SummaryFailure:
-    """No summary, and why; nothing is to be stored."""
+    """Why there is no summary, as a sentence for the user."""
 
     reason: str
     too_long: bool = False
-    """A call was longer than the summariser takes."""
+    """Whether a call was longer than the summariser accepts."""
     is_unfit: bool = False
-    """The model answered, and what it said is no summary: a summary by rule is better than none."""
+    """Whether the model answered, but not with a summary: then one is made by rule."""
     thinking_refused: bool = False
-    """A call with raw thinking in it was refused."""
+    """Whether a call with raw thinking in it was refused."""
 
 
 Summarising = Generator[tuple[SummaryCall, ...], Sequence[SummaryAnswer], "str | SummaryFailure"]
-"""Yields calls, takes their answers in the same order, returns the summary."""
+"""Yields calls to make, is sent their answers in the same order, and returns the summary."""
 
 
 def choose_input(
@@ -164,11 +163,11 @@ def choose_input(
     serialised_tokens: int,
     cache_warm: bool,
 ) -> InputMode:
-    """Choose the summariser's input.
+    """Choose whether the summariser reads the live conversation or its text.
 
     ``live_tokens`` is the size of the conversation's next request, ``cache_warm`` whether the
-    summariser is the conversation's own model with its prefix still cached. Live needs room for
-    instruction and answer; ``auto`` takes whichever costs less.
+    summariser is the conversation's own model with its prefix still cached. "live" needs room for
+    the instruction and the answer; "auto" chooses whichever costs less.
     """
     fits = live_tokens + limits.max_output + 1_000 <= limits.window * (1 - _MARGIN)
     if setting == "serialised" or not fits:
@@ -181,9 +180,9 @@ def choose_input(
 
 
 def rejection(answer: SummaryAnswer, call: SummaryCall | None = None) -> str | None:
-    """Return why an answer cannot be stored, None when it can.
+    """Return why an answer can't be stored as a summary, None if it can.
 
-    Without its call only its form is judged.
+    Without ``call`` the answer's content is not compared with what was to be summarised.
     """
     if answer.error:
         return answer.error
@@ -201,13 +200,13 @@ def rejection(answer: SummaryAnswer, call: SummaryCall | None = None) -> str | N
 
 
 def _has_headings(text: str, call: SummaryCall) -> bool:
-    """Whether a heading of a summary is one that its call names, or one of the handover note's."""
+    """Whether a summary has a heading that its call or the standard form of a summary names."""
     asked = f"{_NOTE_HEADINGS}\n{call.instruction}\n{call.text}".casefold()
     return any(heading.casefold() in asked for heading in _HEADING.findall(text))
 
 
 def _has_names(text: str, call: SummaryCall) -> bool:
-    """Whether a summary holds a name that stands in what it is about."""
+    """Whether a summary holds a name from the text that it summarises."""
     known = "\n".join((*call.about, call.text))
     return any(name in known for name in names_in(text))
 
@@ -218,10 +217,7 @@ def summarise(
     limits: SummariserLimits,
     count: CountText,
 ) -> Summarising:
-    """Summarise the tasks and put the results together in their order.
-
-    See the module's description.
-    """
+    """Summarise the tasks, and join the results in order; see the module for how to drive it."""
     controller = _Controller(prompts, limits, count)
     results: dict[int, str] = {}
     for index, task in enumerate(tasks):
@@ -244,7 +240,7 @@ def summarise(
             continue
         if not texts.too_long or controller.limits.window < 2 * _MIN_WINDOW:
             return texts
-        # The model counts more tokens than we do: ask in halves.
+        # The model counts more tokens than this program: assume half the window.
         controller = replace(
             controller, limits=replace(controller.limits, window=controller.limits.window // 2)
         )
@@ -264,7 +260,7 @@ def _without_thinking(task: SummaryTask) -> SummaryTask:
 
 
 def request_before(live: ModelRequest, entry_id: int) -> ModelRequest | None:
-    """Return the beginning of a request that ends before an entry, None where no message begins with it."""
+    """Return the part of a request before an entry, None if no message begins with that entry."""
     at = next((at for at, message in enumerate(live.messages) if entry_id in message.origin), 0)
     if not at or min(live.messages[at].origin) < entry_id:
         return None
@@ -272,10 +268,10 @@ def request_before(live: ModelRequest, entry_id: int) -> ModelRequest | None:
 
 
 def build_request(call: SummaryCall, model: str, live: ModelRequest | None = None) -> ModelRequest:
-    """Return the request of a call; a live one needs the conversation's own next request.
+    """Return the request of a call; a live call needs the conversation's next request ``live``.
 
-    The live request keeps its tools and tool choice as they are: changing either would miss the
-    provider's cache. An answer that calls a tool is rejected.
+    A live request keeps its tools and tool choice, because a change would miss the provider's
+    cache; an answer that calls a tool is rejected.
     """
     if call.live and live is not None:
         asked = Message(
@@ -286,7 +282,7 @@ def build_request(call: SummaryCall, model: str, live: ModelRequest | None = Non
         )
     messages = (
         Message("system", (ContentText(call.instruction),)),
-        # Terminal escapes in an answer or an output say nothing in a summary.
+        # Terminal escapes mean nothing in a summary.
         Message("user", (ContentText(readable(call.text)),)),
     )
     return ModelRequest(
@@ -295,9 +291,9 @@ def build_request(call: SummaryCall, model: str, live: ModelRequest | None = Non
 
 
 def chunk(blocks: Sequence[str], budget: int, count: CountText) -> tuple[str, ...]:
-    """Return the blocks joined into as few texts as possible, each of at most ``budget`` tokens.
+    """Join blocks, in order, into texts of at most ``budget`` tokens each.
 
-    A block that is too big for one text loses its middle.
+    A block that is too long for one text is cut in its middle.
     """
     chunks: list[str] = []
     current: list[str] = []
@@ -318,14 +314,14 @@ def chunk(blocks: Sequence[str], budget: int, count: CountText) -> tuple[str, ..
 
 @frozen
 class _Controller:
-    """Writes calls."""
+    """Writes the calls for tasks, within a summariser's limits."""
 
     prompts: SummaryPrompts
     limits: SummariserLimits
     count: CountText
 
     def calls(self, task: SummaryTask, *, live: bool = False) -> tuple[SummaryCall, ...]:
-        """Return one call, or one per chunk when the conversation does not fit into the summariser's window."""
+        """Return the calls of a task: one, or one for each chunk if the blocks don't fit the window."""
         instruction: str = getattr(self.prompts, task.prompt)
         frame = self._frame(task)
         if live:
@@ -337,14 +333,14 @@ class _Controller:
         texts = chunk(task.blocks, self._room(instruction, previous, frame), self.count)
         if len(texts) == 1:
             return (self._call(instruction, previous, _tagged("conversation", texts[0]), frame),)
-        # A part of many is summarised alone; the earlier summary joins when the parts are merged.
+        # Chunks are summarised without the earlier summary; it joins when they are merged.
         alone = instruction
         if task.prompt == "compaction_update":
             alone = self.prompts.compaction
         return tuple(self._call(alone, _tagged("conversation", text), frame) for text in texts)
 
     def merging(self, task: SummaryTask, texts: Sequence[str]) -> tuple[SummaryCall, ...]:
-        """Return calls that each merge at least two texts, apart from one left over."""
+        """Return calls that merge texts, at least two in each but the last."""
         frame = self._frame(task)
         room = self._room(self.prompts.merge_chunks, frame)
         parts = [_tagged("part", fit(text, room // 2 - 16, self.count)) for text in texts]
@@ -358,7 +354,7 @@ class _Controller:
         return max(_MIN_CHUNK_TOKENS, self.limits.room(taken))
 
     def _frame(self, task: SummaryTask) -> str:
-        """Return the parts that vary from call to call: the focus and the length, as data between tags."""
+        """Return the focus and the length of a task's summary, as tagged text."""
         target = max(64, round(self.limits.summary * task.share))
         length = _tagged("length", f"{round(target * _WORDS_PER_TOKEN)} words")
         return "\n\n".join(filter(None, [_tagged("focus", task.focus), length]))
@@ -370,7 +366,7 @@ class _Controller:
 
 
 def _merge(task: SummaryTask, parts: Sequence[str], controller: _Controller) -> Summarising:
-    """Merge the summaries of chunks, in rounds when they do not fit into one call."""
+    """Merge the summaries of chunks, in several rounds if they do not fit into one call."""
     texts = list(parts)
     if len(texts) > 1 and task.previous:
         texts.insert(0, task.previous)
@@ -385,7 +381,7 @@ def _merge(task: SummaryTask, parts: Sequence[str], controller: _Controller) -> 
 def _ask(
     calls: Sequence[SummaryCall], limits: SummariserLimits
 ) -> Generator[tuple[SummaryCall, ...], Sequence[SummaryAnswer], "list[str] | SummaryFailure"]:
-    """Make calls until each has an answer that can be stored, or one has none after ``ATTEMPTS`` tries."""
+    """Make calls until all have an acceptable answer, or one has none after ``ATTEMPTS`` tries."""
     texts: dict[int, str] = {}
     pending = dict(enumerate(calls))
     reason = ""

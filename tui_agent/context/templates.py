@@ -1,4 +1,4 @@
-"""The wrapping texts of a request, as data: their words live in ``prompts/``, the caller loads them."""
+"""The texts that wrap content in a request. Their words are in ``prompts/``; the caller loads them."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -10,17 +10,16 @@ _SLOT = LazyPattern(r"\{(\w+)\}")
 
 @frozen
 class Templates:
-    """One field per file of the same name in ``prompts/``.
+    """One template for each file of the same name in ``prompts/``.
 
-    The defaults are bare structure without words.
-
-    ``{name}`` in a template is a slot; which ones there are is said per field.
+    Each field's docstring names the template's slots, written ``{name}``. The defaults have the
+    structure without the words.
     """
 
     reminder: str = "<system-reminder>\n{message}\n</system-reminder>"
     """A user message sent while the agent was working: ``message``."""
     compaction_summary: str = "<summary>\n{summary}\n</summary>\n\n{blocks}"
-    """Replaces compacted history: ``summary``, ``blocks`` (the details code carried through)."""
+    """Replaces summarised history: ``summary``, ``blocks`` (the details that code carries)."""
     branch_summary_message: str = "<summary>\n{summary}\n</summary>\n\n{blocks}"
     """Replaces a branch that was left: ``summary``, ``blocks``, ``from_id``."""
     attached_file: str = '<file path="{path}">\n{text}\n</file>'
@@ -32,18 +31,18 @@ class Templates:
     placeholder_image: str = '[image: {name} — recall("#{id}")]'
     """Replaces a pruned image: ``name``, ``id``."""
     placeholder_masked: str = '[Hidden: {gist} — recall("#{id}")]'
-    """Replaces an entry the user masked: ``gist``, ``id``."""
+    """Replaces an entry that the user cleared: ``gist``, ``id``."""
     reference_lost: str = (
         "[As #{id} had it, which has left the context since: read the file again, or "
         'recall("#{id}").]'
     )
-    """Said in place of “unchanged, see #id” when that is no longer in view: ``id``."""
+    """Replaces “unchanged, see #id” if that entry is no longer in view: ``id``."""
     tool_images: str = "[images]"
-    """Comes before images of tool results where those can only be in a user message."""
+    """Precedes images of tool results that are sent in a user message."""
     conversation_start: str = "[…]"
-    """A first user message for providers that insist on one."""
+    """The first user message, if the history has lost its own; providers require one."""
     empty_output: str = "(no output)"
-    """The output of a tool that printed nothing."""
+    """Replaces the output of a tool that printed nothing."""
 
     @classmethod
     def load(cls, prompt: Callable[[str], str]) -> "Templates":
@@ -51,5 +50,5 @@ class Templates:
 
 
 def fill(template: str, **values: str) -> str:
-    """Put values into a template's slots in one pass, so that braces within a value stay as they are."""
+    """Put values into a template's slots; braces in values and unknown slots stay unchanged."""
     return _SLOT.sub(lambda slot: values.get(slot[1], slot[0]), template).strip()

@@ -1,10 +1,10 @@
-"""How many tokens a text, an image or an entry takes, as well as it can be known without asking the provider.
+"""Estimates the tokens of texts, images, messages and entries without asking the provider.
 
-Text is counted with OpenAI's byte-pair encodings (``vocabulary.py``): the network is never touched.
-A ``Count`` remembers which of its tokens are outside ASCII, by class, and a model's
-``Calibration`` has a size for each: the one its tokenizer's relatives are known to need, corrected
-by the provider's reports. An entry's own ``tokens`` and ``scripts`` hold the count without them, so
-that it never goes stale when they move.
+Text is counted with OpenAI's byte-pair encodings (``vocabulary.py``); the network is never used. A
+``Count`` also says how many of its tokens are outside ASCII, by class of characters. A model's
+``Calibration`` converts each class into the model's own tokens: it starts from the known ratio of
+the tokenizer's family and is corrected by the usage that the provider reports. Entries store the
+unconverted count in ``tokens`` and ``scripts``, so it stays valid when the calibration changes.
 """
 
 import json
@@ -36,35 +36,38 @@ MESSAGE_TOKENS = 4
 """Tokens around each message: start, role, separator, end (OpenAI cookbook, "How to count tokens
 with tiktoken")."""
 CALL_TOKENS = 8
-"""Tokens around each tool call: its id, its place in the message."""
+"""Tokens of each tool call beside its name and arguments: its id and its markup."""
 REQUEST_TOKENS = 3
-"""Tokens that open the answer (same source)."""
+"""Tokens at the end of each request that open the answer (same source)."""
 TOOLS_TOKENS = 12
-"""Tokens around the list of tools."""
+"""Tokens of a request's list of tools beside the tools themselves."""
 UNKNOWN_IMAGE_TOKENS = 1_100
-"""An image of unknown size: between the smallest and the largest of the usual providers."""
+"""Tokens assumed for an image of unknown size: between the providers' smallest and largest."""
 PAGE_TOKENS = 2_500
-"""A page of a PDF: 1,000 to 2,000 of text and about 1,000 of its image."""
+"""Tokens assumed for a page of a PDF: 1,000 to 2,000 of text and about 1,000 of its image."""
 
 EXACT_WORK = 65_536
-"""Most characters that are counted one by one, about 15 ms; longer texts are sampled. See
-``_work`` for those outside ASCII."""
+"""Longest text that is counted whole, in ASCII characters (about 15 ms); longer texts are sampled.
+``_work`` converts other characters."""
 SAMPLES = 128
+"""Samples taken of a text that is too long to be counted whole."""
 _OUTSIDE_WORK = 8
+"""ASCII characters that take as long to count as one byte of UTF-8 outside ASCII."""
 
 _CL100K_MODEL = LazyPattern(r"(?:^|/)(?:gpt-4(?![.o\d])(?!-?5)|gpt-3\.5|gpt-35|text-embedding)")
 _CLAUDE = LazyPattern(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2})(?!\d))?")
 
 _ALONE = resolve(())
 _AS_SENT = (",", ":")
-"""What stands between the parts of JSON in a request."""
+"""Separators of JSON in a request: no spaces."""
 
 
 @frozen
 class TokenCounter:
-    """Counts in a model's tokens. ``calibration`` corrects the encoding to the provider's reports.
+    """Counts the tokens of one model.
 
-    Every method returns corrected tokens, but for those that return a ``Count``.
+    Methods whose docstring says "uncorrected" return tokens of the encoding, all others the model's
+    tokens by ``calibration``.
     """
 
     model: str
@@ -75,10 +78,7 @@ class TokenCounter:
         return self.calibrated(self._text(text))
 
     def message(self, message: Message) -> int:
-        """Return the tokens of a message of a request.
-
-        Images, of which it knows no size, count as usual ones.
-        """
+        """Return the tokens of a message of a request, with a typical size for each of its images."""
         images = sum(isinstance(part, ImageRef) for part in message.content)
         return self.calibrated(self._message(message) + images * UNKNOWN_IMAGE_TOKENS)
 
@@ -87,14 +87,14 @@ class TokenCounter:
         return self.calibrated(self._schema(tool))
 
     def entry(self, entry: Entry) -> int:
-        """Return the tokens an entry takes in a request while nothing hides it.
+        """Return the tokens an entry takes in a request while it is in context.
 
-        Costs nothing for a stored entry: its count was stored when it was appended.
+        A stored entry is not counted again: its count was stored when it was appended.
         """
         return self.calibrated(self.stored(entry))
 
     def stored(self, entry: Entry) -> int:
-        """Return the uncorrected tokens an entry was stored with, counted now where it has none."""
+        """Return the uncorrected tokens stored with an entry; count them now if none were stored."""
         if not entry.tokens:
             return self.estimate(entry)
         if entry.scripts:
@@ -102,15 +102,15 @@ class TokenCounter:
         return entry.tokens
 
     def estimate(self, entry: Entry) -> int:
-        """Return the uncorrected tokens of an entry, which its ``tokens`` and ``scripts`` hold."""
+        """Count an entry's uncorrected tokens anew, as its ``tokens`` and ``scripts`` store them."""
         if isinstance(entry, SystemEntry):
             return self.head(entry)
         view = _ALONE if isinstance(entry, ToolResultEntry) else resolve((entry,))
         messages = self.told(entry, view)
         count = self.messages(messages) + self.images(entry)
         if isinstance(entry, AssistantEntry) and entry.usage:
-            # An encrypted blob says nothing of its size; the provider's report does, as far as the
-            # blob can hold it.
+            # The size of encrypted reasoning can't be counted: the provider's report is taken, up
+            # to the blob's length.
             hidden = entry.usage.reasoning
             most = 0
             for message in messages:
@@ -123,9 +123,10 @@ class TokenCounter:
     def told(
         self, entry: Entry, view: ContextView, asked: ModelTraits | None = None
     ) -> list[Message]:
-        """Return the messages that come from an entry of a view, without stand-ins for missing results.
+        """Return the messages of a request that an entry of a view becomes.
 
-        ``asked`` is the model that is sent them; without it, the one that made the entry.
+        Placeholders for missing tool results are left out. ``asked`` is the model that receives the
+        messages; None: the model that made the entry.
         """
         if asked is None:
             model = entry.model if isinstance(entry, AssistantEntry) else self.model
@@ -143,14 +144,11 @@ class TokenCounter:
         return tokens
 
     def messages(self, messages: Iterable[Message]) -> int:
-        """Return the uncorrected tokens of messages, images apart."""
+        """Return the uncorrected tokens of messages without their images."""
         return sum(map(self._message, messages))
 
     def images(self, entry: Entry, sent: Collection[str] | None = None) -> int:
-        """Return the tokens of an entry's images.
-
-        ``sent`` are the blobs that count, None for all.
-        """
+        """Return the tokens of an entry's images; with ``sent``, only of those whose blobs it names."""
         return sum(
             picture_tokens(image, self.model)
             for image in entry.images
@@ -158,11 +156,11 @@ class TokenCounter:
         )
 
     def calibrated(self, tokens: int) -> int:
-        """Return uncorrected tokens as the model's."""
+        """Convert uncorrected tokens into the model's tokens."""
         return round(self.calibration.apply(tokens))
 
     def learn(self, counted: int, reported: int) -> "TokenCounter":
-        """Return the counter with its sizes improved; see ``Calibration.learn``."""
+        """Return the counter after a provider's report; see ``Calibration.learn``."""
         return replace(self, calibration=self.calibration.learn(counted, reported))
 
     def _text(self, text: str) -> int:
@@ -190,7 +188,7 @@ def encoding_name(model: str) -> str:
 
 
 def count_text(text: str, encoding: str = "o200k_base") -> int:
-    """Return the tokens of a text in an encoding; takes about 0.05 s at most, whatever the text."""
+    """Return the uncorrected tokens of a text of any length, within about 0.05 seconds."""
     work = _work(text)
     if work <= EXACT_WORK:
         return _count(text, encoding)
@@ -211,9 +209,9 @@ def _count(text: str, encoding: str) -> int:
 
 
 def _work(text: str) -> int:
-    """Return how much there is to count in a text, in characters of ASCII.
+    """Return how long a text takes to count, as a number of ASCII characters.
 
-    Scripts without spaces have long pieces, hardly any of which come twice.
+    Scripts without spaces take longer: their pieces are long and rarely repeat.
     """
     if text.isascii():
         return len(text)
@@ -222,9 +220,9 @@ def _work(text: str) -> int:
 
 
 def picture_tokens(picture: ImagePart | Picture, model: str) -> int:
-    """Return the tokens of an image, or of a PDF.
+    """Return the tokens of an image or a PDF.
 
-    A page of a PDF is read as text and as an image, by Gemini as an image of 258 tokens
+    Providers read each page of a PDF as text and as an image; Gemini as an image of 258 tokens
     (https://platform.claude.com/docs/en/build-with-claude/pdf-support,
     https://ai.google.dev/gemini-api/docs/document-processing).
     """
@@ -266,10 +264,7 @@ def _patches(width: float, height: float, size: int) -> int:
 
 
 def _readable(blob: str) -> str:
-    """Return the text within a provider's reasoning blob.
-
-    Signatures and encrypted parts are not read as text.
-    """
+    """Return the text in a provider's reasoning blob, without signatures and encrypted parts."""
     try:
         value = json.loads(blob)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""First defence: the part of a tool output the model is shown when the output is born.
+"""First defence: shortens a tool output to its limits when it is recorded.
 
-Text left out is never lost: the caller stores all of it and passes a hint that says how to get it.
+No text is lost: the caller stores the whole output and passes a hint that says how to get it.
 Counts are exact; lines are numbered as in the whole output, bytes are UTF-8.
 """
 
@@ -50,8 +50,8 @@ _WORDS = (
     "✗",
     "✘",
 )
-"""Looked for first: a search for plain words is far faster on a huge log than a pattern for each
-line."""
+"""Words of which every line that ``_ERROR`` matches holds one. They are searched first, which is far
+faster on a huge log than the pattern."""
 
 _ERROR = LazyPattern(
     r"error|exception\b|traceback|\bfatal\b|\bpanic|\bfail(?:ed|ing|ure|ures|s)?\b|assert(?:ion)?\b|segmentation fault"
@@ -65,7 +65,7 @@ _NO_ERROR = LazyPattern(
     re.IGNORECASE,
 )
 _FINE = LazyPattern(r"\bPASS(?:ED)?\b|^\s*(?:test .* \.\.\. )?ok\b|[✓✔√]")
-"""Tests that went well: many are named after errors."""
+"""Lines on tests that passed, which are no errors though many are named after one."""
 
 _CLEAR = LazyPattern(
     r"(?i:(?:error|exception|fatal|panic)(?:\[\w+\])?: )|(?i:\berror [A-Z]{1,4}\d+)|^E  +\S|^Traceback|\bFAIL(?:ED)?\b"
@@ -76,23 +76,23 @@ _PLACE = LazyPattern(
     r"^\s*(?:[\w.-]*[/\\])*[\w-][\w.-]*\.\w{1,5}:\d+(?P<column>:\d+)?: (?!\s*(?:warning|note|info|debug)\b)",
     re.IGNORECASE,
 )
-"""A file and a line before a message, as compilers and tests name them."""
+"""A file and a line number before a message, as compilers and test runners print them."""
 
 _PLACED = LazyPattern(r"\.\w{1,5}:\d+(?::\d+)?: ")
 _POINTER = LazyPattern(r"\s*--> \S+:\d+")
-"""Where the line before it happened, as Rust's compiler says it."""
+"""A line of Rust's compiler that gives the place of the error before it."""
 
 _MAX_LINE_CHARS = 2_000
-"""Characters of a line."""
+"""Characters of a line that are searched for errors."""
 
 _MAX_LINES_JUDGED = 8_000
-"""Of more lines with a word of an error in them, those in between are not looked at."""
+"""Most lines with an error word that are judged: the first and the last of them."""
 
 _MAX_SIMILAR_LINES = 3
-"""So many lines that differ in numbers only go before others."""
+"""Lines that differ only in numbers, after which further ones rank below all others."""
 
 NOTE_BYTES = 200
-"""Room the counts take in a cut output."""
+"""Bytes of a cut output that are set aside for the note of what was left out."""
 
 ERROR_SHARE = 0.2
 """Largest share of the room that error-looking lines from the middle may take."""
@@ -126,10 +126,11 @@ def error_looking(lines: Sequence[str]) -> list[int]:
 
 
 def most_informative(lines: Sequence[str], most: int) -> list[int]:
-    """Return the positions of at most so many error-looking lines, those that tell the most first.
+    """Return the positions of at most ``most`` error-looking lines, the most informative first.
 
-    A sure error goes before a line that only has a word of one in it, and the third of its kind
-    before the fourth. Of too many of a rank the first and the last are taken.
+    Certain errors come before lines that only hold an error word; lines that differ from three
+    earlier ones only in numbers come last. Of too many lines of a rank, the first and the last are
+    taken.
     """
     ranks: dict[int, list[int]] = {rank: [] for rank in range(4)}
     seen: Counter[str] = Counter()
@@ -174,8 +175,8 @@ class OutputLimits:
 class Truncated:
     """A text within its limits; ``truncation`` is None when nothing was left out.
 
-    ``next_line`` is the number of the first line missing after the head: the offset to read on
-    from.
+    ``next_line`` is the number of the first line left out, at which reading can continue; None if
+    no lines were left out.
     """
 
     text: str
@@ -184,7 +185,7 @@ class Truncated:
 
 
 def limits_for(window: int, free: int, settings: TruncationSettings) -> OutputLimits:
-    """Return the limits of one output for a window of which ``free`` tokens are left before room has to be made."""
+    """Return the limits of one output in a window that has ``free`` tokens left."""
     return OutputLimits(
         settings.lines, settings.bytes, settings.line_chars, settings.tokens(window, free)
     )
@@ -199,13 +200,13 @@ def truncate(
     first_line: int = 1,
     error_lines: int = 20,
 ) -> Truncated:
-    """Cut a text to its limits and say exactly what is missing.
+    """Cut a text to its limits, with a note of exactly what is missing.
 
-    Keeps the head ("head": reads and listings, which go on at an offset) or head and tail with
-    error-looking lines from between ("ends": commands, whose end says how they went). Lines are
-    kept or left out whole, except that an overlong one is cut inside. ``hint`` says how to get the
-    rest; ``{next}`` in it becomes ``next_line``. ``first_line`` is the number of the text's first
-    line.
+    ``keep`` "head" keeps the beginning, for reads and listings, which can continue at an offset;
+    "ends" keeps the beginning, the end and error-looking lines from between, for commands. Lines
+    are kept or left out whole, except that an overlong line is cut in its middle. ``hint`` says how
+    to get the rest; ``{next}`` in it becomes ``next_line``. ``first_line`` is the number of the
+    text's first line.
     """
     lines = text.split("\n")
     if lines[-1] == "":
@@ -245,9 +246,10 @@ def truncate(
 
 
 def cut_middle(text: str, chars: int, address: str = "") -> str:
-    """Return at most ``chars`` characters: the text's head and tail around a note of how much is missing.
+    """Return at most ``chars`` characters: the text's head and tail around a note of what is missing.
 
-    ``address`` is where the rest is; where the note itself has no room, it still tells that.
+    ``address`` says in the note where the whole text is, such as ``#412``; it is shown even if
+    there is no room for the note.
     """
     if address and len(text) > chars:
         return _cut_inside(text, max(chars, len(address) + 2), f", {address}", f"…{address}")[0]
@@ -256,13 +258,13 @@ def cut_middle(text: str, chars: int, address: str = "") -> str:
 
 @frozen
 class _Cut:
-    """An output that is over its limits, and the room there is for it."""
+    """Cuts one output that is over its limits; ``room`` is in bytes."""
 
     lines: Sequence[str]
     first_line: int
     total_bytes: int
     ends_open: bool
-    """The last line has no newline."""
+    """Whether the last line has no newline."""
     room: int
     max_lines: int
     line_chars: int
@@ -280,7 +282,7 @@ class _Cut:
         )
 
     def ends(self, hint: str, error_lines: int) -> Truncated:
-        """Keep the first and last lines, and error-looking ones from between."""
+        """Keep the first and last lines, and error-looking lines from between."""
         most_errors = min(error_lines, self.max_lines // 10)
         error_room = 0
         if most_errors:
@@ -309,7 +311,7 @@ class _Cut:
         return Truncated("\n".join([*parts, "", *tail[::-1]]), truncation, start)
 
     def _take(self, lines: Sequence[str], room: int, most: int) -> tuple[list[str], int]:
-        """Return the first lines that fit, and the bytes of the output they hold."""
+        """Return the first lines that fit, and how many bytes of the output they hold."""
         taken: list[str] = []
         kept = 0
         for line in lines[:most]:
@@ -341,7 +343,7 @@ class _Cut:
 
 
 def _cut_inside(text: str, chars: int, where: str = "", short: str = "") -> tuple[str, int]:
-    """Return a text cut to so many characters, and the bytes of it that stayed."""
+    """Return a text cut to ``chars`` characters, and how many bytes of the text stayed."""
     if len(text) <= chars:
         return text, utf8_size(text)
     room = max(0, chars - len(f" … [{len(text):,} characters left out{where}] … "))
@@ -363,10 +365,10 @@ def _after(hint: str, next_line: int) -> str:
 
 
 def fitting_bytes(text: str, limits: OutputLimits) -> int:
-    """Return the bytes that may be shown of a text, judged from its beginning.
+    """Return the bytes of a text that may be shown, judged from its beginning.
 
-    A token of prose, code or Chinese stands for three bytes and more; one of text without spaces
-    (base64, hashes, minified data) for about one and a half.
+    A token is three bytes or more of prose, code or Chinese, but about one and a half of text
+    without spaces (base64, hashes, minified data).
     """
     sample = text[:8_192]
     per_token = 1.5

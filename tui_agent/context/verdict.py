@@ -1,38 +1,41 @@
-"""The one verdict on an answer: of the conversation, of a subagent, and of a model that writes a summary."""
+"""Judges answers of models: whether one ends the turn, calls tools, was cut off, or is unusable.
+
+The same verdicts serve the conversation, subagents and summarisers.
+"""
 
 from enum import StrEnum
 
 from tui_agent.session.entries import AssistantEntry
 
 _ANNOUNCES = (":", "：", "…", "...")
-"""Ends of a text that announces what isn't there."""
+"""Endings of a text that announces something to follow, such as a tool call."""
 
 
 class Verdict(StrEnum):
-    """What an answer is. Each has one rule in the loop, and a summary takes only a whole one."""
+    """What kind of answer a model gave; only WHOLE can be a summary."""
 
     WHOLE = "whole"
-    """It says something and asks for nothing: the end of a turn."""
+    """A complete text without tool calls: the end of a turn."""
     CALLS = "calls"
-    """It calls tools, all of them whole."""
+    """Complete tool calls."""
     CUT = "cut"
-    """It ended at its limit of tokens: a call that it ends in may be half of one."""
+    """It ended at its token limit: its last call may be incomplete."""
     SILENT = "says nothing"
     THINKING = "thinking only"
     PROMISED = "promises calls"
-    """It announces a call that isn't there, or that is written as text that can't be read."""
+    """It announces a call but holds none, or holds one as text that can't be parsed."""
     REFUSED = "refused"
     """The provider or the model declined to answer."""
     PAUSED = "paused"
-    """The provider wants the conversation sent again, to go on."""
+    """The provider wants the conversation sent again before it continues the answer."""
     BROKEN = "broken"
     """It was interrupted, or failed."""
 
 
 ENDS_TURN = frozenset({Verdict.WHOLE, Verdict.CUT, Verdict.REFUSED})
-"""Verdicts on answers without calls after which nothing is left to do."""
+"""Verdicts that end a turn, if the answer has no calls."""
 NUDGED = frozenset({Verdict.SILENT, Verdict.THINKING, Verdict.PROMISED})
-"""Verdicts on answers that the model is asked to mend, once."""
+"""Verdicts after which the model is asked once to answer again."""
 
 _FINISHES = {
     "pause": Verdict.PAUSED,
@@ -41,7 +44,7 @@ _FINISHES = {
     "interrupted": Verdict.BROKEN,
     "error": Verdict.BROKEN,
 }
-"""What the provider's word for the end says by itself."""
+"""Verdicts that follow from the finish reason alone."""
 
 
 def judge(
@@ -49,8 +52,9 @@ def judge(
 ) -> Verdict:
     """Return the verdict on an answer.
 
-    ``finish`` is why it ended, in our words. ``is_thinking``: it holds reasoning. ``unread`` is why
-    calls that it wrote as text can't be read.
+    ``finish`` is the finish reason as ``AssistantEntry.finish`` stores it, ``calls`` the number of
+    tool calls. ``is_thinking``: it holds reasoning. ``unread`` says why calls in its text can't be
+    parsed, "" if there are none.
     """
     by_finish = _FINISHES.get(finish)
     if calls and by_finish in {None, Verdict.PAUSED}:
@@ -66,7 +70,7 @@ def judge(
 
 
 def verdict_on(answer: AssistantEntry, unread: str = "") -> Verdict:
-    """Return the verdict on an answer of the conversation."""
+    """Return the verdict on a stored answer; ``unread`` as in ``judge``."""
     return judge(
         answer.finish,
         answer.text,

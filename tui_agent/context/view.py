@@ -1,6 +1,7 @@
-"""The part of a path that counts: the last compaction, the entries it keeps, as edits and prunes left them.
+"""Resolves a path into the view that requests are made of: the entries in force and their states.
 
-Pure and linear. A path may be whole (from the root) or active (the last head, model and mode, then
+These are the last compaction, the entries it keeps and the later ones, as edits and prunes left
+them. Pure. A path may be whole (from the root) or active (the last head, model and mode, then
 everything from the last compaction's first kept entry on); both resolve to the same view.
 """
 
@@ -37,32 +38,31 @@ class EntryState(StrEnum):
 
     LIVE = "live"
     PRUNED = "pruned"
-    """A prune took its output (of a user message: its images; of an assistant entry: long
-    arguments)."""
+    """A prune cleared its output (a user message's images, an answer's long arguments)."""
     MASKED = "masked"
-    """The user replaced it with a placeholder."""
+    """The user replaced it with a placeholder; screens say cleared."""
     DROPPED = "dropped"
-    """The user took it out; a call goes with its result."""
+    """The user took it out, a call together with its result; screens say hidden."""
     PINNED = "pinned"
-    """Live, safe from pruning, and carried verbatim through compaction."""
+    """Live, never pruned, and carried verbatim through compactions."""
 
     @property
     def word(self) -> str:
-        """The state as users read it; the value is stored and printed as JSON."""
+        """The state's name on screens; its value is what JSON output has."""
         return _WORDS.get(self.value, self.value)
 
 
 @frozen
 class ContextView:
-    """The entries that count, in order, and the state of each.
+    """The entries in force, in order, and the state of each.
 
-    ``entries`` are the kept entries and those after the compaction, of every kind; ``compaction``
-    itself is not among them. ``states`` and ``kept_chars`` (characters a prune left of an entry,
-    instead of a placeholder) hold only deviations from the default. ``results`` maps the id of an
-    assistant entry that made calls to one result, or None, per call. ``pinned`` is the text of
-    pinned entries before the compaction that it carries verbatim, less those unpinned since.
-    ``rewrites`` are the changes to sent entries: the first entry each concerned and the entry that
-    brought it; entries appended between them answered another request than is sent now.
+    ``entries`` are the entries that the compaction keeps and those after it, of every kind, without
+    ``compaction`` itself. ``states``, ``kept_chars`` (characters a prune left of a text) and
+    ``notes`` (texts added to placeholders) have only the entries that something changed.
+    ``results`` maps the id of an answer to one result, or None, for each of its calls. ``pinned``
+    has the texts of pinned entries that the compaction carries, without those unpinned since.
+    ``rewrites`` has for each change to entries already sent the first entry it concerns and the
+    entry that made it: answers between the two were given to another request than is sent now.
     """
 
     system: SystemEntry | None
@@ -84,13 +84,13 @@ class ContextView:
 
     @property
     def reasoning_from(self) -> int:
-        """The entry behind those whose reasoning a provider refused; 0 where it refused none."""
+        """The first entry id whose reasoning may be sent, after the last refused one; 0: any."""
         refused = [target for target, parts in self.left_out.items() if REASONING in parts]
         return max(refused, default=-1) + 1
 
     @property
     def carried(self) -> SummaryDetails:
-        """What the summary in force carries beside its text, nothing without one."""
+        """The details of the summary in force; empty details without a summary."""
         if self.compaction is None:
             return SummaryDetails()
         return self.compaction.details
@@ -99,20 +99,17 @@ class ContextView:
         return self.states.get(entry_id, EntryState.LIVE)
 
     def is_open(self, entry_id: int) -> bool:
-        """Whether the entry's content is shown as it is: live or pinned."""
+        """Whether an entry's content is sent unchanged: it is live or pinned."""
         return self.states.get(entry_id, EntryState.LIVE) in (EntryState.LIVE, EntryState.PINNED)
 
     def holds(self, entry_id: int | None) -> bool:
-        """Whether an entry that another one points to is among those shown as they are.
-
-        None is no entry to miss.
-        """
+        """Whether the view has an entry unchanged, to which another one refers; True for None."""
         if entry_id is None:
             return True
         return self.is_open(entry_id) and any(entry.id == entry_id for entry in self.entries)
 
     def answered(self) -> frozenset[int]:
-        """Return the ids of all tool results that answer a call; the others are not sent."""
+        """Return the ids of all tool results that answer a call; other results are not sent."""
         answered: set[int] = set()
         for row in self.results.values():
             answered.update(result.id for result in row if result is not None)
@@ -120,14 +117,15 @@ class ContextView:
 
 
 def resolve(path: Sequence[Entry]) -> ContextView:
-    """Return the view of a path, oldest entry first.
+    """Return the view of a path, which has its oldest entry first.
 
-    The last compaction that the path's model can read counts; when its first kept entry is not on
-    the path before it, it keeps nothing. The last system entry counts wherever it stands. Of edits
-    and prunes the latest per target counts, except that a prune leaves a pinned entry alone.
+    The last compaction that the path's model can read is in force; it keeps nothing if its first
+    kept entry is not on the path before it. The last system entry is in force wherever it is. The
+    latest edit or prune of an entry decides its state, except that a prune never changes a pinned
+    entry.
 
-    A result answers the first open call of its id in the assistant entry before it, up to the next
-    assistant entry: a request was sent in between, and calls it showed as interrupted stay so.
+    A result answers the first open call with its id in the answer before it. After the next answer
+    it can't: a request was sent in between, in which the call was shown as interrupted.
     """
     system, model, mode = _head(path)
     compaction, entries = _kept(path, model)
@@ -167,7 +165,7 @@ def resolve(path: Sequence[Entry]) -> ContextView:
 def _kept(
     path: Sequence[Entry], model: str | None
 ) -> tuple[CompactionEntry | None, tuple[Entry, ...]]:
-    """Return the compaction in force, and the entries that it keeps and that followed it."""
+    """Return the compaction in force (None if there is none), and the entries it keeps and later ones."""
     at = place_of_newest(path, CompactionEntry, where=lambda entry: entry.is_read_by(model))
     compaction = None if at is None else path[at]
     if at is None or not isinstance(compaction, CompactionEntry):
@@ -179,10 +177,7 @@ def _kept(
 
 
 def _rewrites(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
-    """Yield the first entry each change concerns and the one that brought it.
-
-    A summary or a head concerns all.
-    """
+    """Yield for each change the first entry it concerns (0: all) and the entry that made it."""
     for entry in entries:
         if not entry.breaks_prefix:
             continue
@@ -198,10 +193,7 @@ def _rewrites(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
 
 
 def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str | None]:
-    """Return the last system entry, and the model and mode that hold at the end of the path.
-
-    None: it names none.
-    """
+    """Return the last system entry, and the model and mode at the end of the path; None if unset."""
     model: str | None = None
     mode: str | None = None
     for entry in reversed(path):
@@ -221,7 +213,7 @@ def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str | 
 
 @dataclass
 class _Edits:
-    """The sum of prunes and context edits."""
+    """Collects the effects of prunes and context edits, by entry id."""
 
     states: dict[int, EntryState] = field(default_factory=dict)
     kept_chars: dict[int, int] = field(default_factory=dict)
@@ -229,7 +221,7 @@ class _Edits:
     carried: dict[int, PinnedText] = field(default_factory=dict)
     left_out: dict[int, set[str]] = field(default_factory=dict)
     texts: dict[int, str] = field(default_factory=dict)
-    """What the user put in the place of an entry's content."""
+    """The content with which the user replaced an entry's own."""
 
     def prune(self, entry: PruneEntry, seen: set[int]) -> None:
         for target, note in zip_longest(
@@ -264,7 +256,7 @@ class _Edits:
             self.states[entry.target] = _STATE_OF_ACTION[entry.action]
 
     def _restore(self, target: int) -> None:
-        """Show an entry again as it was edited last; one that is shown, as it is stored."""
+        """Bring an entry back: a cleared or hidden one as it was last edited, a shown one as stored."""
         self.left_out.pop(target, None)
         if self.states.pop(target, None) is None:
             self.texts.pop(target, None)
@@ -278,10 +270,7 @@ _STATE_OF_ACTION = {"drop": EntryState.DROPPED, "mask": EntryState.MASKED, "pin"
 
 
 def _apply_edits(entries: Sequence[Entry], compaction: CompactionEntry | None) -> _Edits:
-    """Fold prunes and edits.
-
-    One that stands before its target, or outside the view, changes nothing.
-    """
+    """Apply all prunes and edits in order; those whose target comes later or is not in view do nothing."""
     edits = _Edits()
     seen: set[int] = set()
     if compaction is not None:
@@ -302,7 +291,7 @@ def _apply_edits(entries: Sequence[Entry], compaction: CompactionEntry | None) -
 
 
 def _pair(entries: Sequence[Entry]) -> dict[int, tuple[ToolResultEntry | None, ...]]:
-    """Return, per assistant entry with calls, the results that answer them."""
+    """Return the results of each answer with calls, by its id: one for each call, None if missing."""
     rows: dict[int, tuple[ToolResultEntry | None, ...]] = {}
     waiting: AssistantEntry | None = None
     places: dict[str, list[int]] = {}

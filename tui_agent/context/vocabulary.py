@@ -1,7 +1,7 @@
-"""OpenAI's byte-pair encodings as this program counts with them: the answers are tiktoken's, nothing is built.
+"""Counts text in OpenAI's byte-pair encodings, with the same results as tiktoken.
 
-An encoding is a file that is mapped into memory and looked up in place, so that the first count
-takes milliseconds; tiktoken builds tables of 50 MB for half a second, in which no key is answered.
+An encoding is a file that is mapped into memory and read in place, so the first count takes
+milliseconds; tiktoken spends half a second to build tables of 50 MB, while no key is answered.
 ``scripts/model_data.py`` writes the files.
 
 A file of an encoding of N tokens, numbers little-endian:
@@ -23,23 +23,24 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 FOLDER = Path(__file__).with_name("encodings")
-"""Holds the encodings' files."""
+"""Folder with one file for each encoding."""
 
 COUNTS = {"o200k_base": 199_998, "cl100k_base": 100_256}
-"""Tokens of each encoding."""
+"""Number of tokens in each encoding."""
 
 SLOTS = {"o200k_base": 1 << 19, "cl100k_base": 1 << 18}
 """Slots of each encoding's hash table: a power of two, a little over a third of them in use."""
 
 PIECE_CHARS = 128
-"""Characters of a run without a boundary that are counted at a time: the time to merge them grows
-with their square."""
+"""Characters of a piece that are counted at a time: the time grows with the square of the length."""
 
 REMEMBERED_PIECES = 16_384
-"""Pieces of text whose counts are remembered, about 3 MB: code and prose repeat theirs."""
+"""Pieces of text whose counts are cached, about 3 MB: code and prose repeat them."""
 
 NUMBER_BYTES = 4
+"""Bytes of each number in an encoding's file."""
 _NO_RANK = 1 << 30
+"""Rank of bytes that are no token: higher than every rank."""
 
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 _PATTERNS = {
@@ -77,7 +78,7 @@ class Vocabulary:
         """Map an encoding's file.
 
         Raises:
-            OSError: it is not there.
+            OSError: the file can't be read.
         """
         self._name = name
         self._mask = SLOTS[name] - 1
@@ -91,7 +92,7 @@ class Vocabulary:
         self._counted = lru_cache(REMEMBERED_PIECES)(self._count_piece)
 
     def count(self, text: str) -> tuple[int, int]:
-        """Return the tokens of a text, and how many of them hold a byte outside ASCII."""
+        """Return how many tokens a text has, and how many of them hold a byte outside ASCII."""
         tokens = 0
         outside = 0
         for piece, times in Counter(self._split(text)).items():
@@ -114,7 +115,7 @@ class Vocabulary:
         return len(parts), sum(not part.isascii() for part in parts)
 
     def _merged(self, data: bytes) -> list[bytes]:
-        """Return the tokens of some bytes: of all neighbours those of the lowest rank are joined first."""
+        """Return the tokens of some bytes: the neighbours that join to the lowest rank are merged first."""
         parts = [data[at : at + 1] for at in range(len(data))]
         ranks = [self._rank(data[at : at + 2]) for at in range(len(data) - 1)]
         while ranks:
@@ -131,7 +132,7 @@ class Vocabulary:
         return parts
 
     def _rank(self, token: bytes) -> int:
-        """Return the rank of a token, ``_NO_RANK`` where the bytes are none."""
+        """Return the rank of a token, ``_NO_RANK`` if the bytes are no token."""
         slot = zlib.crc32(token) & self._mask
         while number := self._table[slot]:
             start = self._tokens_at + self._begins[number - 1]
@@ -144,7 +145,7 @@ class Vocabulary:
 
 @cache
 def vocabulary(name: str) -> Vocabulary:
-    """Return an encoding of this program; see ``COUNTS`` for their names."""
+    """Return an encoding by its name, one of ``COUNTS``; loaded once."""
     return Vocabulary(name)
 
 

@@ -1,7 +1,7 @@
-"""The context engine as a library: a tree of entries in a store, and what a model is sent of it.
+"""The context engine as a library: stores a tree of entries, and makes a model's requests of it.
 
-docs/embedding.md shows each name at work. No name here starts a process, opens a connection or
-reads the user's settings; the modules behind them import nothing of the rest of the program.
+docs/embedding.md shows how each name is used. Nothing here starts a process, opens a connection or
+reads the user's settings; the modules behind it import nothing from the rest of the program.
 """
 
 from tui_agent.context.budget import ContextSize, Meter, ModelLimits
