@@ -39,8 +39,8 @@ async def test_a_job_outlives_its_run_and_ends_with_the_agent(tmp_path: Path) ->
     harness.agent.interrupt()
     await harness.say("and now?")
     started, looked = (result.output for result in harness.results())
-    assert started.startswith("up\n[Job 1 is running")
-    assert looked.startswith("Job 1 is running")
+    assert started.startswith("up\n[Job 1 has been running")
+    assert looked.startswith("Job 1 has been running")
     await harness.agent.aclose()
     assert not alive(job.pid)
     assert not harness.of(JobsChanged)[-1].jobs[0].running

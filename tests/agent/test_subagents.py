@@ -302,7 +302,7 @@ async def test_subagents_of_a_conversation_start_no_others(tmp_path: Path) -> No
     harness = with_subagents(tmp_path, ScriptedClient(script))
     await harness.say("go")
 
-    assert "cannot start others" in harness.results()[0].output
+    assert "can't start subagents" in harness.results()[0].output
 
 
 async def test_a_kind_that_changes_nothing_changes_nothing_from_the_conversation(

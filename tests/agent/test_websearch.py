@@ -72,7 +72,7 @@ async def test_it_asks_once_and_recall_brings_a_result_back(
     )
     (question,) = questions(harness)
     (need,) = question.request.needs
-    assert need.detail == f"Tavily (127.0.0.1:{server.port}) is sent: tree"
+    assert need.detail == f"Sent to Tavily (127.0.0.1:{server.port}): tree"
     first, second, recalled = results(harness)
     assert first.output.startswith(BLOCK)
     assert second.status is ToolStatus.COMPLETED
@@ -134,7 +134,7 @@ async def test_the_screen_asks_with_the_words_and_shows_what_was_found(
     async with stage.run((100, 30)) as pilot:
         await send(pilot, "look it up")
         await stage.until_text("Search the web for tree rings?", pilot)
-        assert "is sent: tree rings" in stage.text()
+        assert "Sent to " in stage.text()
         assert "always in this session: all searches of the web" in stage.text()
         await press(pilot, "y")
         await stage.until_text("Done.", pilot)
@@ -177,7 +177,7 @@ async def test_without_a_service_the_models_provider_searches(tmp_path: Path) ->
     assert (asked.model, asked.search_hosts, asked.tools) == (MODEL, (), ())
     assert "Search the web for: tree" in asked.messages[-1].text
     (question,) = questions(harness)
-    assert question.request.needs[0].detail == f"{MODEL} is sent: tree"
+    assert question.request.needs[0].detail == f"Sent to {MODEL}: tree"
     (result,) = results(harness)
     assert result.output == (
         "1. About A (2025-04-30)\nhttps://a.example/x\n\n"

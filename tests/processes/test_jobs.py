@@ -62,7 +62,7 @@ async def test_a_job_goes_on_after_its_call_until_it_is_stopped(
 ) -> None:
     result = await background(space, f"echo up; echo $$ > {pids}; exec sleep 300")
     state = only(running)
-    assert result.output == f"up\n[Job 1 is running for 0 s, process {state.pid}.]"
+    assert result.output == f"up\n[Job 1 has been running for 0 s, process {state.pid}.]"
     assert not result.is_error
     assert state.running
     assert pids_in(pids) == [state.pid]
@@ -77,11 +77,11 @@ async def test_new_output_comes_once_and_characters_whole(space: Workspace, runn
     go = space.root / "go"
     waits = f"while [ ! -e {go} ]; do sleep 0.02; done"
     result = await background(space, rf"printf 'a\xc3'; {waits}; printf '\xa9b\ntwo\n'; sleep 300")
-    assert result.output.startswith("a\n[Job 1 is running")
+    assert result.output.startswith("a\n[Job 1 has been running")
     assert "[No new output.]" in (await space.call(JOB, id=1)).output
     go.touch()
     await eventually(lambda: only(running).output_bytes == 9, "no more output")
-    assert (await space.call(JOB, id=1)).output.startswith("éb\ntwo\n[Job 1 is running")
+    assert (await space.call(JOB, id=1)).output.startswith("éb\ntwo\n[Job 1 has been running")
     assert "[No new output.]" in (await space.call(JOB, id=1)).output
 
 
@@ -111,7 +111,7 @@ async def test_waiting_for_the_end(space: Workspace, running: Jobs) -> None:
 async def test_waiting_ends_and_the_job_does_not(space: Workspace, running: Jobs) -> None:
     await background(space, "sleep 300")
     result = await space.call(JOB, id=1, wait=1)
-    assert "is running for" in result.output
+    assert "has been running for" in result.output
     waiting = asyncio.ensure_future(space.call(JOB, id=1, wait=60))
     for _ in range(20):
         await asyncio.sleep(0)
@@ -229,7 +229,7 @@ async def test_what_is_left_behind_is_named_listed_and_ended(
     result = await space.call(BASH, command=leaving(form, pids))
     pid = int(pids.read_text())
     assert f"({pid})" in result.output
-    assert "It is job 1. It ends with this program.]" in result.output
+    assert "It is job 1. It ends when tui-agent ends.]" in result.output
     assert alive(pid)
     [state] = list(running)
     assert state.running
@@ -302,7 +302,7 @@ async def test_what_was_not_looked_at_in_time_is_counted_and_stored_at_the_end(
     go.touch()
     await eventually(lambda: only(running).output_bytes == 23_893, "no output")
     result = await space.call(JOB, id=1, wait=60)
-    assert result.output.startswith("[22.9 kB before this are left out.]")
+    assert result.output.startswith("[22.9 kB before this were dropped.]")
     assert "\n5000\n" in result.output
     assert result.full_output is not None
     assert (

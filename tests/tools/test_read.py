@@ -193,7 +193,7 @@ async def test_a_place_as_searches_name_it(space: Workspace, place: str) -> None
     [
         ("link", r"^link is a link to gone\.txt, which does not exist\.$"),
         ("pipe", "not a file"),
-        ("src/**/*.py", r"src/\*\*/\*\.py does not exist\. To find files by a pattern use glob\."),
+        ("src/**/*.py", r"src/\*\*/\*\.py does not exist\. To find files by a pattern, use glob\."),
     ],
 )
 async def test_what_is_no_file_says_so(space: Workspace, path: str, told: str) -> None:

@@ -227,13 +227,13 @@ async def test_the_rest_of_a_file_is_shown_and_can_be_edited(space: Workspace) -
     read = await space.call(ReadTool(), path="local.json")
     assert '2\t  "port": 80,' in read.output
     assert '3\t  "api_key": "[redacted]"' in read.output
-    with pytest.raises(ToolError, match="in the place of a secret"):
+    with pytest.raises(ToolError, match="instead of a secret"):
         await space.call(
             WriteTool(), path="local.json", content='{"port": 81, "api_key": "[redacted]"}'
         )
     space.file("db.json", '{"password": "swordfish-77", "port": 80}')
     for old in ("password", 'password": "swo'):
-        with pytest.raises(ToolError, match="would show a secret"):
+        with pytest.raises(ToolError, match="would reveal a secret"):
             await space.call(
                 EditTool(),
                 path="db.json",

@@ -107,7 +107,7 @@ async def test_it_waits_for_a_pattern_and_says_when_that_does_not_come(
 ) -> None:
     await opened(space, PYTHON)
     said = (await space.call(JOB, id=1, input="1+1\n", until="never there", wait=1)).output
-    assert "[After 1 s it still goes on.]" in said
+    assert "[Not finished after 1 s.]" in said
     assert "\n2\n" in said
 
 
@@ -121,7 +121,7 @@ async def test_a_choice_in_colours_is_named(space: Workspace, running: Jobs) -> 
 async def test_the_model_waits_while_a_person_types(space: Workspace, running: Jobs) -> None:
     await opened(space, "read name; echo hello $name; read end")
     running.find(1).is_taken = True
-    with pytest.raises(ToolError, match="The user types in its terminal now"):
+    with pytest.raises(ToolError, match="The user is typing in this job's terminal"):
         await typed(space, "Bob<Enter>")
     running.find(1).type("Ada\n")
     assert "hello Ada" in (await space.call(JOB, id=1, until="hello", wait=30)).output
@@ -134,7 +134,7 @@ async def test_what_has_no_terminal_takes_no_input(space: Workspace, running: Jo
     await opened(space, "echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!; read line")
     with pytest.raises(ToolError, match="takes too long"):
         await typed(space, "x", until="(a|a)+$", number=2)
-    with pytest.raises(ToolError, match="no regular expression"):
+    with pytest.raises(ToolError, match="not a regular expression"):
         await space.call(JOB, id=1, until="(")
 
 
@@ -144,7 +144,7 @@ async def test_what_is_typed_is_judged_as_a_command(space: Workspace, running: J
     needs = needs_of(JOB, parse_arguments(JOB, typing), space.context())
     assert {need.permission for need in needs} == {Permission.BASH}
     assert [need.pattern for need in needs[:2]] == ["ls", "git push --force"]
-    assert "typed into a program that runs: bash --norc" in needs[-1].unclear
+    assert "typed into a running program: bash --norc" in needs[-1].unclear
     assert JOB.needs(parse_arguments(JOB, '{"id": 1, "wait": 1}'), space.context()) == ()
     (enter,) = JOB.needs(parse_arguments(JOB, '{"id": 1, "input": "<Enter>"}'), space.context())
     assert enter.unclear

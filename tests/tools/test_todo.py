@@ -56,7 +56,7 @@ def test_how_models_write_lists(todos: object) -> None:
 
 def test_an_unknown_status_and_an_item_without_content_are_told() -> None:
     with pytest.raises(
-        ToolError, match="later is no status; use pending, in_progress, done, cancelled"
+        ToolError, match="later is not a status; use pending, in_progress, done, cancelled"
     ):
         parse_arguments(TodoTool(), '{"todos": [{"content": "x", "status": "later"}]}')
     with pytest.raises(ToolError, match="an item has no content: status"):

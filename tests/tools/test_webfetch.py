@@ -149,7 +149,7 @@ async def test_a_part_of_a_page_is_read_by_its_lines_or_words(
     assert (await space.call(tool(), url=url, find="end the")).output.endswith("41: The END of it")
     with pytest.raises(ToolError, match="the page has 41 lines"):
         await space.call(tool(), url=url, offset=42)
-    with pytest.raises(ToolError, match="No line of the page has “nowhere”"):
+    with pytest.raises(ToolError, match="No line of the page contains “nowhere”"):
         await space.call(tool(), url=url, find="nowhere")
 
 

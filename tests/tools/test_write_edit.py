@@ -31,7 +31,7 @@ async def test_write_creates_directories(space: Workspace) -> None:
 
 async def test_write_refuses_what_was_never_read_or_changed_since(space: Workspace) -> None:
     path = space.file("a.txt", "old")
-    with pytest.raises(ToolError, match="was not read"):
+    with pytest.raises(ToolError, match="have not read it"):
         await space.call(WRITE, path="a.txt", content="x")
     assert path.read_text() == "old"
     await space.call(READ, path="a.txt")
@@ -213,7 +213,7 @@ async def test_content_of_a_json_file_may_be_what_it_stands_for(space: Workspace
 
 
 async def test_a_path_with_a_slash_at_its_end_is_no_file(space: Workspace) -> None:
-    with pytest.raises(ToolError, match=r"^new/ names a directory"):
+    with pytest.raises(ToolError, match=r"^new/ is a directory"):
         await space.call(WRITE, path="new/", content="x")
     assert not (space.root / "new").exists()
 

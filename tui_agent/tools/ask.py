@@ -1,4 +1,4 @@
-"""``ask``: the model asks the user what only they can decide, and gets their answers as its result."""
+"""The ``ask`` tool: the model asks the user questions, and gets the answers as the result."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -11,15 +11,22 @@ from tui_agent.tools.base import FreeTool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.questions import Answer, FieldKind, FormField, ModelQuestions, as_text
 
 MAX_QUESTIONS = 4
+"""Maximum questions in one call."""
 MAX_OPTIONS = 6
+"""Maximum options of one question."""
 _RECOMMENDED = "*"
-"""Before the option the model recommends."""
-NOBODY = "Nobody can be asked here. Decide it yourself and say what you assumed, or end your turn with the question."
-UNANSWERED = "The user gave no answer. Decide it yourself if that is safe, else end your turn."
+"""Prefix of the option that the model recommends."""
+NOBODY = (
+    "There is no user to ask in this run. Decide yourself and say what you assumed, "
+    "or end your turn with the question."
+)
+"""Error for a call in a run without a user."""
+UNANSWERED = "The user gave no answer. Decide yourself if that is safe; otherwise end your turn."
+"""Result of questions that the user closed."""
 
 
 class AskQuestion(ToolInput):
-    """One question of several."""
+    """One question of a call."""
 
     question: str
     options: list[str] = Field(
@@ -27,7 +34,7 @@ class AskQuestion(ToolInput):
         description="2 to 4, or none. Label: what it means. * before the recommended one",
     )
     several: bool = False
-    """Several may be chosen."""
+    """Whether more than one option may be chosen."""
 
     @field_validator("options", mode="before")
     @classmethod
@@ -52,7 +59,7 @@ class AskInput(ToolInput):
 
 
 class AskTool(FreeTool[AskInput]):
-    """Asks the person of the session. Their answer is the result, and so an entry of the tree."""
+    """Asks the user of the session; the answer is the result, and so an entry of the tree."""
 
     name: ClassVar[str] = "ask"
     description: ClassVar[str] = (
@@ -81,7 +88,7 @@ class AskTool(FreeTool[AskInput]):
 
 
 def _line(option: Mapping[str, Any]) -> str:
-    """Return an option that was written as an object, as other programs take it."""
+    """Return an option given as an object, the form of other programs, as ``label: about``."""
     label = str(option.get("label") or option.get("value") or option.get("title") or "")
     about = str(option.get("about") or option.get("description") or "")
     if option.get("recommended"):
@@ -90,7 +97,7 @@ def _line(option: Mapping[str, Any]) -> str:
 
 
 def questions_of(arguments: AskInput) -> ModelQuestions:
-    """Return what is asked, in the form that everything is asked in; raises `ToolError`."""
+    """Return a call's questions as form fields; raises ToolError if there are too many or none."""
     if not 1 <= len(arguments.questions) <= MAX_QUESTIONS:
         raise ToolError(f"Ask 1 to {MAX_QUESTIONS} questions at once.")
     fields = tuple(_field(number, one) for number, one in enumerate(arguments.questions, start=1))
@@ -124,9 +131,9 @@ def _field(number: int, asked: AskQuestion) -> FormField:
 
 
 def _option(text: str) -> tuple[str, str]:
-    """Return the label of an option as the model wrote it, and how it is shown.
+    """Return the label of an option, and its text for the screen.
 
-    It has ``*`` before the recommended one, and a sentence after a colon.
+    The model writes ``Label: what it means``, with ``*`` before the recommended option.
     """
     label, _colon, about = text.removeprefix(_RECOMMENDED).partition(": ")
     label = label.strip() or text
@@ -139,7 +146,7 @@ def _option(text: str) -> tuple[str, str]:
 
 
 def words_of(questions: ModelQuestions, answer: Answer) -> str:
-    """Return the answers as the model reads them."""
+    """Return questions and answers as the text for the model."""
     if answer.action != "accept":
         return UNANSWERED
     said = []

@@ -1,4 +1,4 @@
-"""The change of a file by ``write`` and ``edit``: when it may be made, its preview for the user, and its result."""
+"""Changes of one file by ``write`` and ``edit``: checks, the diff for the user's permission, and the result."""
 
 import asyncio
 import os
@@ -29,21 +29,24 @@ from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.paths import Location, explain, locate, path_needs, relocate
 
 MAX_CHANGED_BYTES = DETECTED_BYTES
-"""Largest file that is changed in memory."""
+"""Largest file that can be changed, in bytes."""
 
 
 @frozen
 class Change:
-    """A change of one file. ``before`` is None for a new file, ``data`` are the bytes to write."""
+    """A planned change of one file; ``before`` is its text, None for a new file.
+
+    ``text`` is the text afterwards, ``data`` the bytes to write.
+    """
 
     before: str | None
     text: str
     data: bytes
     diff: FileDiff
     count: int | None = None
-    """Places that are changed, where they are counted."""
+    """Number of places changed; None if they are not counted."""
     loosely: tuple[str, ...] = ()
-    """Differences between the file and the text to replace that were ignored."""
+    """Kinds of differences that were ignored when the text to replace was found ("indentation")."""
 
 
 class ChangeInput(ToolInput):
@@ -56,18 +59,21 @@ InputT = TypeVar("InputT", bound=ChangeInput)
 
 
 class ChangeTool(Tool[InputT]):
-    """Changes one file. The change is planned for the question to the user, and again to be made."""
+    """Base of tools that change one file.
+
+    The change is planned twice: for the permission question, and again when it is made.
+    """
 
     @abstractmethod
     def plan(self, arguments: InputT, location: Location, context: ToolContext) -> Change:
-        """Return the change; raises ToolError or OSError where it can't be made."""
+        """Return the change without making it; raises ToolError or OSError if it can't be made."""
 
     @abstractmethod
     def words(self, arguments: InputT, location: Location, change: Change, note: str) -> str:
-        """Return the text for the model. ``note`` is a sentence to go with it, or ""."""
+        """Return the result's text for the model; ``note`` is a sentence to include, or ""."""
 
     def place(self, arguments: InputT, context: ToolContext) -> Location:
-        """Return where the file is, before anybody is asked for it."""
+        """Return the location of the file, before permission is asked for."""
         return locate(arguments.path, context)
 
     def needs(self, arguments: InputT, context: ToolContext) -> tuple[PermissionNeed, ...]:
@@ -115,16 +121,15 @@ class ChangeTool(Tool[InputT]):
 def change_needs(
     location: Location, diff: Callable[[], str], context: ToolContext
 ) -> tuple[PermissionNeed, ...]:
-    """Return the needs of a change, each edit need with the diff.
+    """Return the permissions that a change needs; those for editing have the diff as detail.
 
     Raises:
-        ToolError: the change can't be made. Not for files outside the project, with secrets, or
-            that a rule keeps
-            from being read: the reason may quote the file, and nobody has allowed that yet.
+        ToolError: the change can't be made. Not raised for files that are outside the project, have
+            secrets, or may not be read by the rules, since the reason could quote the file.
     """
     needs = path_needs(Permission.EDIT, location)
     if location.inside and not rules_programs(Path(location.real_pattern)):
-        # Git takes such a directory for a repository, and obeys its settings.
+        # Git treats such a directory as a repository, and follows its settings.
         bare = _bare_around(location.real, Path(os.path.realpath(context.project)))
         needs += tuple(PermissionNeed(Permission.EDIT, f"{place}/.git") for place in bare)
     try:
@@ -148,7 +153,7 @@ def change_needs(
 
 
 def _bare_around(path: Path, project: Path) -> Iterator[str]:
-    """Yield the directories of a project that are bare repositories once there is a file."""
+    """Yield the directories above a file that become bare Git repositories when it is written."""
     for parent in path.parents[: len(path.parts) - len(project.parts)]:
         child = path.relative_to(parent).parts[0]
         try:
@@ -160,16 +165,16 @@ def _bare_around(path: Path, project: Path) -> Iterator[str]:
 
 
 def refuse_left_out(before: str, after: str, location: Location) -> None:
-    """Stop a change that would put the mark for a secret in the secret's place, or take away what tells it is one.
+    """Refuse a change that replaces a secret by its placeholder, or makes a hidden secret visible.
 
     Raises:
-        ToolError: it would.
+        ToolError: the change would do that.
     """
     from tui_agent.secret_detector import REMOVED, find_secrets
 
     if after.count(REMOVED) > before.count(REMOVED):
         raise ToolError(
-            f"{location.shown} would have {REMOVED} in the place of a secret, which you were not shown; nothing was "
+            f"{location.shown} would have {REMOVED} instead of a secret that you were not shown; nothing was "
             "changed. Edit the lines around it."
         )
     if is_secret_file(location.real):
@@ -184,16 +189,12 @@ def refuse_left_out(before: str, after: str, location: Location) -> None:
         was = shown_text(location.real, before)
         if any(piece in now and piece not in was for piece in pieces):
             raise ToolError(
-                f"{location.shown} would show a secret, which you were not shown; nothing was changed."
+                f"The change would reveal a secret in {location.shown} that you were not shown; nothing was changed."
             )
 
 
 def refuse_unless_file(location: Location) -> None:
-    """Stop a change of something that is not a regular file.
-
-    Raises:
-        ToolError: it is a directory or a device.
-    """
+    """Raise ToolError unless the location is a regular file."""
     if is_directory(location.real):
         raise ToolError(f"{location.shown} is a directory.")
     if not is_file(location.real):
@@ -201,7 +202,7 @@ def refuse_unless_file(location: Location) -> None:
 
 
 def validity_note(location: Location, before: str, after: str) -> str:
-    """Return what is added to the answer when a change made a structured file invalid, "" for nothing."""
+    """Return a note if a change made a structured file (JSON, TOML) invalid; "" otherwise."""
     found = made_invalid(location.real.name, before, after)
     if found is None:
         return ""
@@ -209,7 +210,7 @@ def validity_note(location: Location, before: str, after: str) -> str:
 
 
 def stale(location: Location) -> ToolError:
-    """Return the error for a file that is not as it was when the model read it."""
+    """Return the error for a file that changed since the model read it."""
     return ToolError(
         f"{location.shown} changed since it was read. Read it again, then repeat the change."
     )

@@ -1,4 +1,4 @@
-"""The ``glob`` tool: files by name, newest first."""
+"""The ``glob`` tool: finds files by name, newest first."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ from tui_agent.tools.outputs import NARROWER, Output, counted, finish
 from tui_agent.tools.searching import Scope, check_exists, scope_needs, scope_of
 
 MAX_FILES = 100
-"""Files that are shown."""
+"""Maximum files in the output."""
 
 
 class GlobInput(ToolInput):
@@ -84,7 +84,7 @@ def _nothing(scope: Scope) -> str:
     plain = scope.glob.strip("/")
     if plain and is_directory(scope.directory / plain):
         name = scope.shown(plain)
-        return f"No files match: {name} is a directory. For what is in it use {name}/**."
+        return f"No files match: {name} is a directory. To find the files in it, use {name}/**."
     unseen = unseen_files(scope.directory, scope.takes)
     if unseen.paths:
         by_reason: dict[str, list[str]] = {}
@@ -97,11 +97,11 @@ def _nothing(scope: Scope) -> str:
         if is_open(scope.glob):
             literally = " The pattern has an unclosed [ or {, which was matched literally."
         return f"No files match, including files ignored by git.{literally}"
-    return "No files match. Those that git ignores were not all looked at: search a smaller path."
+    return "No files match. Not all files ignored by git were checked; search a smaller path."
 
 
 def _newest_first(directory: Path, paths: list[str]) -> list[str]:
-    """Sort files by their time of change, newest first, without those that are gone or behind a link."""
+    """Return files sorted by modification time, newest first, without missing and linked ones."""
     modified = dict[str, int]()
     with suppress(OSError), opened_directory(directory) as root:
         for folder, group in groupby(sorted(paths, key=os.path.dirname), key=os.path.dirname):
@@ -111,9 +111,9 @@ def _newest_first(directory: Path, paths: list[str]) -> list[str]:
 
 
 def _times(root: int, folder: str, paths: Iterable[str]) -> dict[str, int]:
-    """Return when files of a directory below ``root`` were changed.
+    """Return the modification times, in nanoseconds, of files in a directory below ``root``.
 
-    Raises OSError where it can't be opened.
+    Raises OSError if the directory can't be opened.
     """
     times = dict[str, int]()
     with using(open_beneath(root, folder)) as opened:

@@ -1,4 +1,4 @@
-"""The ``job`` tool: lists background jobs, shows new output of one, types into it, waits for it or ends it."""
+"""The ``job`` tool: lists background jobs, shows a job's new output, types into it, waits for it, stops it."""
 
 import asyncio
 import contextlib
@@ -21,17 +21,20 @@ from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish, size_text
 
 MAX_WAIT = 600
-"""Seconds one call waits at most."""
+"""Longest wait of one call, in seconds."""
 
 ANSWER_SECONDS = 10
-"""Seconds an answer to input is waited for where the call names no time."""
+"""Seconds to wait for an answer to input if the call names no time."""
 
 SEARCH_SECONDS = 0.5
+"""Timeout of one search for the regular expression ``until``, in seconds."""
 
-TAKEN = "The user types in its terminal now. Wait for what they do with until or wait."
+TAKEN = "The user is typing in this job's terminal. Use wait or until to wait for them."
+"""Error for input to a job whose terminal the user has taken over."""
 
 _COMMAND_CHARS = 100
-_NOT_YET = "[After {limit} s it still goes on.]"
+"""Characters of a job's command in a list."""
+_NOT_YET = "[Not finished after {limit} s.]"
 
 
 class JobInput(ToolInput):
@@ -40,13 +43,13 @@ class JobInput(ToolInput):
     id: int | None = None
     stop: bool = False
     wait: int = Field(default=0, ge=0)
-    """Seconds to wait for its end; after input, for the answer."""
+    """Seconds to wait until the job ends or, after input, until it answers."""
     input: str = Field(default="", description="Typed into it; <Enter>, <C-c>, <Up> are keys")
     until: str = Field(default="", description="Wait for this regex on its screen")
 
 
 class JobTool(Tool[JobInput]):
-    """Needs no permission, but for input: every job was allowed as the command it is."""
+    """Shows and controls jobs; only input needs permission, since the job's command was allowed."""
 
     name: ClassVar[str] = "job"
     description: ClassVar[str] = "List background jobs; with id new output."
@@ -76,13 +79,13 @@ class JobTool(Tool[JobInput]):
         if not job.is_contained:
             # What reads it need not be a shell.
             shown = repr(arguments.input)
-            why = f"it is typed into a program that runs: {job.command}"
+            why = f"it is typed into a running program: {job.command}"
             needs.append(PermissionNeed(Permission.BASH, shown, detail=shown, unclear=why))
         return tuple(needs)
 
     async def run(self, arguments: JobInput, context: ToolContext) -> ToolResult:
         if context.jobs is None:
-            raise ToolError("There are no background jobs here.")
+            raise ToolError("This session has no background jobs.")
         if arguments.id is None:
             lines = [job_line(state) for state in context.jobs]
             for job in context.jobs.untold():
@@ -124,14 +127,17 @@ class JobTool(Tool[JobInput]):
 
 def _job_of(arguments: JobInput, context: ToolContext) -> Job:
     if context.jobs is None:
-        raise ToolError("There are no background jobs here.")
+        raise ToolError("This session has no background jobs.")
     if arguments.id is None:
-        raise ToolError("Say which job it is for: id is missing.")
+        raise ToolError("id is missing. Give the number of the job to type into.")
     return context.jobs.find(arguments.id)
 
 
 def _awaited(text: str) -> Callable[[str], bool] | None:
-    """Return what tells whether a text holds a regular expression; it takes a moment at most."""
+    """Return a function that searches a text for a regular expression; None for "".
+
+    Raises ToolError if the expression is invalid or too slow.
+    """
     if not text:
         return None
     import regex
@@ -139,13 +145,13 @@ def _awaited(text: str) -> Callable[[str], bool] | None:
     try:
         pattern = regex.compile(text, regex.MULTILINE)
     except regex.error as error:
-        raise ToolError(f"until is no regular expression: {error}.") from None
+        raise ToolError(f"until is not a regular expression: {error}.") from None
 
     def holds(shown: str) -> bool:
         try:
             return pattern.search(shown, timeout=SEARCH_SECONDS) is not None
         except TimeoutError:
-            raise ToolError("until takes too long to be looked for; write a simpler one.") from None
+            raise ToolError("until takes too long to match. Write a simpler one.") from None
 
     return holds
 
@@ -153,10 +159,10 @@ def _awaited(text: str) -> Callable[[str], bool] | None:
 async def job_result(
     job: Job, context: ToolContext, *, first: bool = False, note: str = ""
 ) -> ToolResult:
-    """Return a job's new output, or the screen of its terminal.
+    """Return a job's new output, or the screen of its terminal, as the result of a call.
 
-    ``first`` is for the call that started it, ``note`` stands below. A result of a job that has
-    ended has all of its output behind it.
+    ``first`` is True for the call that started the job; ``note`` is added below. For a job that has
+    ended, the stored full output is that of the whole job.
     """
     state = job.state
     job.told = job.told or not state.running
@@ -164,11 +170,11 @@ async def job_result(
     text = plain_text(new)
     raw: bytes | None = new
     if job.terminal is not None:
-        # The screen is all there is: what drew it is not read.
+        # Only the screen is shown, not the control sequences that drew it.
         text = job.terminal.text()
         raw = None
     elif lost:
-        text = f"[{size_text(lost)} before this are left out.]\n{text}"
+        text = f"[{size_text(lost)} before this were dropped.]\n{text}"
     result = await finish(
         Output(
             text=text if text.strip() or first else "[No new output.]",
@@ -188,6 +194,7 @@ async def job_result(
 
 
 def job_line(state: JobState) -> str:
+    """Return a job's state and its command, cut, in one line."""
     command = " ".join(state.command.split())
     if len(command) <= _COMMAND_CHARS:
         shown = command
@@ -200,7 +207,7 @@ def _how(state: JobState) -> str:
     name = f"Job {state.id}"
     seconds = (state.ended_at if state.ended_at is not None else time.time()) - state.started_at
     if state.running:
-        return f"{name} is running for {seconds:.0f} s, process {state.pid}."
+        return f"{name} has been running for {seconds:.0f} s, process {state.pid}."
     if state.stopped:
         return f"{name} was stopped after {seconds:.0f} s."
     if state.exit_code is None:

@@ -1,4 +1,4 @@
-"""Two levels of a directory, as ``read`` shows them and the tool ``ls``."""
+"""Lists two levels of a directory, for the tools ``read`` and ``ls``."""
 
 import asyncio
 from dataclasses import field
@@ -15,12 +15,13 @@ from tui_agent.tools.outputs import LIST_BY_NAME, LIST_DEEPER, Output, counted, 
 from tui_agent.tools.paths import Location, explain, find, missing, path_needs, relocate
 
 MAX_ROWS = 400
-"""Names shown of one listing."""
+"""Maximum names in a listing."""
 
 MAX_CHILDREN = 60
-"""Names shown of one directory below the one that is listed."""
+"""Maximum names of a subdirectory in a listing."""
 
 _IGNORED_SHOWN = 10
+"""Maximum names ignored by git that are shown below a listing."""
 
 
 @dataclass
@@ -31,14 +32,10 @@ class _Listing:
 
 
 async def list_tree(location: Location, context: ToolContext) -> ToolResult:
-    """List a directory and the directories in it.
-
-    Raises:
-        OSError: it can't be listed.
-    """
+    """Return a listing of a directory and its subdirectories; raises OSError if it can't be read."""
     listing = await asyncio.to_thread(_listing, location, 2)
     if len(listing.lines) > MAX_ROWS:
-        # All of one level says more than half of two.
+        # One complete level is more useful than a part of two.
         listing = await asyncio.to_thread(_listing, location, 1)
     shown = listing.lines[:MAX_ROWS]
     notes = []
@@ -111,7 +108,7 @@ class LsInput(ToolInput):
 
 
 class LsTool(Tool[LsInput]):
-    """Lists a directory. Models are told of ``read`` alone; many call this one from habit."""
+    """Lists a directory; not offered, since ``read`` does it, but many models call it from habit."""
 
     name = "ls"
     description = "List a directory, two levels deep, without what git ignores."

@@ -1,4 +1,7 @@
-"""The one place that turns raw text into a tool result: cut to the limits, counted, stored, with a way to go on."""
+"""Turns a tool's text into its result: cuts it to the limits, stores the whole, says how to get the rest.
+
+All tools end with ``finish``.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -19,20 +22,21 @@ LIST_BY_NAME = "[{shown:,} of {total:,} names. For others use glob with part of 
 FILTER_OUTPUT = "To see more, filter it, or recall this result by its #number."
 
 SMALL = 100_000
-"""Characters that are cut in less time than it takes to hand them to a thread."""
+"""Longest output, in characters, that is cut without a thread."""
 
 CutHint = str | Callable[[Truncation], str]
 
 
 @frozen
 class Output:
-    """A tool's output, before it is cut.
+    """A tool's output before it is cut.
 
-    ``footer`` stands at the end. ``cut_hint`` says how to get the rest: with the head kept it is
-    put in the footer's place when lines are cut (a format with ``{shown}`` and ``{total}`` lines,
-    or a function of the counts), with both ends kept it stands where lines are missing. ``raw`` is
-    stored when the text is cut or differs from it. ``seen`` replaces the totals, for a tool that
-    left something out before. ``stored`` is off for output that can be read again.
+    ``keep`` says whether the beginning or both ends are kept. ``footer`` is added at the end.
+    ``cut_hint`` says how to get the rest if lines are cut: with ``keep="head"`` it replaces the
+    footer (a format with ``{shown}`` and ``{total}`` lines, or a function of the counts), with
+    ``keep="ends"`` it is put where lines are missing. ``raw`` is stored instead of ``text``, None
+    for ``text`` itself. ``seen`` has the total sizes if the tool already left something out.
+    ``stored`` is False for output that can be produced again.
     """
 
     text: str
@@ -49,7 +53,7 @@ class Output:
 
 
 async def finish(output: Output, context: ToolContext) -> ToolResult:
-    """Return the result of a call; the blob of a cut output is stored on the calling thread."""
+    """Return the result of a call; stores the whole output as a blob if it was cut."""
     if len(output.text) > SMALL:
         cut = await asyncio.to_thread(_cut, output, context.limits)
     else:
@@ -60,8 +64,7 @@ async def finish(output: Output, context: ToolContext) -> ToolResult:
         truncation = output.seen.model_copy(update=kept)
     parts = [cut.text.rstrip("\n"), output.footer]
     if output.keep == "head" and cut.next_line is not None and truncation is not None:
-        # The note of the truncation counts within this text; the tool knows how much there is
-        # altogether.
+        # The truncation's own note counts only this text; the tool knows the total.
         shown = cut.text.split("\n")[: truncation.kept_lines]
         parts = ["\n".join(shown), _hint(output, truncation) or output.footer]
     encoded = output.text.encode("utf-8", "replace")
@@ -91,9 +94,10 @@ def _hint(output: Output, truncation: Truncation) -> str:
 def shown_picture(
     raw: bytes, *, vision: bool, path: str | None = None
 ) -> tuple[str, Picture | None]:
-    """Return a note on an image that a call gave, and the picture where the model can see it.
+    """Return a note on an image, and the picture; None instead if it can't be decoded or shown.
 
-    ``path`` is where it was read. Decoding takes up to seconds.
+    ``vision`` says whether the model takes images, ``path`` is the image's file. Decoding may take
+    seconds.
     """
     named = "Image, "
     if path:
@@ -112,7 +116,7 @@ def shown_picture(
 def image_part(
     picture: Picture, put_blob: Callable[[bytes], str], path: str | None = None
 ) -> ImagePart:
-    """Return a picture or a PDF as a part of a message or a result; its bytes are stored."""
+    """Store a picture or PDF, and return it as a part of a message or result."""
     blob = put_blob(picture.data)
     return ImagePart(
         blob=blob,

@@ -1,4 +1,4 @@
-"""Paths in tool arguments: where they lead, their names, the permissions they need, likely meanings."""
+"""Paths in tool arguments: resolves them, names them, finds the permissions they need, suggests others."""
 
 import difflib
 import os
@@ -17,22 +17,27 @@ from tui_agent.text_files.names import AlikeError, as_on_disk
 from tui_agent.tools.base import ToolContext
 
 _SUGGESTIONS = 3
+"""Maximum paths suggested for one that does not exist."""
 _SIBLINGS_LOOKED_AT = 2_000
+"""Maximum names of a directory that are compared for suggestions."""
 _FILES_LOOKED_AT = 20_000
+"""Maximum files of the project that are compared for suggestions."""
 _ENDS_LOOKED_AT = 30
+"""Maximum components at the end of a path that are looked up in the project."""
 _MAX_CHARS = 300
+"""Characters of a path in a message."""
 _WILD = frozenset("*?")
 _QUOTES = {"`": "`", '"': '"', "'": "'", "<": ">"}
 
 
 @frozen
 class Location:
-    """A path from a call's arguments.
+    """A path from a call's arguments, resolved.
 
-    ``path`` is absolute as it was meant, ``real`` is where it leads after symbolic links. ``shown``
-    is for the user and the model: relative to the working directory where possible. ``pattern`` and
-    ``real_pattern`` are for matching against rules: relative to the project inside it, absolute
-    outside.
+    ``path`` is absolute, ``real`` the same with symbolic links followed. ``shown`` is for the user
+    and the model: relative to the working directory if possible. ``pattern`` and ``real_pattern``
+    are ``path`` and ``real`` as rules match them: relative to the project, or absolute if outside.
+    ``inside`` says whether ``real`` is in the project.
     """
 
     path: Path
@@ -44,13 +49,13 @@ class Location:
 
 
 def locate(raw: str, context: ToolContext) -> Location:
-    """Return where a path leads, seen from the call's working directory.
+    """Resolve a path, relative to the call's working directory.
 
     Raises:
         ToolError: the text can't be a path.
     """
     if not raw.strip() or "\0" in raw:
-        raise ToolError("path is empty or holds a NUL character")
+        raise ToolError("path is empty or contains a NUL character")
     written = _written(raw, context)
     project = context.stands_for
     if (
@@ -65,8 +70,7 @@ def locate(raw: str, context: ToolContext) -> Location:
     if os.path.realpath(path) != str(real) or (
         real.is_relative_to(project) and not path.is_relative_to(context.project)
     ):
-        # ``link/..`` is the parent of where the link leads; and a project has several names when a
-        # link leads to it.
+        # ``link/..`` is the parent of the link's target, and a project may be reached by a link.
         path = real
     return Location(
         path=path,
@@ -79,7 +83,7 @@ def locate(raw: str, context: ToolContext) -> Location:
 
 
 def _written(raw: str, context: ToolContext) -> Path:
-    """Return the path that a text names: first what it says, then without white space and wrapping around it."""
+    """Return the absolute path for a text: as written if that exists, else without spaces and quotes."""
     as_said = _as_on_disk(raw, context)
     if os.path.lexists(as_said):
         return as_said
@@ -96,17 +100,16 @@ def _as_on_disk(name: str | Path, context: ToolContext) -> Path:
         return as_on_disk(path)
     except AlikeError as error:
         if not is_inside(context.project, path.parent):
-            return path  # Nobody has allowed yet that names in there are read.
+            return path  # Reading names outside the project is not allowed yet.
         raise ToolError(f"{error}.") from None
 
 
 def find(raw: str, context: ToolContext) -> Location:
-    """Return where a path leads that should be there already, before anybody is asked for it.
+    """Resolve a path that should exist, before permission is asked for.
 
     Raises:
-        ToolError: the text can't be a path, or nothing is there outside the project and the project
-            has the one
-            meant: models make up the directories above it.
+        ToolError: the text can't be a path, or it is a missing path outside the project while the
+            project has one with the same end (models make up the directories above it).
     """
     location = locate(raw, context)
     if (
@@ -119,10 +122,10 @@ def find(raw: str, context: ToolContext) -> Location:
 
 
 def relocate(raw: str, permission: Permission, context: ToolContext) -> Location:
-    """Return where a path leads now that the call runs.
+    """Resolve a path again when the call runs.
 
     Raises:
-        ToolError: somewhere else than when it was allowed: a link was put in its way meanwhile.
+        ToolError: it now leads somewhere else than what was allowed, since a link was changed.
     """
     location = locate(raw, context)
     check_allowed(path_needs(permission, location), context)
@@ -130,22 +133,22 @@ def relocate(raw: str, permission: Permission, context: ToolContext) -> Location
 
 
 def check_allowed(needs: Iterable[PermissionNeed], context: ToolContext) -> None:
-    """Stop a call that reaches something else now that it runs.
+    """Check, when a call runs, that all its needs were allowed before.
 
     Raises:
-        ToolError: one of the needs is none that was allowed.
+        ToolError: one of them was not.
     """
     if context.allowed is None:
         return
     for need in needs:
         if (need.permission, need.pattern) not in context.allowed:
             raise ToolError(
-                f"It leads somewhere else than when it was allowed, to {need.pattern}; nothing was done."
+                f"It now leads to {need.pattern}, which was not allowed; nothing was done."
             )
 
 
 def path_needs(permission: Permission, location: Location) -> tuple[PermissionNeed, ...]:
-    """Return the permissions to touch the path: itself, a link's target, and the directory if it is outside."""
+    """Return the permissions to use a path: for itself, a link's target, and a directory outside."""
     real = location.real
     secret = permission is Permission.READ and not is_sensitive(real) and is_secret_file(real)
     needs = [PermissionNeed(permission, location.pattern, secret=secret)]
@@ -159,14 +162,14 @@ def path_needs(permission: Permission, location: Location) -> tuple[PermissionNe
 
 
 def missing(location: Location, context: ToolContext) -> ToolError:
-    """Return the error for a path that does not exist, with the names that were probably meant."""
+    """Return the error for a path that does not exist, with suggestions of similar paths."""
     shown = _cut(location.shown)
     if is_link(location.path):
         return ToolError(
             f"{shown} is a link to {valid(str(location.path.readlink()))}, which does not exist."
         )
     if not _WILD.isdisjoint(shown):
-        return ToolError(f"{shown} does not exist. To find files by a pattern use glob.")
+        return ToolError(f"{shown} does not exist. To find files by a pattern, use glob.")
     close = _suggestions(location, context)
     meant = ""
     if close:
@@ -186,7 +189,7 @@ def _suggestions(location: Location, context: ToolContext) -> list[str]:
 
 
 def _same_name(location: Location, context: ToolContext) -> list[str]:
-    """Return the project's files of a name, those first that share most directories with the path."""
+    """Return the project's files with the same name, those in the most similar directories first."""
     name = location.path.name.lower()
     files = []
     for path in walk_files(context.project, limit=_FILES_LOOKED_AT):
@@ -197,6 +200,7 @@ def _same_name(location: Location, context: ToolContext) -> list[str]:
 
 
 def explain(error: OSError, shown: str) -> ToolError:
+    """Return the error for the model about a path that the system refused."""
     reason = error.strerror or type(error).__name__
     return ToolError(f"{_cut(shown)}: {reason[:1].lower()}{reason[1:]}.")
 
@@ -208,7 +212,7 @@ def _cut(shown: str) -> str:
 
 
 def _undressed(text: str) -> str:
-    """Return a path without its wrapping: quotes, a mention's @, file://, another system's slashes."""
+    """Return a path without quotes, a leading ``@`` or ``file://``, and with backslashes as slashes."""
     if len(text) > 2 and text[0] in _QUOTES and text[-1] == _QUOTES[text[0]]:
         text = text[1:-1]
     if text.startswith("file://"):
@@ -247,7 +251,7 @@ def _close_siblings(path: Path) -> list[str]:
 
 
 def _same_end(location: Location, context: ToolContext) -> str:
-    """Return the project's path that shares this one's longest end, "" when there is none."""
+    """Return the project's path with the longest end in common with a location; "" if there is none."""
     parts = location.path.parts[1:][-_ENDS_LOOKED_AT:]
     for start in range(len(parts)):
         path = context.project.joinpath(*parts[start:])

@@ -1,4 +1,4 @@
-"""Runs a program for a call: in the view of the sandbox, and once more where the user grants the access it lacked."""
+"""Runs a call's program in the sandbox, and again if the user grants access that it lacked."""
 
 import asyncio
 import contextlib
@@ -15,16 +15,17 @@ from tui_agent.sandbox import Grants, Launch, Sandbox, SandboxError, View
 from tui_agent.tools.base import ToolContext
 
 _SEARCH_NOTICE_SECONDS = 1.0
+"""Seconds of searching for secrets after which the user gets a notice."""
 MAX_RUNS = 4
-"""How often one program runs at most: each time with access it lacked before and the user
-granted."""
+"""Maximum runs of one program, each with more access that the user granted."""
 
 
 @frozen
 class Program:
-    """A call's program.
+    """The program of a call.
 
-    ``name`` is shown when the user is asked, ``timeout`` in seconds, ``descriptors`` stay open.
+    ``name`` is its name for the user, ``words`` its command line, ``timeout`` is in seconds, and
+    ``descriptors`` are file descriptors that it inherits.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Program:
     terminal: Terminal | None = None
 
     def command(self, context: ToolContext, launch: Launch | None = None) -> Command:
-        """Return the command to run: in the view that was laid out, without one as it is."""
+        """Return the command to run, in the sandbox as ``launch`` says, or without one for None."""
         if launch is None:
             return Command(
                 self.words,
@@ -58,7 +59,7 @@ class Program:
 
 @frozen
 class EndedProgram:
-    """How the last run of a program ended; ``note`` says for the model how the sandbox affected it."""
+    """The last run of a program; ``note`` tells the model how the sandbox affected it, "" if it did not."""
 
     run: FinishedCommand
     note: str = ""
@@ -67,12 +68,12 @@ class EndedProgram:
 async def run_program(
     program: Program, context: ToolContext, sandbox: Sandbox | None
 ) -> EndedProgram:
-    """Run a program to its end, without a sandbox for None.
+    """Run a program until it ends, without a sandbox if that is None.
 
-    A cancelled call has reported the output until then.
+    Output is reported as it comes, so nothing is lost if the call is cancelled.
 
     Raises:
-        ToolError: it could not be started.
+        ToolError: the program could not be started.
     """
     if sandbox is None:
         run = FinishedCommand()
@@ -118,17 +119,17 @@ async def _run(
     except OSError as error:
         raise not_started(error) from error
     if run.left is not None and context.jobs is not None:
-        # Processes it left behind are listed with the jobs.
+        # Processes it left running become a job.
         run.job = context.jobs.adopt(program.name, run.left).id
 
 
 async def launch_program(
     program: Program, context: ToolContext, sandbox: Sandbox, view: View, *, live: bool
 ) -> Launch:
-    """Lay out the view of a program; see ``Sandbox.launch``.
+    """Prepare the sandbox for a program; ``live`` is for background jobs (see ``Sandbox.launch``).
 
     Raises:
-        ToolError: it can't be done here.
+        ToolError: the sandbox can't be set up.
     """
 
     def tell() -> None:
@@ -149,18 +150,16 @@ async def launch_program(
             allow_host=context.allow_host,
         )
     except (SandboxError, OSError) as error:
-        raise ToolError(
-            f"The sandbox could not be laid out, so nothing was run: {error}"
-        ) from error
+        raise ToolError(f"The sandbox could not be set up, so nothing was run: {error}") from error
     finally:
         telling.cancel()
 
 
 @contextlib.asynccontextmanager
 async def recorded(context: ToolContext, sandbox: Sandbox, view: View) -> AsyncIterator[None]:
-    """Have the whole project watched where a program works on it directly.
+    """Record changes to the project's files while a program may write to them directly.
 
-    A layer reports its own changes.
+    Does nothing if the sandbox writes to a layer, which reports its own changes.
     """
     recorded = context.recorded if view.changes_sources else None
     if recorded is None or await asyncio.to_thread(sandbox.is_layered, view):
@@ -171,11 +170,12 @@ async def recorded(context: ToolContext, sandbox: Sandbox, view: View) -> AsyncI
 
 
 def not_started(error: OSError) -> ToolError:
+    """Return the error for a command that could not be started."""
     return ToolError(f"The command could not be started: {error.strerror or error}.")
 
 
 def ending(run: FinishedCommand) -> str:
-    """Return a note on how a program ended that was not stopped: code, signal, processes still running."""
+    """Return a note on exit code, signal and processes left running; "" for a plain success."""
     notes = []
     if run.exit_code is not None and run.exit_code < 0:
         names = {member.value: member.name for member in signal.Signals}
@@ -188,6 +188,6 @@ def ending(run: FinishedCommand) -> str:
         else:
             job = ""
         notes.append(
-            f"[Left running, its output is lost: {run.left.names()}.{job} It ends with this program.]"
+            f"[Still running, without output: {run.left.names()}.{job} It ends when tui-agent ends.]"
         )
     return "\n".join(notes)

@@ -1,4 +1,4 @@
-"""The files read in this session, so that an edit notices a file that changed since."""
+"""Remembers the files that were read, so that an edit notices when a file has changed since."""
 
 import hashlib
 import os
@@ -7,9 +7,10 @@ from pathlib import Path
 from tui_agent.lazy import frozen
 
 HASHED_BYTES = 8 * 1024 * 1024
-"""Files up to this size are known by their content, larger ones by time and size alone."""
+"""Largest file that is compared by content; larger ones are compared by time and size."""
 
 _ALWAYS_HASHED_BYTES = 256 * 1024
+"""Largest file whose content is compared even if its time and size are the same."""
 
 
 @frozen
@@ -20,25 +21,24 @@ class _State:
 
 
 class FileReads:
-    """Remembers files as they were when last read, written or edited.
+    """The state of each file when it was last read, written or edited.
 
-    A file counts as changed when its content does: a touch, a checkout of the same content or a
-    build that writes the same bytes again is no change.
+    A file counts as changed only if its content did: a touch, or a build that writes the same
+    bytes again, is no change.
     """
 
     def __init__(self) -> None:
         self._states: dict[str, _State] = {}
 
     def note(self, path: Path) -> None:
-        """Remember the file's state now.
+        """Record the current state of a file; forget it if it can't be read.
 
-        Called before a read, so that a change during it shows later.
+        Call it before a read, so that a change during the read is noticed later.
         """
         real = os.path.realpath(path)
         try:
             status = os.stat(real)  # noqa: PTH116 - a text, as the states are kept by
-            # Files that the system makes up as they are read say that they are empty, and some
-            # never end.
+            # Files that the kernel generates claim to be empty, and some never end.
             digest = None
             if 0 < status.st_size <= HASHED_BYTES:
                 digest = _digest(real)
@@ -48,7 +48,7 @@ class FileReads:
         self._states[real] = _State(status.st_mtime_ns, status.st_size, digest)
 
     def changed_since(self, path: Path) -> bool | None:
-        """Return whether the file differs from when it was last noted; None when it never was."""
+        """Return whether a file changed since it was last recorded; None if it never was."""
         real = os.path.realpath(path)
         known = self._states.get(real)
         if known is None:

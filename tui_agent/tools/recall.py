@@ -1,4 +1,7 @@
-"""``recall``: brings back content that left the model's view: an entry by its number, or a search over every branch."""
+"""The ``recall`` tool: shows content that is no longer sent to the model.
+
+It takes the number of an entry, words to search for on all branches, or a topic of the memory.
+"""
 
 import asyncio
 import re
@@ -23,16 +26,17 @@ from tui_agent.tools.base import (
 from tui_agent.tools.outputs import Output, counted, finish
 
 MAX_HITS = 12
+"""Maximum entries found by a search."""
 WITH_LINES = 6
-"""Hits that are shown with the lines that fit; of the others there is one line."""
+"""Number of hits shown with their matching lines; the others are shown in one line."""
 _ADDRESS = re.compile(
     r"\s*#?(\d{1,9})(?:[\s:,]+(?:lines?\s+)?(\d{1,9})\s*-\s*(\d{1,9})?)?\s*", re.IGNORECASE
 )
-"""An entry, and a range of its lines that may have no end."""
+"""The number of an entry, and optionally a range of its lines, without an end or with one."""
 _REMEMBERED = re.compile(r"\s*memory[\s:]+(\S.*?)\s*", re.IGNORECASE)
-"""A topic of the project's memory, whose line comes from an entry of some session."""
+"""A topic of the project's memory (``memory TOPIC``), to see the entry that its line comes from."""
 _NUMBERED = re.compile(r"(\d+)\t")
-"""How a line of a file begins that was read: its number is the line's."""
+"""The line number at the beginning of a line in the output of ``read``."""
 
 
 class RecallInput(ToolInput):
@@ -42,11 +46,11 @@ class RecallInput(ToolInput):
     offset: SkipJsonSchema[int] = Field(default=1, ge=1)
     limit: SkipJsonSchema[int | None] = Field(default=None, ge=1)
     grep: str = ""
-    """Only lines with this text."""
+    """Only lines with this text, whatever its case; "" for all."""
 
 
 class RecallTool(FreeTool[RecallInput]):
-    """Reads from the session itself, so it needs no permission."""
+    """Reads the session, so it needs no permission."""
 
     name: ClassVar[str] = "recall"
     description: ClassVar[str] = (
@@ -58,7 +62,7 @@ class RecallTool(FreeTool[RecallInput]):
 
     async def run(self, arguments: RecallInput, context: ToolContext) -> ToolResult:
         if context.archive is None:
-            raise ToolError("There is no session to recall from.")
+            raise ToolError("There is no session to recall entries from.")
         if address := _ADDRESS.fullmatch(arguments.what):
             if address[2]:
                 arguments = arguments.model_copy(update=_span(address[2], address[3]))
@@ -106,7 +110,7 @@ class RecallTool(FreeTool[RecallInput]):
         numbers = [at for at in range(offset, total + 1) if words in lines[at - 1].lower()]
         if not numbers:
             raise ToolError(
-                f"No line of #{entry_id} from {offset} on holds {wanted.grep!r}; it has {total}."
+                f"No line of #{entry_id} from {offset} on contains {wanted.grep!r}; it has {total} lines."
             )
         given = numbers[: wanted.limit]
 
@@ -116,7 +120,7 @@ class RecallTool(FreeTool[RecallInput]):
                 if shown < len(numbers):
                     following = before + given[max(shown, 1) - 1] + 1
                     rest = f' Go on with "#{entry_id} {following}-".'
-                return f"[{shown} of {counted(len(numbers), 'line')} that hold it, of {total} in all.{rest}]"
+                return f"[{shown} of {counted(len(numbers), 'matching line')}, of {total} in all.{rest}]"
             first = before + offset
             last = before + offset - 1 + shown
             return (
@@ -145,7 +149,7 @@ class RecallTool(FreeTool[RecallInput]):
 
 
 def _span(first: str, last: str | None) -> dict[str, int]:
-    """Return the offset and limit of a range of lines as it was written."""
+    """Return offset and limit for a range of lines as the model wrote it; no limit without ``last``."""
     if last is None:
         return {"offset": max(int(first), 1)}
     least, most = sorted((int(first), int(last)))
@@ -154,7 +158,11 @@ def _span(first: str, last: str | None) -> dict[str, int]:
 
 
 def _part(entry_id: int, lines: list[str], shown: list[tuple[int, str]], before: int) -> Output:
-    """Return the beginning of a text and the most telling lines after it, numbered where they are not already."""
+    """Return the output for a part of a long entry: its beginning, and the most important lines after it.
+
+    ``shown`` are pairs of line index and text, ``before`` is the number of the file's lines before
+    the entry's first.
+    """
     head = next((at for at, row in enumerate(shown) if row != (at, lines[at])), len(shown))
     rows = []
     for place, (at, text) in enumerate(shown):
@@ -162,7 +170,7 @@ def _part(entry_id: int, lines: list[str], shown: list[tuple[int, str]], before:
         rows.append(f"{number}{text}")
     more = ""
     if len(shown) > head:
-        more = ", and those that hold names in use or new ones, some (…) cut to them"
+        more = ", and lines with names in use or new names, some cut (…)"
     first = before + 1
     last = before + len(lines)
     footer = f'[Lines {first}-{before + head} of {last}{more}. For others: "#{entry_id} {first}-{last}", or grep.]'

@@ -1,4 +1,4 @@
-"""The built-in tools in their fixed order, and how the name in a call becomes a tool."""
+"""The built-in tools in their fixed order, and the lookup of a tool by the name in a call."""
 
 import difflib
 from collections.abc import Iterable
@@ -27,25 +27,25 @@ OFFERED = (
     "remember",
     "ask",
 )
-"""The tools of every session, each in the module of its name; the order is part of every request's cached prefix.
+"""The tools of every session, each in the module of its name.
 
-``websearch`` is offered where a service is set up. A module ``NAME_tool.py`` in this package is one
-more, after these and by name.
+The order is part of the prompt cache. ``websearch`` is offered only if a service is configured. A
+module ``NAME_tool.py`` in this package adds a tool after these, in alphabetical order.
 """
 
 _MODULES = dict.fromkeys(OFFERED, "") | {
     path.stem.removesuffix("_tool"): "_tool"
     for path in sorted(Path(__file__).parent.glob("*_tool.py"))
 }
-"""The suffix of each tool's module name."""
+"""The suffix of each tool's module name, by tool."""
 
 BUILTIN = (*_MODULES, "code", "skill", "task")
-"""Every built-in tool. The last are made by those who know projects, skills and agents."""
+"""Every built-in tool; the last three are created elsewhere: they need project, skills and agents."""
 
 
 @cache
 def tool_traits() -> TraitsByName:
-    """Return the built-in tools' traits, by name. Loads their modules."""
+    """Return the traits of the built-in tools by name; imports their modules."""
     return TraitsByName({name: _class_of(name).traits for name in BUILTIN})
 
 
@@ -58,17 +58,18 @@ def _class_of(name: str) -> type[Tool[Any]]:
 
 
 def builtin_inputs() -> tuple[type[ToolInput], ...]:
+    """Return the input models of the built-in tools."""
     return tuple(_class_of(name).Input for name in BUILTIN)
 
 
 def builtin_tools(*set_up: Tool[Any]) -> tuple[Tool[Any], ...]:
-    """Return the tools of every session. ``set_up`` are those made by others, in their places."""
+    """Return the tools of every session in their order; ``set_up`` replace those of the same name."""
     by_name = {tool.name: tool for tool in set_up}
     return tuple(by_name.get(name) or _class_of(name)() for name in _MODULES)
 
 
 def builtin_named(name: str) -> str:
-    """Return the built-in tool that other programs call by a name (``TodoWrite``), "" for none."""
+    """Return the built-in tool for a name used in other programs (``TodoWrite``); "" for none."""
     plain = name.strip().lower()
     squeezed = plain_name(plain)
     for known in (plain, squeezed):
@@ -81,17 +82,17 @@ def builtin_named(name: str) -> str:
 
 
 def find_tool(name: str, tools: Iterable[Tool[Any]]) -> Tool[Any]:
-    """Return the tool that a call names.
+    """Return the tool that a call names, also by another program's name for it.
 
     Raises:
-        ToolError: there is none; the message names those there are.
+        ToolError: there is no such tool; the message lists all tools.
     """
     by_name = {tool.name: tool for tool in tools}
     plain = name.strip().rsplit(".", 1)[-1].rsplit(":", 1)[-1].lower()
     if name in by_name or plain in by_name:
         return by_name.get(name) or by_name[plain]
     same = builtin_named(plain)
-    # A server's tool may be meant that ends like that.
+    # The name may be the end of the name of an MCP server's tool.
     if same in by_name and not any(known.endswith(plain) for known in by_name):
         return by_name[same]
     near = difflib.get_close_matches(plain, by_name, n=2, cutoff=0.5)

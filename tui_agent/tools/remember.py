@@ -1,4 +1,4 @@
-"""``remember``: the model proposes a line for the project's memory; the user decides."""
+"""The ``remember`` tool: proposes a line for the project's memory, which the user accepts or not."""
 
 import asyncio
 from typing import ClassVar
@@ -13,11 +13,11 @@ class RememberInput(ToolInput):
     """Arguments of ``remember``."""
 
     note: str
-    """``topic: one sentence``, or a sentence alone."""
+    """The line to propose: ``topic: one sentence``, or only a sentence."""
 
 
 class RememberTool(FreeTool[RememberInput]):
-    """Writes nothing that a model is sent, so it needs no permission."""
+    """Proposes a line; needs no permission, since no model gets the line before the user accepts it."""
 
     name: ClassVar[str] = "remember"
     description: ClassVar[str] = "Propose a fact or wish to keep for later sessions."
@@ -31,7 +31,7 @@ class RememberTool(FreeTool[RememberInput]):
 
     async def run(self, arguments: RememberInput, context: ToolContext) -> ToolResult:
         if context.propose is None:
-            raise ToolError("Nothing is kept for later sessions here.")
+            raise ToolError("This session has no memory to add to.")
         try:
             line = await asyncio.to_thread(context.propose, arguments.note)
         except NotKeptError as error:

@@ -1,4 +1,4 @@
-"""The short answer to a read of lines that the model can still see from an earlier one."""
+"""Shortens the result of a read if the model can still see the same lines from an earlier read."""
 
 import re
 from collections.abc import Iterable
@@ -8,18 +8,22 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import ToolResultEntry
 
 MIN_SAVED_CHARS = 600
-"""Characters of an output below which saying that it is known saves nothing."""
+"""Shortest output, in characters, that is replaced by a short answer."""
 MAX_DIFF_SHARE = 0.5
-"""Share of the whole output a difference may take: a model reads the whole with less effort."""
+"""Maximum size of a diff, as a share of the output that it replaces."""
 
 _SPAN = LazyPattern(r"^\[Lines \d+-\d+ of ((?:more than )?\d+)[.,].*\]\s*\Z", re.MULTILINE)
-"""The last line of a read that is not the whole file, with how long that is; as ``READ_ON`` and ``READ_END`` say it."""
+"""The last line of a read of a part (``READ_ON`` or ``READ_END``), with the number of lines of the file."""
 _NUMBERED = LazyPattern(r"^(\d+)\t(.*)$", re.MULTILINE)
 
 
 @frozen
 class Known:
-    """The answer in place of lines that the entry ``source`` has, all of them or those that did not change."""
+    """A short answer that refers to an earlier read.
+
+    ``source`` is the entry of the earlier read. ``all_of_it`` is True if nothing has changed, False
+    if ``text`` has a diff.
+    """
 
     text: str
     source: int
@@ -29,13 +33,14 @@ class Known:
 def short_answer(
     title: str, shown: str, output: str, earlier: Iterable[ToolResultEntry]
 ) -> Known | None:
-    """Return the answer in place of a file's lines; None to show them.
+    """Return a short answer to a read; None if its lines have to be shown.
 
     Args:
-        title: the request, path and lines; the same read has the same one.
-        shown: the file's name.
+        title: path and lines of the request; equal for the same read.
+        shown: the file's name for the model.
         output: the numbered lines that would be shown.
-        earlier: the results of reads of this file that are in the model's view as they were, newest first.
+        earlier: results of earlier reads of this file that the model still gets unchanged, newest
+            first.
     """
     if len(output) < MIN_SAVED_CHARS:
         return None
@@ -44,7 +49,7 @@ def short_answer(
         same_read = result.title == title
         if result.metadata.known_from is not None:
             if same_read:
-                break  # The model had this answer already, and asks again.
+                break  # The model got this short answer before, and asks again.
             continue
         known = _lines(result.output)
         # A file that grew or shrank has changed, though the lines that are still there have not.
@@ -73,7 +78,7 @@ def _lines(output: str) -> dict[int, str]:
 
 
 def _length(output: str, lines: dict[int, str]) -> str:
-    """Return how many lines the file has: a read of a part says so, otherwise it is those that are shown."""
+    """Return the number of lines of the file, as text ("more than 2000" if it was not counted)."""
     found = _SPAN.search(output)
     if found is None:
         return str(max(lines, default=0))
@@ -87,12 +92,12 @@ def _is_whole(output: str, lines: dict[int, str]) -> bool:
 def _difference(
     shown: str, known: dict[int, str], lines: dict[int, str], whole: int, entry_id: int
 ) -> str | None:
-    """Return the changes since a read of the whole file, None where they are too many."""
+    """Return a note with the diff since a read of the whole file; None if it is too long or empty."""
     before, after = ("".join(f"{text}\n" for text in held.values()) for held in (known, lines))
     diff = diff_texts(shown, before, after).text
     if not diff or len(diff) > whole * MAX_DIFF_SHARE:
         return None
     return (
-        f"[Changed since the read of #{entry_id}, which you can still see. This is the difference; make the same call "
-        f"again to have all of it.]\n{diff}"
+        f"[Changed since the read of #{entry_id}, which you can still see. This is the diff; make the same call "
+        f"again to read the whole file.]\n{diff}"
     )

@@ -1,4 +1,7 @@
-"""Where ``grep`` and ``glob`` start and which files they take, and how a line is cut for any search."""
+"""The scope of a search by ``grep`` and ``glob``: the place to search, and the files that match a glob.
+
+Also cuts long lines for the output of searches.
+"""
 
 import os
 import re
@@ -15,17 +18,17 @@ from tui_agent.tools.base import ToolContext
 from tui_agent.tools.paths import Location, check_allowed, find, locate, missing, path_needs
 
 MAX_NAMED = 3
-"""Maximum files left out of a search that are named."""
+"""Maximum names of skipped files in a note."""
 MAX_COLUMNS = 300
 """Maximum characters shown of a line."""
 
 
 @frozen
 class Scope:
-    """A place to search and the glob that files below it have to match; ``matcher`` None takes all.
+    """A place to search, and the glob that files below it have to match.
 
-    With ``excludes`` those are taken that don't match. ``alike`` matches names that only look as
-    the glob says.
+    ``matcher`` is the compiled glob, None to take all files; with ``excludes`` the files that do
+    not match are taken. ``alike`` matches names that only look like the glob in Unicode.
     """
 
     location: Location
@@ -34,29 +37,33 @@ class Scope:
     alike: re.Pattern[str] | None = None
     excludes: bool = False
     written: str = ""
-    """The glob as it was given."""
+    """The glob as the call gave it."""
 
     @property
     def directory(self) -> Path:
+        """The directory to search; for a single file the one it is in."""
         if is_directory(self.location.real):
             return self.location.real
         return self.location.real.parent
 
     @property
     def single_file(self) -> str | None:
+        """The name of the file if a single file is searched; None for a directory."""
         if is_directory(self.location.real):
             return None
         return self.location.real.name
 
     def takes(self, path: str) -> bool:
+        """Whether a file, relative to ``directory``, is part of the scope."""
         if (
             self.excludes
             and folded(path.rpartition("/")[2]).strip() == folded(self.written).strip()
         ):
-            return True  # A name that begins with the sign for what is left out.
+            return True  # The name itself begins with "!".
         return self.matcher is None or self._matches(path) != self.excludes
 
     def shown(self, path: str) -> str:
+        """Return the name for the model of a path relative to ``directory``."""
         base = self.location.shown
         if self.single_file is not None:
             base = os.path.dirname(base)  # noqa: PTH120 - a text that may be relative
@@ -65,7 +72,7 @@ class Scope:
         return f"{base.rstrip('/')}/{path}"
 
     def some(self, paths: Iterable[str]) -> str:
-        """Return the names of the first files for an answer."""
+        """Return the names of up to ``MAX_NAMED`` files, joined for a note."""
         names = [self.shown(path) for path in sorted(paths)]
         if len(names) > MAX_NAMED:
             names[MAX_NAMED:] = ["..."]
@@ -81,7 +88,7 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
     """Return the scope of a search; directories at the start of the glob become part of the path.
 
     Raises:
-        ToolError: the glob leads upwards.
+        ToolError: the glob contains ``..`` after a wildcard, or the path can't be one.
     """
     if has_magic(path) and not glob.strip() and not os.path.lexists(context.cwd / path.strip()):
         glob = path
@@ -96,13 +103,13 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
         if base:
             wanted = [f"/{rest}"]
         if base.startswith("/") and (base == "/" or not os.path.lexists(base)):
-            # From the root of the search: nobody means to look through the whole machine.
+            # A leading slash means the root of the search, not of the file system.
             base = base.strip("/")
     # Folded into the path even when they are ``..``: the permission check then sees where the
     # search leads.
     location = find(os.path.join(path, base) if base else path, context)  # noqa: PTH118 - a text that may be relative
     if any(".." in part.split("/") for part in wanted):
-        raise ToolError(f"glob {glob.strip()!r}: put .. in path.")
+        raise ToolError(f"glob {glob.strip()!r} can't contain '..'; put it in path.")
     if not glob.strip():
         return Scope(location)
     return Scope(
@@ -116,7 +123,7 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
 
 
 def _parts(glob: str, *, excludes: bool, is_name: bool) -> list[str]:
-    """Return the globs that a text holds, separated by commas; first the text as it is."""
+    """Return the globs in a text: the text itself, then its parts between commas."""
     plain = glob.strip()
     if excludes:
         plain = plain.removeprefix("!")
@@ -124,7 +131,7 @@ def _parts(glob: str, *, excludes: bool, is_name: bool) -> list[str]:
         return [glob]
     parts = [plain]
     if glob != plain and "/" not in plain and not excludes:
-        parts.append(glob)  # A name may begin or end in white space.
+        parts.append(glob)  # A name may begin or end with white space.
     if "," in plain and "{" not in plain:
         parts += [part.strip() for part in plain.split(",") if part.strip()]
     return parts
@@ -138,7 +145,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _inside(glob: str) -> str:
-    """Return for ``src/`` the glob of the files in the directory, any other glob as it is."""
+    """Return the glob for the files in a directory given as ``src/``; other globs unchanged."""
     if not glob.endswith("/") or glob == "/":
         return glob
     if "/" in glob[:-1]:
@@ -147,9 +154,9 @@ def _inside(glob: str) -> str:
 
 
 def _split(glob: str, place: Path) -> tuple[str, str]:
-    """Split a glob as `split_glob` does.
+    """Split a glob into a directory without wildcards and the rest.
 
-    A directory that is there as it is written has no wildcards but ``**``.
+    Names that exist as written, such as ``[id]``, count as having no wildcards.
     """
     base, rest = split_glob(glob)
     first, *more = PurePosixPath(rest).parts
@@ -164,7 +171,7 @@ def _any_of(globs: list[str]) -> re.Pattern[str]:
 
 
 def cut_line(line: str) -> str:
-    """Return a line as a search shows it."""
+    """Return a line without its ending, cut to ``MAX_COLUMNS`` characters."""
     line = line.rstrip("\r\n")
     if len(line) <= MAX_COLUMNS:
         return line
@@ -176,10 +183,10 @@ def scope_needs(scope: Scope) -> tuple[PermissionNeed, ...]:
 
 
 def check_exists(scope: Scope, context: ToolContext) -> None:
-    """Stop a search of nothing, or of another place than was allowed.
+    """Check that a search reaches an existing place, and the one that was allowed.
 
     Raises:
-        ToolError: the path does not exist, or leads somewhere else by now.
+        ToolError: the path does not exist, or now leads somewhere else.
     """
     check_allowed(scope_needs(scope), context)
     if not os.path.lexists(scope.location.real):

@@ -1,4 +1,4 @@
-"""The ``skill`` tool: loads the text of a skill that the head only lists by name and description."""
+"""The ``skill`` tool: loads the text of a skill; the head has only its name and description."""
 
 import asyncio
 import difflib
@@ -18,44 +18,45 @@ from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import Output, finish
 
 MAX_LISTED = 20
-"""Files of a skill that are named after its text."""
+"""Maximum files of a skill that are listed below its text."""
 
 
 @frozen
 class Skill:
-    """A skill: how it is called, when to use it, and the folder of its ``SKILL.md``, None where it is a file alone."""
+    """A skill; ``folder`` has its ``SKILL.md`` and other files, None if the skill is a single file."""
 
     name: str
     description: str
     folder: Path | None
     body: str
     fill: Callable[[str, str], str] | None = None
-    """Fills typed arguments, the second, into a text."""
+    """Takes a text and the typed arguments, and returns the text with its placeholders replaced."""
     for_model: bool = True
-    """Whether the model is told of it and may load it."""
+    """Whether the model may load it."""
     for_user: bool = True
-    """Whether it can be typed as a command."""
+    """Whether the user can start it as a command."""
     unused: tuple[str, ...] = ()
-    """Fields of its file that have no effect here."""
+    """Front matter fields that have no effect."""
 
     of_project: bool = False
-    """Whether the project brought it along, not the user."""
+    """Whether it belongs to the project, not to the user."""
     origin: str = ""
-    """Where its file is, "" for a command that the model may use."""
+    """The folder its file is in, "" for a command that the model may use."""
     file: str = ""
-    """Its file, as it is named."""
+    """The name of its file for screens."""
 
     def filled(self, text: str, arguments: str) -> str:
-        """Return a part of its text with arguments filled in."""
+        """Return a part of the skill's text with the arguments in place of the placeholders."""
         if self.fill is None:
             return text
         return self.fill(text, arguments)
 
     def text(self, arguments: str = "") -> str:
+        """Return the whole text for the model: the body with arguments, and the names of its files."""
         return self.with_files(self.filled(self.body, arguments))
 
     def with_files(self, body: str) -> str:
-        """Return its filled in body with the names of its files."""
+        """Return a body, arguments already filled in, with the names of the skill's files."""
         if self.folder is None:
             return body
         lines = [body, "", f"Paths in this skill are relative to {self.folder}"]
@@ -69,16 +70,13 @@ class SkillInput(ToolInput):
 
     name: str
     arguments: SkipJsonSchema[str] = ""
-    """Not offered: the model has what a skill is to be used for."""
+    """Left out of the schema: the model knows the task already."""
 
 
 class SkillTool(Tool[SkillInput]):
-    """Gives out skills; ``skills`` returns those there are now, by name.
+    """Loads skills; ``skills`` returns the current ones by name.
 
-    Rules may deny or ask for one.
-
-    ``wanted`` says whether a head that is compared or rendered now has the tool; by default it has
-    with any skill.
+    ``wanted`` returns whether a head has the tool; by default it does if there is any skill.
     """
 
     name = "skill"
@@ -103,9 +101,7 @@ class SkillTool(Tool[SkillInput]):
         skills = self._skills()
         skill = skills.get(_plain_name(arguments))
         if skill is not None and not skill.for_model:
-            raise ToolError(
-                f"The skill {skill.name} is started by the user alone: /skill:{skill.name}."
-            )
+            raise ToolError(f"Only the user can start the skill {skill.name}: /skill:{skill.name}.")
         if skill is None:
             names = [name for name, known in skills.items() if known.for_model]
             near = (

@@ -1,4 +1,4 @@
-"""``task``: has a subagent work on its own branch of the session tree, and brings back its report."""
+"""The ``task`` tool: gives a task to a subagent on a branch of its own, and returns its report."""
 
 from typing import ClassVar, Literal
 
@@ -19,6 +19,7 @@ from tui_agent.tools.base import (
 from tui_agent.tools.outputs import Output, finish
 
 TITLE_CHARS = 60
+"""Characters of the task in a card's title."""
 
 
 class TaskInput(ToolInput):
@@ -39,7 +40,7 @@ class TaskInput(ToolInput):
 
 
 class TaskTool(Tool[TaskInput]):
-    """Runs beside other calls: each subagent has a context window of its own."""
+    """Starts or continues a subagent; several may run in parallel, each with its own context window."""
 
     name: ClassVar[str] = "task"
     description: ClassVar[str] = (
@@ -105,17 +106,17 @@ class TaskTool(Tool[TaskInput]):
 
     @staticmethod
     def _agent(arguments: TaskInput, context: ToolContext) -> str:
-        """Return the kind of subagent that is asked for, or that the branch to continue has.
+        """Return the kind of subagent to start, or that of the branch to continue.
 
         Raises:
-            ToolError: there is none.
+            ToolError: there is no such agent, or this is a subagent itself.
         """
         if context.subagents is None:
-            raise ToolError("A subagent cannot start others: do it yourself.")
+            raise ToolError("A subagent can't start subagents. Do the task yourself.")
         if arguments.continue_ is not None:
             return context.subagents.agent_of(arguments.continue_)
         names = context.subagents.names()
         if arguments.agent not in names:
             kinds = "; ".join(f"{name}: {purpose}" for name, purpose in names.items())
-            raise ToolError(f"There is no agent {arguments.agent!r}. There are: {kinds}.")
+            raise ToolError(f"There is no agent {arguments.agent!r}. Agents: {kinds}.")
         return arguments.agent

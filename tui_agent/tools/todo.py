@@ -1,4 +1,4 @@
-"""The ``todo`` tool: the model's list of things to do, and how the list is found again on a path."""
+"""The ``todo`` tool: the model's to-do list, and how the list is found again on a path."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -21,17 +21,19 @@ from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import FreeTool, ToolContext, ToolInput, ToolResult
 
 MAX_TODOS = 100
+"""Maximum items of a list; a longer list is refused, since it has to be read back whole."""
 MAX_CHARS = 8_000
-"""A list is shown whole or not taken: its items must be found again."""
+"""Maximum characters of a list."""
 
 EMPTY = "The list is empty."
+"""The output for a list without items."""
 
 _NAME = "todo"
 
 _LINE = LazyPattern(r"(?:[-*+•]\s+|\d+[.)]\s+)?(?:\[(?P<mark>[ >xX~-]?)\]\s*)?(?P<content>.*)")
 
 _CONTENT = ("content", "text", "title", "task", "step", "description", "name")
-"""Other programs' names for an item's text."""
+"""Names that models use for an item's text, preferred first."""
 
 _OTHER_NAMES = {
     "completed": "done",
@@ -42,7 +44,7 @@ _OTHER_NAMES = {
 
 
 class TodoStatus(StrEnum):
-    """How far one thing is."""
+    """The status of an item."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
@@ -64,13 +66,13 @@ _STATUS_OF = {mark: status for status, mark in _MARKS.items()} | {
 
 @frozen
 class Todo:
-    """One thing to do."""
+    """One item of the list."""
 
     content: str
     status: TodoStatus = TodoStatus.PENDING
 
     def __str__(self) -> str:
-        """The line that stands for it: ``[x] Write tests``."""
+        """Return its line: ``[x] Write tests``."""
         return f"[{_MARKS[self.status]}] {self.content}"
 
 
@@ -88,7 +90,7 @@ class TodoInput(ToolInput):
 
 
 class TodoTool(FreeTool[TodoInput]):
-    """Keeps nothing itself: its last result on the path is the list."""
+    """Replaces the list; stateless, since the list is its last result on the path."""
 
     name: ClassVar[str] = _NAME
     description: ClassVar[str] = "Your plan for several steps; replaces the whole list."
@@ -117,15 +119,15 @@ class TodoTool(FreeTool[TodoInput]):
 
 
 def progress(todos: Sequence[Todo]) -> str:
-    """Return how much is done: ``2/5 done``; cancelled items do not count."""
+    """Return the progress of a list (``2/5 done``), without cancelled items."""
     counted = [todo for todo in todos if todo.status is not TodoStatus.CANCELLED]
     return f"{sum(todo.status is TodoStatus.DONE for todo in counted)}/{len(counted)} done"
 
 
 def parse(text: str) -> tuple[Todo, ...]:
-    """Return the list that lines stand for.
+    """Parse a list, one item per line.
 
-    A line without a mark is pending; bullets and headings are left out.
+    A line without a mark is pending; bullets are removed, and headings are ignored.
     """
     todos = []
     for line in text.split("\n"):
@@ -139,11 +141,11 @@ def parse(text: str) -> tuple[Todo, ...]:
 
 
 def current_todos(path: Sequence[Entry]) -> tuple[Todo, ...]:
-    """Return the list as it stands at the end of a path, a whole path or the part a request needs.
+    """Return the list at the end of a path, whole or only the part that a request needs.
 
-    That is the newest result of the tool. A summary carries the list of the entries it replaces: a
-    compaction stands before the entries it kept, so a result among them is newer; a branch summary
-    stands where it is.
+    It is the newest result of the tool, or in a summary. A compaction's entry comes after the
+    entries it kept, so a result among those is newer than the list in the summary; a branch summary
+    counts by its place.
     """
     carried: str | None = None
     for entry in reversed(path):
@@ -166,7 +168,7 @@ def _line(item: Any) -> str:
     try:
         known = TodoStatus(_OTHER_NAMES.get(status, status or "pending"))
     except ValueError:
-        raise ValueError(f"{status} is no status; use {', '.join(TodoStatus)}") from None
+        raise ValueError(f"{status} is not a status; use {', '.join(TodoStatus)}") from None
     content = next((item[name] for name in _CONTENT if item.get(name)), None)
     if content is None:
         raise ValueError(f"an item has no content: {', '.join(map(str, item)) or 'it is empty'}")

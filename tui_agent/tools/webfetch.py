@@ -1,4 +1,4 @@
-"""The ``webfetch`` tool: one page of the web as Markdown."""
+"""The ``webfetch`` tool: reads one web page or PDF as Markdown or text."""
 
 import asyncio
 import contextlib
@@ -25,11 +25,15 @@ _TEXT = LazyPattern(
 )
 _META_CHARSET = LazyPattern(rb"<meta[^>]{0,200}charset=[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _SNIFFED_CHARS = 4_096
+"""Bytes at the beginning of a page that decide whether it is text, and in which encoding."""
 _ERROR_CHARS = 2_000
+"""Characters shown of an error page."""
 _LONG_LINE = 2_000
+"""Longest line of JSON, in characters, that is shown without reformatting."""
 _MAX_PDF_LINES = 20_000
+"""Maximum lines of text taken from a PDF."""
 _AROUND = 2
-"""Lines shown before and after one that was found."""
+"""Lines shown before and after each line that was found."""
 
 
 class WebFetchInput(ToolInput):
@@ -37,13 +41,13 @@ class WebFetchInput(ToolInput):
 
     url: str
     offset: int = Field(default=1, ge=1)
-    """The first line, from 1."""
+    """The first line to show, from 1."""
     find: str = ""
-    """Only lines with these words, and those around them."""
+    """Only lines with all these words, and the lines around them; "" for all lines."""
 
 
 class WebFetchTool(Tool[WebFetchInput]):
-    """Reads a page. It sends nothing but the request."""
+    """Reads a page; sends only the request for its address."""
 
     name: ClassVar[str] = "webfetch"
     description: ClassVar[str] = "Read a web page or PDF."
@@ -119,10 +123,10 @@ async def _output(
     text = _part(text, arguments)
     footer = ""
     if page.cut:
-        footer = f"[The page goes on; only its first {size_text(len(page.body))} were read.]"
+        footer = f"[The page is longer; only its first {size_text(len(page.body))} were read.]"
     return Output(
         text="\n".join(
-            [*notes, text if text.strip() else "[The page has no text. It may be made by scripts.]"]
+            [*notes, text if text.strip() else "[The page has no text. Scripts may create it.]"]
         ),
         title=title,
         footer=footer,
@@ -132,7 +136,7 @@ async def _output(
 
 
 def _part(text: str, arguments: WebFetchInput) -> str:
-    """Return the lines of a page that are asked for; raises ToolError where there are none."""
+    """Return the lines of a page that a call asks for; raises ToolError if there are none."""
     lines = text.rstrip("\n").split("\n")
     if arguments.offset > len(lines):
         raise ToolError(
@@ -145,13 +149,13 @@ def _part(text: str, arguments: WebFetchInput) -> str:
     found = [at for at in wanted if all(word in lines[at].casefold() for word in words)]
     if not found:
         raise ToolError(
-            f"No line of the page has “{arguments.find}”. It has {len(lines)} lines; try fewer words."
+            f"No line of the page contains “{arguments.find}”. It has {len(lines)} lines; try fewer words."
         )
     return "\n".join(_around(lines, found))
 
 
 def _around(lines: list[str], found: list[int]) -> list[str]:
-    """Return lines with those around them, numbered; ``...`` stands where some are left out."""
+    """Return the found lines and the lines around them, numbered, with ``...`` for gaps."""
     shown: list[str] = []
     after = 0
     for at in found:
@@ -203,12 +207,12 @@ async def _text(page: WebPage, context: ToolContext) -> str:
 async def _pdf_text(page: WebPage, context: ToolContext) -> str:
     text = await document_text("pdf", page.body, _MAX_PDF_LINES, context.environment)
     if text is None:
-        raise ToolError(f"The PDF file at {page.address} could not be turned into text.")
+        raise ToolError(f"The PDF file at {page.address} could not be converted to text.")
     return text
 
 
 async def _markdown(html: str, address: WebAddress, context: ToolContext) -> str:
-    """Convert in another process: a large page takes seconds, and the screen must not wait for it."""
+    """Return HTML as Markdown, converted in another process because a large page takes seconds."""
     converted = await convert(
         "tui_agent.web.markdown",
         str(address),
@@ -216,5 +220,5 @@ async def _markdown(html: str, address: WebAddress, context: ToolContext) -> str
         environment=context.environment,
     )
     if converted is None:
-        raise ToolError(f"The page at {address} could not be turned into text.")
+        raise ToolError(f"The page at {address} could not be converted to text.")
     return converted.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""The ``websearch`` tool: pages of the web for a few words, from the service that is set up."""
+"""The ``websearch`` tool: finds web pages with the configured search service, or the model's provider."""
 
 from datetime import date
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ from tui_agent.web.addresses import read_address
 from tui_agent.web.searching import FoundPage, Searcher, WebQuery
 
 NOTHING = "[No page was found.]"
+"""The whole output of a search without results."""
 
 
 class WebSearchInput(ToolInput):
@@ -23,9 +24,9 @@ class WebSearchInput(ToolInput):
 
     query: str
     domains: list[str] = Field(default_factory=list)
-    """Hosts that the pages are of."""
+    """Only pages of these hosts; empty for all hosts."""
     after: str = Field(default="", description="YYYY-MM-DD")
-    """The first day that the pages are from."""
+    """Only pages published on or after this day; "" for any day."""
 
     @field_validator("domains", mode="before")
     @classmethod
@@ -34,7 +35,7 @@ class WebSearchInput(ToolInput):
 
 
 class WebSearchTool(Tool[WebSearchInput]):
-    """Asks a service, or the model's provider. It sends the call's arguments, and reads no page itself."""
+    """Searches the web; sends only the call's arguments, and does not open the pages it finds."""
 
     name: ClassVar[str] = "websearch"
     description: ClassVar[str] = "Find web pages."
@@ -51,7 +52,11 @@ class WebSearchTool(Tool[WebSearchInput]):
     def __init__(
         self, service: Searcher | None = None, missing: str = "", *, by_model: bool = False
     ) -> None:
-        """Make the tool; ``by_model``: without a service the model's provider searches."""
+        """Create the tool for a search service.
+
+        ``missing`` is the sentence on how to configure one. With ``by_model`` the model's provider
+        searches if there is no service.
+        """
         self._service = service
         self._missing = missing
         self._by_model = by_model
@@ -65,7 +70,7 @@ class WebSearchTool(Tool[WebSearchInput]):
 
     def needs(self, arguments: WebSearchInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         words = _query(arguments).with_sites()
-        detail = f"{self._asked(context).name} is sent: {words}"
+        detail = f"Sent to {self._asked(context).name}: {words}"
         return (PermissionNeed(Permission.WEBSEARCH, words, detail=detail),)
 
     async def run(self, arguments: WebSearchInput, context: ToolContext) -> ToolResult:
@@ -91,11 +96,11 @@ class WebSearchTool(Tool[WebSearchInput]):
             return self._service
         if self._by_model and context.searcher is not None:
             return context.searcher
-        raise ToolError(self._missing or "The web can't be searched here.")
+        raise ToolError(self._missing or "No web search is configured.")
 
 
 def _query(arguments: WebSearchInput) -> WebQuery:
-    """Return what is asked for; raises ToolError where that means nothing."""
+    """Return the query in a call's arguments; raises ToolError if they are invalid."""
     words = " ".join(arguments.query.split())
     if not words:
         raise ToolError("The query has no words.")

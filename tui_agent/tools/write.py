@@ -1,4 +1,4 @@
-"""The ``write`` tool: a whole file, new or replaced."""
+"""The ``write`` tool: creates or replaces a whole file."""
 
 import json
 import os
@@ -64,7 +64,7 @@ class WriteTool(ChangeTool[WriteInput]):
     def plan(self, arguments: WriteInput, location: Location, context: ToolContext) -> Change:
         if arguments.path.strip().endswith("/") and not is_directory(location.real):
             raise ToolError(
-                f"{arguments.path.strip()} names a directory. Name a file: directories are made with it."
+                f"{arguments.path.strip()} is a directory. Name a file; missing directories are created."
             )
         if not os.path.lexists(location.real):
             data = new_file(location.real).encoded(arguments.content, location.shown)
@@ -75,7 +75,7 @@ class WriteTool(ChangeTool[WriteInput]):
         changed = context.reads.changed_since(location.real)
         if changed is None and location.real.stat().st_size:
             raise ToolError(
-                f"{location.shown} exists and was not read. Read it first, or change it with edit."
+                f"{location.shown} exists and you have not read it. Read it first, or change it with edit."
             )
         if changed:
             raise stale(location)
@@ -97,10 +97,10 @@ class WriteTool(ChangeTool[WriteInput]):
 
 
 def _with_odd_bytes(content: str, file: TextFile, location: Location) -> str:
-    """Return the content with the bytes that a model sees as U+FFFD.
+    """Return the content with each U+FFFD replaced by the file's byte that it was shown for.
 
     Raises:
-        ToolError: it is open which goes where.
+        ToolError: it is ambiguous which byte belongs where.
     """
     if odd_bytes_shown(file.text) == file.text:
         return content

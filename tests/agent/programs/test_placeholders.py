@@ -115,7 +115,7 @@ async def test_a_skill_that_only_the_user_starts_is_hidden_from_the_model_and_re
     assert "about deploy" not in request_bytes(client.requests[0]).decode()
     refused, loaded_text = sorted(harness.results(), key=lambda result: result.preview)
     assert refused.status is ToolStatus.ERROR
-    assert "started by the user alone" in refused.output
+    assert "Only the user can start" in refused.output
     assert loaded_text.output.startswith("Lint a.py.")
     assert [row.name for row in harness.agent.commands()] == ["skill:deploy"]
     prepared = await prepare_command("skill:deploy", "v2", harness.session, harness.agent.ports)

@@ -1,1 +1,1 @@
-"""Plain typed Python functions as tools: in this process for who uses the library, in one of their own for files."""
+"""Typed Python functions as tools: functions of a program that uses the library, and functions in tool files."""

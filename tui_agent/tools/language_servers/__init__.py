@@ -1,1 +1,1 @@
-"""Language servers of a project: which ones there are, the process of each, and its answers as places in files."""
+"""Language servers of a project: finds them, runs them, and turns their answers into places in files."""
