@@ -1,16 +1,17 @@
-"""A number of tokens that remembers which of them are outside ASCII, by class, and how many digits they pack."""
+"""Token counts that record how many tokens are outside ASCII, by class, and how many are digits."""
 
 from collections.abc import Iterable
 
 Scripts = tuple[tuple[str, int], ...]
-"""Tokens outside ASCII by class (``context.calibration``), in the order of the classes' names."""
+"""Token counts by class of characters outside ASCII (``context.calibration``), sorted by class
+name."""
 
 
 class Count(int):
-    """Uncorrected tokens; a plain ``int`` is a count of ASCII alone.
+    """A token count before correction for a model; a plain ``int`` counts ASCII only.
 
-    Tokenizers agree on English and code within a fifth and differ by factors on other scripts, so a
-    count is kept apart by class and corrected when a model is asked. Sums and differences of counts
+    Tokenizers agree on English and code within a fifth, but differ by factors on other scripts. So
+    tokens are counted by class, and corrected when a model is asked. Sums and differences of counts
     are counts.
     """
 

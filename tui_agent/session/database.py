@@ -1,12 +1,12 @@
-"""The session file as a connection: opening it safely, transactions, one connection per thread, one error family.
+"""Opens the session file safely, and gives each thread a connection, transactions and one family of errors.
 
-The file is in WAL mode with ``synchronous=NORMAL``: a committed transaction survives the end of the
-process however it comes. A power cut may lose the last transactions before a checkpoint, but never
-leaves a torn file.
+The file is in WAL mode with ``synchronous=NORMAL``: a committed transaction survives any end of the
+process. A power cut may lose the last transactions before a checkpoint, but never leaves a torn
+file.
 
-An older file is backed up (and the backup is kept), the backup is copied, the copy is migrated and
-checked, and one rename puts it in the file's place. Whatever happens before the rename leaves the
-old file untouched.
+An older file is backed up, and the backup kept; a copy of it is migrated and checked, and one
+rename puts the copy in the file's place. Whatever happens before the rename leaves the old file
+untouched.
 """
 
 import contextlib
@@ -72,36 +72,34 @@ MIGRATIONS: Mapping[int, Migration] = {
     8: (),  # subagents work on branches of the session, not in sessions of their own
     9: (schema.SIDE_COSTS_TABLE,),  # the costs beside entries, with their time and purpose
 }
-"""The migration from each older version to the next. Version 1 is the first one."""
+"""The migration from each older version, beginning with 1, to the next."""
 
 _COUNTED = ("sessions", "entries", "bodies", "labels", "leaf_moves", "drafts", "blobs", "unsent")
-"""Tables that must have as many rows after a migration as before."""
+"""Tables that must have the same number of rows before and after a migration."""
 
 T = TypeVar("T")
 IdsT = TypeVar("IdsT", bound=Sequence[int])
 
 _JOURNAL_BYTES = 16 * 1024 * 1024
-"""Largest write-ahead log kept after a huge transaction, a fork of a long session say."""
+"""Maximum size, in bytes, of the write-ahead log kept after a huge transaction such as a long
+fork."""
 
 _CACHED_KIB = 512
-"""Kibibytes of the file that each thread's connection keeps: every thread that reads has one, and
-the system keeps the file's pages anyway."""
+"""Page cache of each thread's connection, in KiB; small, as the system caches the file anyway."""
 
 _MINIMUM_SQLITE = (3, 37, 0)
-"""The first version with STRICT tables."""
+"""Oldest version of SQLite that works: the first with STRICT tables."""
 
 _REFUSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-"""SQLite's answers where it may not write."""
+"""SQLite's error codes for a file that may not be written."""
 
 
 def migrate(path: Path, found: int, target: int, migrations: Mapping[int, Migration]) -> Path:
     """Migrate the file at ``path`` from schema ``found`` to ``target`` and return the backup's path.
 
-    The caller is alone with the file and has no connection to it.
+    No one, the caller included, may have the file open.
 
-    Raises:
-        StoreDamaged: a check failed; the file is as it was.
-        sqlite3.Error: a migration failed; the file is as it was.
+    Raises StoreDamaged if a check, sqlite3.Error if a migration fails; the file is then unchanged.
     """
     suffix = f".v{found}.bak"
     backup = path.with_name(path.name + suffix)
@@ -208,7 +206,7 @@ class Database:
         self._version = max(migrations) + 1
         self._mode = "mode=rwc"
         self.refusal: StoreError | None = None
-        """Why nothing can be written, None when it can."""
+        """The reason why nothing can be written, None if the file is writable."""
         self._write_lock = threading.RLock()
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
@@ -242,10 +240,9 @@ class Database:
 
     @contextlib.contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """A write transaction: committed at the end of the block, rolled back when an exception leaves it.
+        """A write transaction: committed at the end of the block, rolled back if the block raises.
 
-        Raises:
-            StoreError: the transaction could not be made; nothing of it is stored.
+        Raises StoreError if the transaction fails; nothing of it is stored then.
         """
         if self.refusal is None and self._file is not None and _identity(self.path) != self._file:
             self.refusal = StoreReadOnly(
@@ -267,10 +264,9 @@ class Database:
                 raise
 
     def rewrite(self) -> None:
-        """Write the file anew, so that nothing deleted is left in its free pages or its journal.
+        """Rewrite the file, so that nothing deleted is left in its free pages or its journal.
 
-        Raises:
-            StoreBusy: another program reads or writes it.
+        Raises StoreBusy if another program reads or writes it.
         """
         with self._write_lock, self._translated():
             connection = self._connection()
@@ -331,10 +327,7 @@ class Database:
             )
 
     def _open_for_writing(self) -> bool:
-        """Open the file, after creating or migrating it when needed.
-
-        False when it can only be read.
-        """
+        """Open the file, created or migrated if needed; returns False if it can only be read."""
         deadline = time.monotonic() + self._busy_timeout / 1000
         while True:
             try:
@@ -399,7 +392,7 @@ class Database:
         return version
 
     def _build_alone(self, found: int) -> bool:
-        """Create or migrate the file while nobody else has it open; False when someone has."""
+        """Create or migrate the file; returns False if another program has it open."""
         lock = self._presence
         if lock is None:
             return False
@@ -459,7 +452,7 @@ class Database:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return a file's identity among all others, None when there is none at a path."""
+    """Return the device and inode of the file at a path, None if there is none."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -472,9 +465,9 @@ def _primary(error: sqlite3.Error) -> int:
 
 
 def salvage(fetch: Callable[[IdsT], list[T]], ids: IdsT, lost: Callable[[int], None]) -> list[T]:
-    """Return ``fetch(ids)``; on an unreadable page, its result for all ids but the lost ones.
+    """Return ``fetch(ids)`` or, if a page is unreadable, the result for all ids that can be fetched.
 
-    ``lost`` is passed every id that can't be fetched at all.
+    ``lost`` is called with every other id.
     """
     try:
         return fetch(ids)

@@ -1,4 +1,4 @@
-"""Drafts: the answer being streamed, kept so that a crash loses at most the text since the last save."""
+"""Drafts: the answer being streamed, saved so that a crash loses only the newest text."""
 
 import json
 import sqlite3
@@ -22,9 +22,9 @@ def save(
     text: DraftText,
     at: int,
 ) -> None:
-    """Store a draft in place of the same writer's last one.
+    """Store a draft, in place of the same writer's last one.
 
-    ``origin`` is its writer and the leaf it belongs below.
+    ``origin`` is its writer, and the leaf that the answer will follow.
     """
     body = {
         name: getattr(text, name)
@@ -46,7 +46,7 @@ def clear(connection: sqlite3.Connection, session: int, writer: str) -> bool:
 
 
 def load(connection: sqlite3.Connection, session: int) -> list[tuple[str, int | None, DraftText]]:
-    """Return the drafts with their writers and the leaves they belong below, the oldest first."""
+    """Return each draft with its writer and the leaf that it follows, oldest first."""
     rows = connection.execute(
         "SELECT writer, leaf, body FROM drafts WHERE session = ? ORDER BY updated_at, writer",
         (session,),
@@ -66,9 +66,9 @@ def load(connection: sqlite3.Connection, session: int) -> list[tuple[str, int | 
 
 
 def entry_of(draft: DraftText) -> AssistantEntry | None:
-    """Return the interrupted answer a draft stands for, None when nothing had come.
+    """Return a draft as an interrupted answer, None if it is empty.
 
-    Calls whose arguments are not whole are left out: nobody can say what they would have been.
+    Calls with incomplete arguments are left out.
     """
     parts: list[AssistantPart] = []
     if draft.reasoning:

@@ -1,4 +1,4 @@
-"""The levels of thinking that a model can be asked for, and the level used for one that it lacks."""
+"""The levels of effort a model can be asked for, and the level used in place of one it lacks."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -6,7 +6,7 @@ from enum import StrEnum
 from tui_agent.lazy import frozen
 
 DEFAULT_EFFORT = "default"
-"""Stands where no level is chosen: the settings say it, or else the model's maker."""
+"""The value for "no level chosen": the settings, or else the provider's default, decide."""
 
 
 class Effort(StrEnum):
@@ -26,10 +26,10 @@ class Effort(StrEnum):
         return None
 
     def nearest(self, levels: Sequence["Effort"]) -> "Effort | None":
-        """Return the one of a model's levels that comes closest to this one, None when it has none.
+        """Return the level of a model that is nearest to this one, None if the model has no levels.
 
-        That is the next lower one, because thinking costs; below all of them, the lowest. Thinking
-        is turned off only where that was asked for.
+        This is the next lower level, because thinking costs money, or the lowest if this is below
+        all. Thinking is switched off only if that was asked for.
         """
         if self in levels:
             return self
@@ -47,8 +47,8 @@ class Effort(StrEnum):
 class EffortInForce:
     """The effort of the next request.
 
-    ``chosen`` is the path's level, ``preset`` the settings' for the model, ``levels`` those the
-    model has; without any it can't be asked to think more or less.
+    ``chosen`` is the level set on the path, ``preset`` the settings' level for the model, and
+    ``levels`` are those that the model has, none if it can't be asked to think more or less.
     """
 
     model: str
@@ -58,19 +58,19 @@ class EffortInForce:
 
     @property
     def asked(self) -> Effort | None:
-        """The level the user wants, None to leave it to the model."""
+        """The level that the user wants, None to leave it to the model."""
         return self.chosen or self.preset
 
     @property
     def level(self) -> Effort | None:
-        """The level the model is asked for, None for its own default."""
+        """The level that the model is asked for, None for its own default."""
         if self.asked is not None:
             return self.asked.nearest(self.levels)
         return None
 
     @property
     def shortfall(self) -> str | None:
-        """One sentence or two on the level the model lacks, None when it has what the user wants."""
+        """A message about the level the model lacks, None if it has what the user wants."""
         if self.asked is None or self.asked in self.levels:
             return None
         if not self.levels:

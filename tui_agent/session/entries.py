@@ -18,44 +18,41 @@ from tui_agent.session.counting import Scripts
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 
 SKILL_PREFIX = "skill:"
-"""Begins the path of an attached part that is a skill's text."""
+"""Beginning of the path of an attached part that is a skill's text."""
 AGENT_PREFIX = "agent:"
-"""Begins the path of an attached part that names an agent for a task."""
+"""Beginning of the path of an attached part that names an agent for a task."""
 SESSION_PREFIX = "session:"
-"""Begins the path of an attached part from another session (``session:1a2b3c4d#34``)."""
+"""Beginning of the path of an attached part from another session (``session:1a2b3c4d#34``)."""
 DIAGNOSTICS_PREFIX = "diagnostics:"
-"""Begins the path of an attached part with checkers' findings in a file, their number first."""
+"""Beginning of the path of an attached part with a checker's findings: their number, then the
+file."""
 PLAN_PATH = "plan:"
 """The path of an attached part that is a plan the user approved."""
 
 _NAMED = ("#", SKILL_PREFIX, AGENT_PREFIX, SESSION_PREFIX, DIAGNOSTICS_PREFIX, PLAN_PATH)
-"""Begins the path of an attached part that is no file."""
+"""Beginnings of the paths of attached parts that are not files."""
 
 REASONING = "reasoning"
-"""The part of answers that a provider refused to take back, as ``ContextEditEntry.parts`` says
-it."""
+"""Value in ``ContextEditEntry.parts`` for reasoning that a provider refused to take back."""
 
 INTERRUPTED_OUTPUT = "[Tool execution was interrupted]"
-"""Stands in for the result of a call that never ended."""
+"""Output of a call that never ended."""
 
 
 Role = Literal["asked", "attached", "said", "reasoned", "called", "returned", "noted"]
-"""What a text of an entry is.
+"""The role of a text in an entry.
 
-It was asked in the user's name, or attached; said by a model (an answer, a summary), or reasoned;
-called (the arguments of a tool call, the user's command), or returned by that; or noted by the
-program, for people.
+"asked": by the user or on their behalf; "attached": to such a message; "said": by a model, as an
+answer or summary; "reasoned": by a model; "called": the arguments of a tool call, or the user's
+command; "returned": by a call; "noted": by the program, for people.
 """
 
 CONTENT: Final[tuple[Role, ...]] = ("asked", "attached", "said", "returned")
-"""The texts that are a message's content."""
+"""The roles of texts that are a message's content."""
 
 
 class Said(NamedTuple):
-    """A text of an entry.
-
-    ``name`` is the file, the tool or the command line that the text belongs to.
-    """
+    """A text in an entry. ``name`` is the file, tool or command line that it belongs to."""
 
     role: Role
     text: str
@@ -63,7 +60,7 @@ class Said(NamedTuple):
 
 
 class _Record(BaseModel):
-    """Base of everything stored: frozen, and strict about unknown fields."""
+    """Base of all stored records: frozen, and strict about unknown fields."""
 
     # Checking is compiled when the first of a kind is made: compiling all of them is a tenth of a
     # start.
@@ -74,10 +71,10 @@ class _Record(BaseModel):
 
 
 class TextPart(_Record):
-    """Text as written by the user or the model.
+    """Text written by the user or the model.
 
-    ``typed`` is what the user typed where that is something else: the line of a command (``/review
-    app.py``) of which this text and all other parts of the message were made.
+    ``typed`` is what the user typed, if that differs: a command line (``/review app.py``) from
+    which this text and all other parts of the message were made.
     """
 
     type: Literal["text"] = "text"
@@ -86,10 +83,10 @@ class TextPart(_Record):
 
 
 class FilePart(_Record):
-    """A file the user attached with ``@path``; ``text`` is what the model is shown of it.
+    """A file that the user attached with ``@path``; ``text`` is what the model is sent of it.
 
-    A path can also name what is no file: an entry (``#412``), a skill (``skill:pdf``), an agent
-    (``agent:explore``), a directory (``src/``), a server's resource (``docs:memo://today``).
+    The path may also name an entry (``#412``), a skill (``skill:pdf``), an agent
+    (``agent:explore``), a directory (``src/``), or a server's resource (``docs:memo://today``).
     """
 
     type: Literal["file"] = "file"
@@ -103,9 +100,9 @@ class FilePart(_Record):
 
 
 class ImagePart(_Record):
-    """An image, or a PDF of some pages, in the blob store.
+    """An image, or a PDF with a number of pages, in the blob store.
 
-    Width and height are pixels, 0 when unknown.
+    Width and height are pixels, 0 if unknown.
     """
 
     type: Literal["image"] = "image"
@@ -118,7 +115,7 @@ class ImagePart(_Record):
 
     @property
     def kind(self) -> str:
-        """What it is called: an image, or a document."""
+        """What to call it: an image, or a document."""
         return "document" if self.mime == PDF else "image"
 
     @property
@@ -127,10 +124,10 @@ class ImagePart(_Record):
 
 
 class ReasoningPart(_Record):
-    """What the model thought.
+    """The model's reasoning.
 
-    ``blob`` is the provider's own JSON for it, kept byte for byte, because signed thinking must go
-    back exactly as it came or not at all. ``model`` is the only model it may go back to.
+    ``blob`` is the provider's own JSON for it, kept byte for byte, because signed reasoning must be
+    sent back exactly as it came, or not at all. It may only be sent to ``model``.
     """
 
     type: Literal["reasoning"] = "reasoning"
@@ -140,7 +137,7 @@ class ReasoningPart(_Record):
 
 
 class ToolCallPart(_Record):
-    """A call the model asked for.
+    """A tool call by the model.
 
     ``arguments`` is the JSON text as the model wrote it, valid or not.
     """
@@ -150,7 +147,8 @@ class ToolCallPart(_Record):
     tool: str
     arguments: str
     as_text: bool = False
-    """The model wrote it into its answer; its server returned no native call."""
+    """Whether the model wrote the call into its answer's text, as its server has no native
+    calls."""
 
 
 UserPart = Annotated[TextPart | FilePart | ImagePart, Field(discriminator="type")]
@@ -158,9 +156,9 @@ AssistantPart = Annotated[TextPart | ReasoningPart | ToolCallPart, Field(discrim
 
 
 class Usage(_Record):
-    """Tokens as the provider counted them.
+    """Tokens as counted by the provider.
 
-    ``input`` excludes what was read from or written to the prompt cache; ``output`` includes
+    ``input`` excludes tokens read from or written to the prompt cache; ``output`` includes
     ``reasoning``.
     """
 
@@ -172,7 +170,7 @@ class Usage(_Record):
 
     @property
     def total(self) -> int:
-        """Tokens the next request starts from: everything sent plus everything answered."""
+        """Tokens of everything sent and answered, from which the next request starts."""
         return self.input + self.cache_read + self.cache_write + self.output
 
     @property
@@ -181,7 +179,7 @@ class Usage(_Record):
 
 
 class ToolSchema(_Record):
-    """A tool as the model is told of it. ``parameters`` is a JSON schema."""
+    """A tool's description for the model. ``parameters`` is a JSON schema."""
 
     name: str
     description: str
@@ -198,7 +196,7 @@ class ToolStatus(StrEnum):
 
 
 class Truncation(_Record):
-    """What was left out of a tool output when it was born. Bytes are UTF-8."""
+    """What was cut from a tool's output when it was stored; sizes are bytes of UTF-8."""
 
     total_lines: int
     total_bytes: int
@@ -207,7 +205,7 @@ class Truncation(_Record):
 
 
 class ToolMetadata(_Record):
-    """Facts about a tool result that the program uses and the model is not shown."""
+    """Facts about a tool result for the program; the model isn't sent them."""
 
     path: str | None = None
     diff: str | None = None
@@ -215,123 +213,122 @@ class ToolMetadata(_Record):
     deletions: int = 0
     exit_code: int | None = None
     count: int | None = None
-    """Matches, files or lines, whatever the tool counts."""
+    """Number of matches, files or lines, depending on the tool."""
     truncation: Truncation | None = None
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
     session: str | None = None
-    """The session a subagent worked in, before subagents worked on branches."""
+    """The session of a subagent, in versions in which subagents had sessions of their own."""
     branch: int | None = Field(default=None, exclude_if=lambda branch: branch is None)
-    """The last entry of the branch a subagent worked on."""
+    """The last entry of a subagent's branch."""
 
     @property
     def of_subagent(self) -> bool:
         return self.session is not None or self.branch is not None
 
     opens_window: bool = Field(default=False, exclude_if=lambda opens: not opens)
-    """The model asked for a new context window."""
+    """Whether the model asked for a new context window with this call."""
     known_from: int | None = Field(default=None, exclude_if=lambda known: known is None)
-    """The earlier result this one points to or tells the difference from, instead of saying all of
-    it again."""
+    """The earlier result that this one refers to or is a diff against, instead of repeating it."""
     is_known: bool = Field(default=False, exclude_if=lambda known: not known)
-    """Everything in it was in ``known_from``: it tells nothing new."""
+    """Whether it has nothing that ``known_from`` didn't have."""
 
 
 class PinnedText(_Record):
-    """A pinned entry as a summary carries it: its id and all the model is shown of it."""
+    """A pinned entry carried through a summary: its id, and its text as sent to the model."""
 
     id: int
     text: str
 
 
 class StateText(_Record):
-    """State that outlives a summary because it is no conversation: the to-do list, a loaded skill."""
+    """State carried through a summary, such as the to-do list or a loaded skill."""
 
     tool: str
-    """The tool that made it: todo, skill."""
+    """The tool that the state belongs to: todo or skill."""
     name: str = ""
     text: str
 
 
 class SummaryDetails(_Record):
-    """What code, not the model, carried through a summary.
+    """What the program, not the model, carries through a summary.
 
-    File lists are cumulative, oldest touch first.
+    File lists are cumulative, with the oldest touched file first.
     """
 
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
     anchors: tuple[str, ...] = ()
-    """Lines as the model is shown them."""
+    """Anchor lines, as sent to the model."""
     user_messages: tuple[str, ...] = ()
     rules: tuple[str, ...] = Field(default=(), exclude_if=lambda rules: not rules)
-    """Sentences of the user that bind, word by word, as the model is shown them: ``#34 Never …``."""
+    """The user's binding sentences, verbatim, as sent to the model: ``#34 Never …``."""
     rules_known: tuple[str, ...] = Field(default=(), exclude_if=lambda rules: not rules)
-    """Those and the ones that stand in carried messages; the model is not shown this list."""
+    """All rules known so far, those in carried messages included; the model isn't sent this
+    list."""
     rules_lost: int = Field(default=0, exclude_if=lambda count: not count)
-    """Rules that no longer fit: what the user has to be told."""
+    """Number of rules that no longer fit, which the user must be told."""
     untold: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
-    """Names that the agent used while the summary was written, and of which it says nothing; the
-    model is not shown this list."""
+    """Names used while the summary was written, and missing in it; the model isn't sent this
+    list."""
     pinned: tuple[PinnedText, ...] = ()
     state: tuple[StateText, ...] = ()
     shown_files: int | None = None
-    """Newest paths of each file list that the model is shown; None is all."""
+    """How many of the newest paths in each file list the model is sent; None: all."""
     file_ids: dict[str, int] = Field(default_factory=dict, exclude_if=lambda ids: not ids)
-    """The newest entries that name those files, which the model is shown beside them."""
+    """The newest entry that names each file, which the model is sent with the file's path."""
     hook: str = Field(default="", exclude_if=lambda hook: not hook)
-    """A hook's data to keep with it, as JSON; the model is not shown it."""
+    """A hook's own data, as JSON; the model isn't sent it."""
     remembered: tuple[str, ...] = ()
-    """Encoded anchors the next summary starts from; the model is not shown them."""
+    """Encoded anchors for the next summary; the model isn't sent them."""
 
 
 class FileChange(_Record):
-    """One change of a file.
+    """One change of a file; ``path`` is relative to the project.
 
-    A missing blob means the file was absent, unless a reason says why it has no image.
-
-    ``path`` is relative to the project. A digest may name a blob that was dropped when images took
-    too much room.
+    A missing blob means that the file didn't exist, unless a reason says why there is no snapshot.
+    A digest may name a blob that was deleted when snapshots took too much space.
     """
 
     path: str
     before: str | None = None
     after: str | None = None
     before_object: str = ""
-    """Git's name for the content before, where there is no blob of it."""
+    """Git's object id of the former content, if there is no blob of it."""
     before_mode: int = 0
     """Permission bits, 0 for no file."""
     after_mode: int = 0
     no_before: str = ""
-    """Why there is no image of the file as it was, although there was one: it was too large,
-    say."""
+    """Why there is no snapshot of the file before the change, such as its size; "" if there is
+    one."""
     no_after: str = ""
     job: bool = False
-    """It was seen while a background job ran, so that the user may have made it."""
+    """Whether it was found while a background job ran, so that the user may have made the
+    change."""
 
 
 class RunnerState(StrEnum):
-    """How far a runner of a race is."""
+    """The state of a race's runner."""
 
     WAITING = "waiting"
-    """Its copy of the project is being made."""
+    """The runner's copy of the project is being made."""
     WORKING = "working"
     CHECKING = "checking"
-    """It has ended, and the check runs in its copy."""
+    """The runner has finished, and the check runs in its copy."""
     DONE = "done"
-    """It has ended on its own; there was no check."""
+    """The runner has finished; there was no check."""
     PASSED = "passed"
     """The check ended with exit code 0."""
     FAILED = "failed"
-    """The check ended otherwise, or could not be run."""
+    """The check ended with another exit code, or couldn't be run."""
     PAUSED = "paused"
-    """It made the steps it was to look ahead; there was no check. It can be continued."""
+    """The runner made the steps it was limited to; there was no check. It can be continued."""
     STOPPED = "stopped"
-    """The user stopped it, or another one was first."""
+    """The user stopped the runner, or another runner won."""
     ERROR = "error"
-    """It could not go on; ``problem`` says why."""
+    """The runner failed; ``problem`` says why."""
     CUT_OFF = "cut_off"
-    """The program ended in the middle of it. It can be continued."""
+    """The program ended while the runner worked. It can be continued."""
 
     @property
     def is_over(self) -> bool:
@@ -339,9 +336,9 @@ class RunnerState(StrEnum):
 
 
 class CheckResult(_Record):
-    """How a race's check ended in one copy.
+    """The result of a race's check in one copy.
 
-    ``exit_code`` is None where it could not be run or took too long.
+    ``exit_code`` is None if it couldn't be run or took too long.
     """
 
     exit_code: int | None
@@ -350,9 +347,9 @@ class CheckResult(_Record):
 
 
 class RaceRunner(_Record):
-    """What one runner of a race is, and what it reached.
+    """A runner of a race and its result.
 
-    Money is US dollars; the branch is ``root`` to ``leaf``.
+    Costs are in US dollars; the branch goes from ``root`` to ``leaf``.
     """
 
     name: str
@@ -360,13 +357,14 @@ class RaceRunner(_Record):
     effort: Effort | None = None
     mode: str = ""
     context: str = Field(default="", exclude_if=lambda context: not context)
-    """The part of the conversation it saw: "pruned", "compacted" or "without #12 #14"; "" for all."""
+    """The part of the conversation it had: "pruned", "compacted" or "without #12 #14"; "" for
+    all."""
     next_request: int = Field(default=0, exclude_if=lambda tokens: not tokens)
-    """Tokens of the request with which its branch goes on; 0 unless contexts are compared."""
+    """Tokens of the next request on its branch; 0 unless the race compares contexts."""
     root: int | None = None
-    """The first entry of its branch; None before there is one."""
+    """The first entry of the runner's branch; None if there is none yet."""
     leaf: int | None = None
-    """The last entry of its branch."""
+    """The last entry of the runner's branch."""
     state: RunnerState = RunnerState.WAITING
     problem: str = ""
     check: CheckResult | None = None
@@ -377,11 +375,11 @@ class RaceRunner(_Record):
     tokens: int = 0
     cost: float = 0.0
     seconds: float = 0.0
-    """How long it worked, its check left out."""
+    """How long the runner worked, without its check."""
 
     @property
     def rank(self) -> tuple[int, float, float]:
-        """Sorts runners, the best first: by the check, then by cost, then by time."""
+        """Sort key of runners, best first: by check, then cost, then time."""
         best = (RunnerState.PASSED, RunnerState.DONE, RunnerState.PAUSED, RunnerState.FAILED)
         return best.index(self.state) if self.state in best else len(best), self.cost, self.seconds
 
@@ -390,47 +388,48 @@ class RaceRunner(_Record):
 
 
 class EntryBase(_Record):
-    """Fields every entry has. ``id`` is 0 until the store has appended the entry.
+    """The fields of every entry. ``id`` is 0 until the store has appended the entry.
 
-    Traits of a kind of entry are class variables; the values here are those of a kind that only the
-    program needs.
+    The traits of a kind are class variables; these defaults are for a kind that only the program
+    needs.
     """
 
     letter: ClassVar[str]
-    """Stands for the kind where there are very many entries; `UNKNOWN_KIND` is none of them."""
+    """A letter for the kind, for lists of very many entries. `UNKNOWN_KIND` is not used by any
+    kind."""
     is_message: ClassVar[bool | None] = False
     """Whether the model is sent such entries as messages; None: it depends on the entry, see
     `is_sent`."""
     sets_state: ClassVar[bool] = False
-    """Only the last one on a path holds: the head, the model, the mode, the effort."""
+    """Whether only the last one on a path counts: head, model, mode, effort."""
     edits_view: ClassVar[bool] = False
-    """Changes the model's view of other entries."""
+    """Whether it changes the model's view of other entries."""
     breaks_prefix: ClassVar[bool] = False
-    """Changes the earlier part of the request, too: the request after it need not extend the one
-    before it."""
+    """Whether it changes earlier parts of the request, so that the next request may not extend the
+    last."""
     frees_room: ClassVar[bool] = False
-    """Makes the next request smaller."""
+    """Whether it makes the next request smaller."""
     costs: ClassVar[bool] = False
-    """Was made by a request: has a model, usage and a cost."""
+    """Whether it was made by a request, and has a model, usage and cost."""
     starts_turn: ClassVar[bool] = False
-    """A turn begins with it, if the model is sent it: something the user did, or a branch they came
+    """Whether a turn begins with it, if it is sent: an action of the user, or the branch they came
     from."""
     follows_calls: ClassVar[bool] = False
-    """Belongs to the calls of the answer before it."""
+    """Whether it belongs to the calls of the answer before it."""
     is_dialogue: ClassVar[bool] = False
-    """Said by the user or the model: no earlier request is made again after it."""
+    """Whether the user or the model said it; no request from before it is repeated after it."""
     is_mentionable: ClassVar[bool] = False
-    """Says something to a person or a model, so that one may want to name it in a message."""
+    """Whether the user may want to mention it in a message, because it says something."""
     in_outline: ClassVar[bool] = False
-    """Has a row in the outline of a path."""
+    """Whether it has a row in the outline of a path."""
     is_shown: ClassVar[bool] = True
-    """Whether the transcript has something for it."""
+    """Whether the transcript shows anything for it."""
     is_marker: ClassVar[bool] = False
-    """The transcript shows it as one line."""
+    """Whether the transcript shows it as a single line."""
     is_quiet: ClassVar[bool] = False
-    """The tree shows it only where it shows everything."""
+    """Whether the tree hides it unless it shows everything."""
     undone_alone: ClassVar[bool | None] = False
-    """At the end of a path it is undone alone, the turn before it stays; None: it depends on the
+    """Whether undo removes only this entry at the end of a path, not its turn; None: depends on the
     entry."""
 
     id: int = 0
@@ -439,7 +438,7 @@ class EntryBase(_Record):
     preview: str = ""
     tokens: int = 0
     scripts: Scripts = Field(default=(), exclude_if=lambda scripts: not scripts)
-    """Those of the tokens that are outside ASCII, by script."""
+    """The tokens outside ASCII, by script."""
 
     @property
     def is_sent(self) -> bool:
@@ -451,15 +450,15 @@ class EntryBase(_Record):
         return ()
 
     def said(self) -> Iterator[Said]:
-        """Yield all texts of the entry, in the order in which they are read.
+        """Yield all texts of the entry, in reading order.
 
-        The search index is built from them: the texts of a stored entry must stay the same as long
-        as the schema version does.
+        The search index is built from them, so a stored entry's texts may change only with the
+        schema version.
         """
         raise NotImplementedError(type(self).__name__)
 
     def texts(self, *roles: Role) -> list[str]:
-        """Return the texts of some roles, in order."""
+        """Return the texts that have one of the roles, in order."""
         return [said.text for said in self.said() if said.role in roles]
 
 
@@ -469,14 +468,14 @@ for _name in EntryBase.__class_vars__:
 
 
 class BookkeepingEntry(EntryBase):
-    """An entry that is no message: what the program records, of which people read the preview."""
+    """An entry that is not a message but a record of the program; people see its preview."""
 
     def said(self) -> Iterator[Said]:
         yield Said("noted", self.preview)
 
 
 class SystemEntry(BookkeepingEntry):
-    """The rendered head of every request after it: prompt and tools, the same in every project, and the opening.
+    """The head of every request after it: prompt and tools (the same in all projects), and the opening.
 
     The last one on the path wins.
     """
@@ -490,15 +489,15 @@ class SystemEntry(BookkeepingEntry):
     kind: Literal["system"] = "system"
     blocks: tuple[str, ...]
     opening: str = Field(default="", exclude_if=lambda text: not text)
-    """Text particular to this session, sent as the conversation's first message; sessions from
-    before have it as the second of the blocks."""
+    """Text particular to the session, sent as the first message; in older sessions it is the second
+    block."""
     tools: tuple[ToolSchema, ...] = ()
     model: str
     mode: str = "build"
 
 
 class UserEntry(EntryBase):
-    """A message of the user, or one written by the program on their behalf (``synthetic`` names why)."""
+    """A message by the user, or by the program on their behalf (``synthetic`` says why)."""
 
     letter = "d"
     is_message = True
@@ -511,12 +510,11 @@ class UserEntry(EntryBase):
     parts: tuple[UserPart, ...]
     synthetic: str | None = None
     mid_run: bool = False
-    """Sent while the agent was working; the model sees it wrapped as a reminder, then and ever
-    after."""
+    """Whether it was sent during a run; the model then always gets it wrapped as a reminder."""
 
     @property
     def text(self) -> str:
-        """The text as it is sent, without attachments."""
+        """The text that is sent, without attachments."""
         return joined_text(self.parts)
 
     @property
@@ -539,10 +537,7 @@ class UserEntry(EntryBase):
 
     @property
     def diagnostics(self) -> dict[str, int]:
-        """How many problems checkers found that are new, by file of the project.
-
-        Empty for any other message.
-        """
+        """The number of new problems that checkers found, by file; empty for other messages."""
         found: dict[str, int] = {}
         if not self.synthetic:
             return found
@@ -555,7 +550,10 @@ class UserEntry(EntryBase):
 
 
 class ShellEntry(EntryBase):
-    """A command the user ran themselves with ``!`` (or ``!!``: ``excluded`` from the model's view)."""
+    """A command that the user ran with ``!``.
+
+    One with ``!!`` is ``excluded`` from the model's view.
+    """
 
     letter = "g"
     undone_alone = True
@@ -579,7 +577,7 @@ class ShellEntry(EntryBase):
 
 
 class AssistantEntry(EntryBase):
-    """One answer of the model: text, reasoning and the tool calls it asked for."""
+    """One answer of the model: text, reasoning and tool calls."""
 
     letter = "b"
     is_message = True
@@ -592,24 +590,23 @@ class AssistantEntry(EntryBase):
     model: str
     usage: Usage | None = None
     cost: float | None = None
-    """US dollars; None when the price is unknown."""
+    """In US dollars; None if the price is unknown."""
     finish: Literal[
         "stop", "tool_calls", "length", "content_filter", "pause", "error", "interrupted"
     ] = "stop"
-    """Why it ended. ``pause``: the provider goes on with it when it is sent the conversation
+    """Why the answer ended. ``pause``: the provider continues it when the conversation is sent
     again."""
     error: str | None = None
-    """The failure, or why the provider refused to answer, in a sentence."""
+    """One sentence on the failure, or on why the provider refused to answer."""
     interrupted: bool = False
     estimate: int = 0
-    """Tokens the program had estimated for the request; with ``usage`` it calibrates later
-    estimates."""
+    """The request's estimated tokens, which with ``usage`` calibrate later estimates."""
     started_at: int = 0
     first_token_at: int | None = None
 
     @property
     def text(self) -> str:
-        """The answer without reasoning and tool calls."""
+        """The text of the answer, without reasoning and tool calls."""
         return "".join([part.text for part in self.parts if part.type == "text"])
 
     @property
@@ -633,9 +630,9 @@ class AssistantEntry(EntryBase):
 
 
 class ToolResultEntry(EntryBase):
-    """What a tool call gave.
+    """The result of a tool call.
 
-    ``output`` is what the model sees; ``full_output`` is the blob of all of it.
+    ``output`` is what the model is sent; ``full_output`` is the blob with all of it.
     """
 
     letter = "c"
@@ -660,7 +657,7 @@ class ToolResultEntry(EntryBase):
         return self.attachments
 
     def whole_output(self, blob: Callable[[str], bytes | None]) -> str:
-        """Return all of the output, what the model was not sent too, if ``blob`` still has it."""
+        """Return the whole output, or what the model was sent if the blob is gone."""
         if self.full_output and (full := blob(self.full_output)) is not None:
             return full.decode("utf-8", "replace")
         return self.output
@@ -671,14 +668,14 @@ class ToolResultEntry(EntryBase):
 
 
 class SummaryEntry(EntryBase):
-    """A summary of other entries: what it says, who wrote it, what code carried through it."""
+    """A summary of other entries: its text, its author, and what the program carried through it."""
 
     summary: str
     style: Literal["summary", "notes", "native", "hook"] = Field(
         default="summary", exclude_if=lambda style: style == "summary"
     )
-    """Who wrote the summary: a summariser, the model in its working notes (older versions), the
-    provider, a hook."""
+    """The summary's author: a summariser, the model's own notes (older versions), the provider, a
+    hook."""
     details: SummaryDetails = SummaryDetails.model_construct()
     model: str | None = None
     usage: Usage | None = None
@@ -689,7 +686,7 @@ class SummaryEntry(EntryBase):
 
 
 class CompactionEntry(SummaryEntry):
-    """A summary that stands for everything on the path before ``first_kept_id``."""
+    """A summary that replaces everything on the path before ``first_kept_id``."""
 
     letter = "h"
     undone_alone = True
@@ -708,22 +705,22 @@ class CompactionEntry(SummaryEntry):
     tokens_after: int
     trigger: Literal["manual", "threshold", "overflow", "model_switch", "idle", "notes"]
     item: str | None = Field(default=None, exclude_if=lambda item: item is None)
-    """The provider's own compaction, JSON text: goes back byte for byte to ``model``, in place of
+    """The provider's own compaction as JSON, sent to ``model`` byte for byte in place of
     ``summary``."""
     instructions: str | None = None
     prepared: bool = Field(default=False, exclude_if=lambda prepared: not prepared)
-    """Whether the summary was written beside the work, so that nothing waited for it."""
+    """Whether the summary was written in the background, so that nothing waited for it."""
 
     def is_read_by(self, model: str | None) -> bool:
-        """Whether a model, if one is named, can read it.
+        """Return True if ``model`` can read it.
 
-        Those that can't read an item get the entries instead.
+        A model that can't read an item gets the entries instead.
         """
         return self.item is None or not model or self.model == model
 
 
 class BranchSummaryEntry(SummaryEntry):
-    """A summary of a branch that was left at ``from_id``, told to the branch it was appended to."""
+    """A summary of the branch that was left at ``from_id``, for the branch it is appended to."""
 
     letter = "i"
     undone_alone = True
@@ -739,7 +736,7 @@ class BranchSummaryEntry(SummaryEntry):
 
 
 class RaceEntry(BookkeepingEntry):
-    """A race that ended: who ran from ``start`` on, what each reached, and which one was taken."""
+    """A finished race: its runners, which began at ``start``, and which one was taken."""
 
     letter = "o"
     undone_alone = True
@@ -749,16 +746,16 @@ class RaceEntry(BookkeepingEntry):
     kind: Literal["race"] = "race"
     prompt: str
     start: int | None = None
-    """The entry whose children the runners' branches are."""
+    """The entry from which the runners' branches begin."""
     check: str = ""
-    """The command that was run in each copy, "" for none."""
+    """The check command that ran in each copy, "" for none."""
     runners: tuple[RaceRunner, ...]
     taken: int | None = None
-    """The number of the runner whose branch goes on, counted from 1; None when none was taken."""
+    """The number, from 1, of the runner that was taken; None for none."""
     saved: float = 0.0
-    """US dollars that stopping the others early saved, at the rate they were spending."""
+    """US dollars saved by stopping the other runners early, at the rate they were spending."""
     comparison: str = ""
-    """How the changes differ, as a model sees it."""
+    """A model's comparison of the runners' changes."""
 
     @property
     def winner(self) -> RaceRunner | None:
@@ -768,9 +765,9 @@ class RaceEntry(BookkeepingEntry):
 
 
 class CheckEntry(BookkeepingEntry):
-    """The project's check ran because the model said that it was done.
+    """A run of the project's check after the model said it was done.
 
-    The model is sent a failure as a message.
+    A failure is sent to the model as a message.
     """
 
     letter = "q"
@@ -780,9 +777,9 @@ class CheckEntry(BookkeepingEntry):
     kind: Literal["check"] = "check"
     command: str
     output: str
-    """The end of its output."""
+    """The end of the check's output."""
     exit_code: int | None = None
-    """None where it could not be run or took too long."""
+    """None if the check couldn't be run or took too long."""
     seconds: float = 0.0
 
     @property
@@ -797,7 +794,7 @@ class CheckEntry(BookkeepingEntry):
 
 
 class SubagentEntry(BookkeepingEntry):
-    """The branch of a subagent begins here: it goes on from the conversation, or from nothing."""
+    """The beginning of a subagent's branch, which continues the conversation or starts empty."""
 
     letter = "p"
     in_outline = True
@@ -805,15 +802,15 @@ class SubagentEntry(BookkeepingEntry):
 
     kind: Literal["subagent"] = "subagent"
     agent: str
-    """The kind of agent."""
+    """The name of the agent."""
     task: str
     call_id: str
     call: int | None = None
-    """The entry that asked for it, under which the tree shows the branch."""
+    """The entry with the call, under which the tree shows the branch."""
 
 
 class PruneEntry(BookkeepingEntry):
-    """Old tool results that are placeholders from here on."""
+    """Old tool results that are replaced by placeholders from here on."""
 
     letter = "j"
     undone_alone = True
@@ -827,14 +824,13 @@ class PruneEntry(BookkeepingEntry):
     tokens_freed: int
     reason: str
     keep_chars: int = 0
-    """Characters of each target that stay, from its head and tail, instead of a placeholder."""
+    """Characters kept of each target's head and tail; 0 for a placeholder alone."""
     notes: tuple[str, ...] = ()
-    """Each target's placeholder text beside its gist, in the order of ``targets``; empty for
-    none."""
+    """A placeholder text for each of ``targets``, in their order; empty for the usual ones."""
 
 
 class ContextEditEntry(BookkeepingEntry):
-    """A change to the model's view of one entry: the user's own, or of parts that a provider refused."""
+    """A change of the model's view of one entry: the user's, or of parts a provider refused."""
 
     letter = "k"
     undone_alone = True
@@ -849,14 +845,14 @@ class ContextEditEntry(BookkeepingEntry):
     text: str = Field(default="", exclude_if=lambda text: not text)
     """For an ``edit``: the text that the model is sent in place of the content."""
     parts: tuple[str, ...] = Field(default=(), exclude_if=lambda parts: not parts)
-    """What is left out of it: images, by blob, or `REASONING`, which counts for the answers before
-    it too."""
+    """The parts left out: blobs of images, or `REASONING`, which includes that of all earlier
+    answers."""
     note: str = Field(default="", exclude_if=lambda note: not note)
     """Why parts are left out, for people."""
 
 
 class ModelChangeEntry(BookkeepingEntry):
-    """The model from here on."""
+    """A change of the model for the requests that follow."""
 
     letter = "l"
     sets_state = True
@@ -867,7 +863,7 @@ class ModelChangeEntry(BookkeepingEntry):
     kind: Literal["model_change"] = "model_change"
     model: str
     stands_in_for: str | None = Field(default=None, exclude_if=lambda model: model is None)
-    """The model that the user chose, which can't be used for now."""
+    """The model chosen by the user, which this one replaces for as long as it can't be used."""
 
     @property
     def told(self) -> str:
@@ -878,7 +874,10 @@ class ModelChangeEntry(BookkeepingEntry):
 
 
 class EffortChangeEntry(BookkeepingEntry):
-    """How much the model thinks from here on, whichever model it is; None: as the settings say."""
+    """A change of the effort for the requests that follow, with any model.
+
+    None: as the settings say.
+    """
 
     letter = "n"
     sets_state = True
@@ -894,7 +893,7 @@ class EffortChangeEntry(BookkeepingEntry):
 
 
 class ModeChangeEntry(BookkeepingEntry):
-    """The mode (build, plan, ...) from here on."""
+    """A change of the mode (build, plan, …) for what follows."""
 
     letter = "m"
     sets_state = True
@@ -916,13 +915,12 @@ class CheckpointEntry(BookkeepingEntry):
 
     kind: Literal["checkpoint"] = "checkpoint"
     files: tuple[FileChange, ...]
-    """In the order of the changes; a file that someone else changed in between is there more than
-    once."""
+    """The changes in order; a file that someone else changed in between occurs more than once."""
     omitted: int = 0
-    """Files that changed too, of which nothing is known: there were too many."""
+    """Number of further changed files without a snapshot, because there were too many."""
     put_back_to: int | None = Field(default=None, exclude_if=lambda entry: entry is None)
-    """The user had files put back to how they were at this entry, 0 for the beginning, and stayed
-    where they were."""
+    """Entry whose files the user restored without moving in the tree; 0: the beginning of the
+    session."""
 
     def said(self) -> Iterator[Said]:
         for change in self.files:
@@ -948,7 +946,7 @@ Entry = Annotated[
     | CheckpointEntry,
     Field(discriminator="kind"),
 ]
-"""Any entry. Closed: a new kind is a migration."""
+"""Any entry. The union is closed: a new kind needs a migration."""
 
 KINDS: Final[Mapping[str, type[EntryBase]]] = {
     entry.model_fields["kind"].default: entry for entry in get_args(get_args(Entry)[0])
@@ -964,8 +962,8 @@ OF_A_TURN: Final = (
     ToolMetadata,
     ToolResultEntry,
 )
-"""Classes any turn makes. The checks of each are built with the first of them, unless
-``model_rebuild`` did before."""
+"""Classes that every turn uses; ``model_rebuild`` builds their validators ahead of the first
+object."""
 
 
 def kinds(holds: Callable[[type[EntryBase]], bool | None]) -> tuple[str, ...]:
@@ -977,10 +975,7 @@ EntryAdapter: TypeAdapter[Entry] = TypeAdapter(Entry, config=ConfigDict(defer_bu
 
 
 def command_line(parts: Sequence[UserPart]) -> str | None:
-    """Return the command the message was made by, as it was typed.
-
-    None when the typed text itself is sent.
-    """
+    """Return the command line that made the message, None if the typed text itself is sent."""
     for part in parts:
         if isinstance(part, TextPart) and part.typed is not None:
             return part.typed
@@ -992,15 +987,12 @@ def joined_text(parts: Iterable[UserPart | AssistantPart]) -> str:
 
 
 def is_by_user(entry: EntryBase) -> TypeGuard[UserEntry]:
-    """Whether an entry is a message that the user wrote, not the program on their behalf."""
+    """Return True for a message that the user wrote, not the program on their behalf."""
     return isinstance(entry, UserEntry) and entry.synthetic is None
 
 
 def typed_text(parts: Sequence[UserPart]) -> str:
-    """Return the text of a message as the user typed it, without attachments.
-
-    The line of a command stands for everything that was made of it.
-    """
+    """Return a message as the user typed it, without attachments; for a command its line."""
     line = command_line(parts)
     if line is None:
         return joined_text(parts)
@@ -1008,7 +1000,7 @@ def typed_text(parts: Sequence[UserPart]) -> str:
 
 
 def prompt_text(parts: Sequence[UserPart]) -> str:
-    """Return the text to edit a message as: the typed text, and attachments it does not name."""
+    """Return the text for editing a message: what was typed, and attachments not named in it."""
     text = typed_text(parts)
     if command_line(parts) is not None:
         # Attachments it names were read for the command, and are again when the line is sent.

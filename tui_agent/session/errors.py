@@ -13,13 +13,13 @@ from tui_agent.session.ids import short_id
 
 
 class StoreError(UserFacingError):
-    """Anything the store can't do.
+    """The store can't do something; nothing was changed.
 
-    ``message`` is one sentence for a person; nothing was changed.
+    ``message`` is one sentence for a person.
     """
 
     sentence: ClassVar[str] = "{}"
-    """The message, with a place for the subject of the error."""
+    """The message, with ``{}`` for the subject of the error."""
 
     def __init__(self, about: object) -> None:
         self.message = self.sentence.format(about)
@@ -45,12 +45,12 @@ class StoreFull(StoreError):
 class StoreDamaged(StoreError):
     """The session file has unreadable pages.
 
-    It is not written any more, so that nothing gets worse.
+    It is no longer written to, so that nothing gets worse.
     """
 
 
 class NotASessionFile(StoreError):
-    """The path holds something that tui-agent did not write."""
+    """The file at the path wasn't written by tui-agent."""
 
 
 class SchemaTooNew(StoreError):
@@ -64,15 +64,15 @@ class SchemaTooNew(StoreError):
 
 
 class SessionNotFound(StoreError):
-    """No session has this id, or begins or ends with it."""
+    """There is no session whose id is this text, or begins or ends with it."""
 
     sentence = "There is no session “{}”. tui-agent sessions lists them."
 
 
 class AmbiguousSession(StoreError):
-    """Several sessions begin or end with this text.
+    """The ids of several sessions begin or end with this text.
 
-    ``ids`` names some of them, the last used first.
+    ``ids`` has some of them, the last used first.
     """
 
     def __init__(self, wanted: str, ids: tuple[str, ...], names: tuple[str, ...] = ()) -> None:
@@ -112,7 +112,7 @@ class SessionHeld(StoreError):
 
 
 class SessionTakenOver(StoreError):
-    """Another program took the session over; this one can read it and fork it, not write it."""
+    """Another program took the session over; this one can only read and fork it now."""
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
@@ -122,7 +122,7 @@ class SessionTakenOver(StoreError):
 
 
 class NothingToUndo(StoreError):
-    """There is no move to undo or redo."""
+    """There is nothing to undo or redo."""
 
 
 _FULL = (StoreFull, "There is no room left on the disk for the session file {path}: free some.")

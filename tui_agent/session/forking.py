@@ -1,4 +1,4 @@
-"""Making, copying and removing whole sessions. Callers own the transaction."""
+"""Creates, copies and removes whole sessions, within the caller's transaction."""
 
 import re
 import sqlite3
@@ -13,7 +13,7 @@ from tui_agent.session.tree_index import Spine
 
 _FORKED = LazyPattern(r"(.*) \(fork(?: (\d{1,6}))?\)", re.DOTALL)
 _TITLE_LENGTH = 60
-"""Characters of a source's name that a fork's title begins with."""
+"""Maximum characters of the source's title in the title of a fork."""
 
 
 def insert_session(
@@ -27,8 +27,8 @@ def insert_session(
 ) -> int:
     """Insert an empty session and return its number.
 
-    ``origin`` is the session and the entry it comes from, and the kind of the subagent that works
-    in it, if one does.
+    ``origin`` is the session and entry it comes from, and the name of the subagent that works in
+    it, "" for none.
     """
     number = connection.execute(
         "INSERT INTO sessions (id, cwd, title, created_at, updated_at, parent_session, parent_entry, agent) "
@@ -48,10 +48,10 @@ def begin(
     fork: tuple[str, str],
     at: int,
 ) -> int:
-    """Insert a session that is to become the copy of the path to ``at_entry`` and return its number.
+    """Insert the session that will become a copy of the path to ``at_entry``, and return its number.
 
-    ``fork`` is its id and the program that makes it. Until `finish` it counts as deleted by that
-    program: nobody sees a part of it, and a fork left unfinished is purged.
+    ``fork`` is its id, and the program that makes it. Until `finish` it counts as deleted by that
+    program, so that no one sees a part of it and an unfinished fork is purged.
     """
     new_id, program = fork
     source_id, cwd, title, first_message = connection.execute(
@@ -103,9 +103,9 @@ def path_to(
 
 
 def copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int]) -> None:
-    """Copy some entries into a session that was begun, and index them.
+    """Copy entries into a session begun by `begin`, and index them.
 
-    Ids stay the same, so that every reference to one still names the same entry.
+    They keep their ids, so that every reference still names the same entry.
     """
     marks = ", ".join("?" * len(ids))
     connection.execute(
@@ -132,10 +132,10 @@ def copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int
 def finish(
     connection: sqlite3.Connection, source: int, target: int, leaf: int | None, count: int
 ) -> None:
-    """Make a copy of ``count`` entries the session it was begun as.
+    """Publish a finished copy of ``count`` entries.
 
-    New ids start above all of the source's, so that a reference to an entry that was not copied
-    (the leaf a branch summary tells of) can never come to name another one.
+    New ids begin above all ids of the source, so that a reference to an entry that wasn't copied
+    (such as the leaf in a branch summary) never names another one.
     """
     connection.execute(
         "INSERT INTO labels (session, id, text, created_at) "
@@ -158,7 +158,10 @@ def finish(
 
 
 def remove_session(connection: sqlite3.Connection, session: int) -> None:
-    """Delete all of a session. Entries that can't be read stay in the search index, unreachable."""
+    """Delete everything of a session.
+
+    Unreadable entries stay in the search index, where nothing finds them.
+    """
     ids = [
         row[0] for row in connection.execute("SELECT id FROM entries WHERE session = ?", (session,))
     ]

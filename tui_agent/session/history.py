@@ -1,7 +1,6 @@
-"""The steps to undo and redo in a session, found in the log of moves and in the entries appended between them.
+"""Finds the steps to undo and redo in a session, from its log of moves and the entries in between.
 
-The content of requests plays no part: a turn whose message was summarised, or an entry that is
-pinned, is found like any other.
+What requests contain doesn't matter: a turn that was summarised is found like any other.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +32,7 @@ _ALONE: Final = kinds(lambda kind: kind.undone_alone is not False)
 
 @frozen
 class Leg:
-    """A part of the way the leaf went: a move, or the entries appended from one entry to another below it."""
+    """A part of the leaf's way: a move, or the entries appended between two points."""
 
     start: int | None
     end: int | None
@@ -42,11 +41,10 @@ class Leg:
 
 @frozen
 class Step:
-    """The newest thing the user or the program did: a turn, a move, a compaction, a merge, a race.
+    """One undoable step of the user or the program: a turn, a move, a compaction, a merge, a race.
 
-    Without it the leaf is ``start``, with it ``end``. ``entry`` was appended for it, of a turn it
-    is the message; None for a move that appended nothing. ``move`` is the move, None where nothing
-    moved.
+    The leaf is ``start`` before the step and ``end`` after it. ``entry`` is the entry appended for
+    it (the message of a turn), None for a mere move. ``move`` is its move, None if it has none.
     """
 
     start: int | None
@@ -57,21 +55,21 @@ class Step:
 
 @dataclass
 class History:
-    """The way of one leaf from the beginning of the session, and the part of it that was undone."""
+    """The way of one leaf since the beginning of the session, and the steps that were undone."""
 
     reader: EntryReader
     done: list[Leg] = field(default_factory=list)
     undone: list[tuple[int | None, list[Leg]]] = field(default_factory=list)
-    """Where each thing was undone to, and its part of the way; the newest last."""
+    """For each undone step the leaf after undoing, and the part of the way; newest last."""
 
     @property
     def leaf(self) -> int | None:
         return self.done[-1].end if self.done else None
 
     def apply(self, move: LeafMove) -> None:
-        """Take one more logged move into account.
+        """Add a logged move.
 
-        One that fits nothing known begins the way again at its end.
+        After a move that doesn't fit the known way, the way begins anew at its end.
         """
         self.reach(move.from_leaf)
         if move.action == "move":
@@ -87,7 +85,10 @@ class History:
             self._begin_at(move.to_leaf)
 
     def reach(self, leaf: int | None) -> "History":
-        """Go on to where the leaf is now: entries appended on the way there are done, and nothing can be redone."""
+        """Extend the way to the present leaf.
+
+        If entries were appended on the way there, nothing can be redone any more.
+        """
         here = self.leaf
         spine = self.reader.spine()
         if leaf == here:
@@ -101,7 +102,7 @@ class History:
         return self
 
     def newest(self) -> Step | None:
-        """Return the step ``undo`` takes back; None when nothing was done yet."""
+        """Return the step that ``undo`` would undo, None if there is none."""
         if self.done:
             top = self.done[-1]
         else:
@@ -119,9 +120,9 @@ class History:
         return Step(self.before(entry, stretch.start), stretch.end, entry)
 
     def next(self) -> Step | None:
-        """Return the step ``redo`` brings back.
+        """Return the step that ``redo`` would redo.
 
-        None when nothing was undone since something was done last.
+        None if nothing was undone since the last step.
         """
         if not self.undone:
             return None
@@ -133,7 +134,7 @@ class History:
         return again.newest()
 
     def is_undone(self, entry_id: int) -> bool:
-        """Whether ``redo`` would bring an entry back: now, or after others."""
+        """Return True if repeated ``redo`` would bring the entry back."""
         spine = self.reader.spine()
         return any(
             spine.is_below(taken[-1].end, entry_id) and not spine.is_below(start, entry_id)
@@ -141,10 +142,9 @@ class History:
         )
 
     def target(self, action: Literal["undo", "redo"]) -> int | None:
-        """Return where undoing or redoing leads.
+        """Return the leaf after undoing or redoing.
 
-        Raises:
-            NothingToUndo: there is nothing to undo or redo.
+        Raises NothingToUndo if there is nothing to undo or redo.
         """
         if action == "undo":
             step = self.newest()
@@ -175,9 +175,9 @@ class History:
                 self._append(leg)
 
     def _cut(self, end: int | None) -> Leg | None:
-        """End the newest stretch at an entry of it and return the rest.
+        """End the newest leg at one of its entries, and return the rest of it.
 
-        None when it does not hold that.
+        None if the leg doesn't contain the entry.
         """
         top = None
         if self.done:
@@ -195,9 +195,9 @@ class History:
         return Leg(end, top.end)
 
     def _take_back(self, target: int | None) -> list[Leg]:
-        """Take the end of the way back to an entry and return it.
+        """Cut the way after its last pass of an entry, and return what was cut.
 
-        Nothing where it never passed there last.
+        Empty if the way never passed the entry.
         """
         if (cut := self._cut(target)) is not None:
             return [cut]
@@ -224,7 +224,7 @@ class History:
             at = spine.parent(at)
 
     def _ends(self, move: Leg, said: Sequence[int]) -> bool:
-        """Whether all that was said since a move is the last part of it: a summary of the branch it left, or a race."""
+        """Return True if all that was said since a move belongs to it, as a branch summary does."""
         if len(said) != 1:
             return not said
         match self._entry(said[0]):
@@ -236,7 +236,7 @@ class History:
                 return False
 
     def _beginning(self, stretch: Leg) -> int | None:
-        """Return the first entry of the newest step of a stretch: itself, or the message of its turn."""
+        """Return the first entry of a leg's newest step: its last entry, or its turn's message."""
         spine = self.reader.spine()
         first = None
         is_end = True
@@ -259,13 +259,10 @@ class History:
         return first
 
     def before(self, entry_id: int, start: int | None = None) -> int | None:
-        """Return where the path ends without the thing that began with an entry.
+        """Return the leaf before the step that began with an entry, but not before ``start``.
 
-        At ``start`` at the latest.
-
-        That is before the prunes that were part of a compaction, before a new head that was made
-        for a turn, before the mode that the approval of a plan changed, and before the other edits
-        of the context that were made together.
+        Entries made for the step count as part of it: prunes of a compaction, a new head for a
+        turn, the mode that the approval of a plan changed, context edits made together.
         """
         entry = self._entry(entry_id)
         at = self.reader.spine().parent(entry_id)

@@ -1,4 +1,4 @@
-"""Where ids and times come from."""
+"""Makes ids and timestamps."""
 
 import os
 import time
@@ -19,9 +19,9 @@ def uuid7(milliseconds: int) -> str:
 
 
 def timed_uuid(milliseconds: int, rest: bytes, version: int) -> str:
-    """Return a UUID that begins with a time, so that such ids sort by age.
+    """Return a UUID that begins with a time, so that ids sort by age.
 
-    ``rest`` are ten more bytes.
+    ``rest`` are the ten bytes after it.
     """
     value = (milliseconds & (1 << 48) - 1) << 80 | int.from_bytes(rest, "big")
     value = value & ~(0xF << 76) | version << 76
@@ -31,5 +31,5 @@ def timed_uuid(milliseconds: int, rest: bytes, version: int) -> str:
 
 
 def short_id(session_id: str) -> str:
-    """Return the end of a session's id: enough to name it, and unlike its beginning not shared by a day's sessions."""
+    """Return the last characters of a session's id, which name it; its beginning is the date."""
     return session_id[-8:]

@@ -1,7 +1,7 @@
-"""Operating-system locks that end with the process: who is alive, and who may change the file's schema.
+"""File locks that end with the process, for: which programs are alive, and who may change the schema.
 
-``flock`` locks belong to an open file and vanish with the process however it ends, so that a crash
-never leaves a stale lock behind. Locking twice conflicts within one process, too.
+``flock`` locks belong to an open file and end with the process, however that ends, so a crash never
+leaves a stale lock. Two locks conflict within one process, too.
 """
 
 import contextlib
@@ -11,15 +11,11 @@ import time
 from pathlib import Path
 
 _POLL = 0.01
-"""Seconds between tries while waiting for a lock; ``flock`` itself can't wait for a bounded
-time."""
+"""Seconds between attempts to lock, because ``flock`` itself can't wait with a time limit."""
 
 
 class FileLock:
-    """An open lock file.
-
-    It is created when missing, and opened for reading where it can't be written.
-    """
+    """An open lock file, created if missing, and opened for reading if it can't be written."""
 
     _descriptor = -1
 
@@ -31,9 +27,9 @@ class FileLock:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def take(self, *, shared: bool = False, timeout: float = 0.0) -> bool:
-        """Take the lock, alone or (also instead of alone) ``shared``.
+        """Take the lock exclusively or ``shared``; returns False if that fails within ``timeout`` seconds.
 
-        Return whether it came within so many seconds.
+        An exclusive lock may be turned into a shared one.
         """
         operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         deadline = time.monotonic() + timeout
@@ -51,7 +47,7 @@ class FileLock:
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Give the lock up and close the file. Closing twice is harmless."""
+        """Release the lock and close the file. Closing twice is harmless."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -60,10 +56,10 @@ class FileLock:
 
 
 class LivenessLocks:
-    """One locked file per running program, named by a token that the database may mention.
+    """A locked file for each running program, named by a token that the database may contain.
 
-    Whoever reads a token can tell whether the program behind it still lives. The file is locked
-    before its token is published, so that a lock that can be had means that its owner is gone.
+    A token's reader can so find out whether its program still runs. The file is locked before the
+    token is published; so if it can be locked by others, the program is gone.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -71,10 +67,9 @@ class LivenessLocks:
         self._own: dict[str, FileLock] = {}
 
     def announce(self, token: str) -> None:
-        """Be alive under ``token`` until `close` or the end of the process.
+        """Count as alive under ``token`` until `close` or the end of the process.
 
-        Raises:
-            OSError: the lock's directory or file can't be created.
+        Raises OSError if the lock's directory or file can't be created.
         """
         if token in self._own:
             return
@@ -84,9 +79,9 @@ class LivenessLocks:
         self._own[token] = lock
 
     def alive(self, token: str) -> bool:
-        """Whether the program behind ``token`` lives.
+        """Return True if the program behind ``token`` still runs.
 
-        The file of a dead one is removed where possible.
+        Removes the file of one that doesn't.
         """
         if token in self._own:
             return True

@@ -1,7 +1,7 @@
-"""Queries on the end of a path, oldest entry first. A path may be whole, active or a part of one.
+"""Finds the newest entries of certain kinds on a path, which is a list of entries, oldest first.
 
-Kinds are distinguished by the exact class: an instance check of pydantic takes twice as long, and
-paths are long.
+Kinds are compared by exact class, because paths are long and an instance check of pydantic takes
+twice as long.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ EntryT = TypeVar("EntryT", bound=EntryBase)
 
 @frozen
 class PathMark:
-    """A path as it was: its length and the very entries at its ends."""
+    """Remembers a path by its length and the entries at its two ends."""
 
     length: int = 0
     first: Entry | None = None
@@ -32,7 +32,7 @@ class PathMark:
         return cls(len(path), path[0], path[-1]) if path else cls()
 
     def begins(self, path: Sequence[Entry]) -> bool:
-        """Whether a path is this one, or goes on from it; False for an empty one."""
+        """Return True if ``path`` begins with the remembered one; False for an empty one."""
         if not 0 < self.length <= len(path):
             return False
         return path[0] is self.first and path[self.length - 1] is self.last
@@ -41,9 +41,9 @@ class PathMark:
 def place_of_newest(
     path: Sequence[Entry], *kinds: type[EntryT], where: Callable[[EntryT], bool] | None = None
 ) -> int | None:
-    """Return where the newest entry of some kinds stands, of those of which something holds.
+    """Return the index of the newest entry of the given kinds for which ``where`` is true.
 
-    None without one.
+    None if there is none.
     """
     for at in range(len(path) - 1, -1, -1):
         if type(path[at]) in kinds and (where is None or where(cast("EntryT", path[at]))):
@@ -54,10 +54,7 @@ def place_of_newest(
 def newest(
     path: Sequence[Entry], *kinds: type[EntryT], where: Callable[[EntryT], bool] | None = None
 ) -> EntryT | None:
-    """Return the newest entry of some kinds, of those of which something holds.
-
-    None when there is none.
-    """
+    """Return the newest entry of the kinds for which ``where`` is true, None if there is none."""
     at = place_of_newest(path, *kinds, where=where)
     if at is None:
         return None
@@ -71,7 +68,7 @@ def newest_message(path: Sequence[Entry]) -> UserEntry | AssistantEntry | ToolRe
 
 
 def newest_sent(path: Sequence[Entry]) -> Entry | None:
-    """Return the newest entry that the model is sent, summaries and the user's own commands included."""
+    """Return the newest entry sent to the model, including summaries and the user's commands."""
     return next((entry for entry in reversed(path) if entry.is_sent), None)
 
 
@@ -80,9 +77,9 @@ def first_sent(entries: Sequence[Entry]) -> int | None:
 
 
 def since(path: Sequence[Entry], kind: type[EntryBase]) -> Iterator[Entry]:
-    """Yield the entries after the newest entry of a kind, newest first.
+    """Yield the entries after the newest one of a kind, newest first.
 
-    The whole path when there is none.
+    The whole path if there is none.
     """
     for entry in reversed(path):
         if type(entry) is kind:

@@ -1,4 +1,4 @@
-"""The line that stands for an entry in lists."""
+"""Makes previews: the one line that shows an entry in lists."""
 
 from pathlib import PurePath
 
@@ -28,18 +28,18 @@ from tui_agent.session.entries import (
 )
 
 ERROR = "Error: "
-"""Begins the preview of an answer that is nothing but the error it ended with."""
+"""Beginning of the preview of an answer that is only an error."""
 PREVIEW_LENGTH = 200
-"""Characters of an entry that lists show."""
+"""Maximum characters of a preview."""
 
 
 def preview_of(entry: Entry) -> str:
-    """Return one line of at most ``PREVIEW_LENGTH`` characters that tells the entry from its neighbours."""
+    """Return an entry's preview: one line of at most ``PREVIEW_LENGTH`` characters."""
     return " ".join(_preview_source(entry)[: PREVIEW_LENGTH * 4].split())[:PREVIEW_LENGTH]
 
 
 def _attachment(part: FilePart | ImagePart) -> str:
-    """Return the name of a file or an image that came with a message."""
+    """Return the name of an attached file or image."""
     if isinstance(part, ImagePart):
         if part.path:
             return f"[{part.kind} {PurePath(part.path).name}]"

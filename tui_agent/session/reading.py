@@ -1,4 +1,4 @@
-"""Reading one session's entries: only those asked for, each at most once, skipping damaged ones."""
+"""Reads one session's entries: only those asked for, each at most once, without damaged ones."""
 
 from array import array
 from collections import OrderedDict
@@ -23,23 +23,23 @@ IdsT = TypeVar("IdsT", bound=Sequence[int])
 
 _KEPT_ENTRIES = 2_048
 _KEPT_CHARS = 2_000_000
-"""Entries kept in memory beside those that callers hold, and their characters, whichever is reached
-first."""
+"""Maximum entries kept in memory besides those that callers hold, and maximum characters of
+them."""
 
 
 class EntryReader:
-    """The entries of the session with this number in the store."""
+    """Reads the entries of the session with a number in the store."""
 
     def __init__(self, store: Store, number: int) -> None:
         self._store = store
         self._number = number
         self._spine = Spine()
         self.unreadable: set[int] = set()
-        """Entries found so far that can't be read."""
+        """Ids of the entries found to be unreadable so far."""
         self._recent: OrderedDict[int, Entry] = OrderedDict()
         self._recent_chars = 0
         self._recalling = Lock()
-        """Held while entries at hand are looked up or change: threads read paths, too."""
+        """Guards the entries in memory, because threads read paths, too."""
         self._ids = array("q")
         self._letters = bytearray()
         self._tokens = array("q")
@@ -49,14 +49,14 @@ class EntryReader:
         self._requests: list[RequestRecord] = []
         self._requests_until = 0
         self._used = 0
-        """Tokens of all of these requests."""
+        """Tokens of all requests read so far."""
         self._requesting = Lock()
-        """Held while requests are read: a report and a screen may ask for them at once, in
+        """Guards the reading of requests, which a report and a screen may start at once, in
         threads."""
 
     @property
     def damaged(self) -> int:
-        """Entries that are gone or have lost their parent, and those found so far that can't be read."""
+        """Number of entries that lost their parent, and of those found to be unreadable so far."""
         spine = self.spine()
         with self._store.reader() as connection:
             row = connection.execute(
@@ -66,7 +66,7 @@ class EntryReader:
         return len(present | spine.reattached) + max(0, (row[0] if row else 0) - spine.count)
 
     def spine(self) -> Spine:
-        """Return the shape of the tree, entries of other programs included."""
+        """Return the shape of the tree, including entries that other programs have appended."""
         last = self._last_id()
         # Forked sessions begin with a greater last id than their last entry's; asking again costs
         # little.
@@ -76,11 +76,7 @@ class EntryReader:
         return self._spine
 
     def ids_to(self, leaf: int | None) -> Sequence[int]:
-        """Return the ids from the root to an entry.
-
-        Raises:
-            EntryNotFound: there is no such entry.
-        """
+        """Return the ids from the root to an entry; raises EntryNotFound."""
         if leaf is None:
             return []
         if leaf in self._spine:
@@ -92,10 +88,9 @@ class EntryReader:
         return spine.path(leaf)
 
     def parting(self, leaf: int | None, target: int | None) -> Divergence:
-        """Return the entries of the path to ``leaf`` that the path to ``target`` lacks.
+        """Return the entries of the path to ``leaf`` that are not on the path to ``target``.
 
-        Raises:
-            EntryNotFound: one of them does not exist.
+        Raises EntryNotFound if one of them doesn't exist.
         """
         spine = self.spine()
         for end in (leaf, target):
@@ -117,16 +112,13 @@ class EntryReader:
         return [known[entry_id] for entry_id in wanted if entry_id in known]
 
     def load(self, ids: Iterable[int]) -> list[Entry]:
-        """Return entries in ascending order without keeping them at hand; from any thread."""
+        """Return entries in ascending order, without keeping them in memory. Thread-safe."""
         return self._fetch(sorted(set(ids)), partial(entry_table.load, damaged=self.unreadable.add))
 
     def load_active(self, leaf: int | None) -> list[Entry]:
-        """Return the entries that a request made at an entry depends on, root first.
+        """Return the entries on which a request at the entry ``leaf`` depends, root first. Thread-safe.
 
-        From any thread.
-
-        Raises:
-            EntryNotFound: there is no such entry.
+        Raises EntryNotFound if there is no such entry.
         """
         return self.load(active_ids(self._spine, self.ids_to(leaf), self.load))
 
@@ -143,7 +135,7 @@ class EntryReader:
                 self._recent_chars -= size_of(oldest)
 
     def add(self, entries: Sequence[Entry]) -> None:
-        """Take in entries that were just committed, without reading them again."""
+        """Add entries that were just committed, without reading them again."""
         self.keep(entries)
         if entries[0].id == self._spine.last + 1:
             self._spine.extend(
@@ -153,10 +145,7 @@ class EntryReader:
             )
 
     def skeleton(self) -> Headers:
-        """Return all headers, ascending.
-
-        Of those returned before only the ones looked at are read again.
-        """
+        """Return all headers, ascending, which are read when they are looked at."""
         spine = self.spine()
         first = 1
         if self._ids:
@@ -173,7 +162,7 @@ class EntryReader:
         )
 
     def costs(self) -> dict[int, float]:
-        """Return the US dollars that entries of all branches cost, by id.
+        """Return the cost in US dollars of the entries on all branches, by id.
 
         Takes a moment the first time.
         """
@@ -186,14 +175,14 @@ class EntryReader:
         return dict(self._costs)
 
     def copied_until(self) -> int:
-        """Return the newest entry that a fork began with, 0 where the session isn't one."""
+        """Return the newest entry that was copied by a fork, 0 if the session is not a fork."""
         if self._copied_until is None:
             with self._store.reader() as connection:
                 self._copied_until = entry_table.copied_until(connection, self._number)
         return self._copied_until
 
     def own_cost(self) -> float | None:
-        """Return the US dollars that the session's own entries cost, None where no price is known."""
+        """Return the cost of the session's own entries in US dollars, None if no price is known."""
         copied = self.copied_until()
         own = [cost for entry_id, cost in self.costs().items() if entry_id > copied]
         if own:
@@ -201,7 +190,7 @@ class EntryReader:
         return None
 
     def requests(self) -> list[RequestRecord]:
-        """Return the requests that made entries of all branches, ascending; from any thread.
+        """Return the requests that made entries on all branches, ascending. Thread-safe.
 
         Takes a moment the first time.
         """
@@ -210,7 +199,7 @@ class EntryReader:
             return list(self._requests)
 
     def tokens_used(self) -> int:
-        """Return the tokens sent and answered in requests of all branches; from any thread.
+        """Return the tokens of all requests and answers on all branches. Thread-safe.
 
         Takes a moment the first time.
         """
@@ -228,11 +217,9 @@ class EntryReader:
         self._used += sum(record.prompt + record.output for record in new)
 
     def headers(self, ids: Sequence[int]) -> list[EntryHeader]:
-        """Return the headers of some entries, given in ascending order.
+        """Return the headers of entries, given by ascending ids, without unreadable ones.
 
-        Unreadable ones are left out.
-
-        Their parents are those that the spine knows.
+        Their parents are those in the spine.
         """
         spine = self._spine
         found = []
@@ -252,7 +239,7 @@ class EntryReader:
             return entry_table.last_id(connection, self._number)
 
     def _fetch(self, ids: IdsT, query: Callable[[Connection, int, IdsT], list[T]]) -> list[T]:
-        """Return the stored rows of some entries, of a range of ids or of certain ones."""
+        """Return the stored rows of the entries with certain ids, or with a range of ids."""
 
         def fetch(part: IdsT) -> list[T]:
             with self._store.reader() as connection:

@@ -1,4 +1,4 @@
-"""The small records that cross the session layer's border beside entries."""
+"""The small records, other than entries, that the session layer takes and returns."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -9,7 +9,7 @@ from tui_agent.session.entries import ToolCallPart, Usage
 
 
 class Purpose(StrEnum):
-    """The purposes money is spent on."""
+    """What a call outside the conversation was for."""
 
     ANSWERS = "answers"
     SUMMARIES = "summaries"
@@ -22,9 +22,9 @@ class Purpose(StrEnum):
 
 
 class SideCost(NamedTuple):
-    """A call that is no entry of its session: when (milliseconds since the epoch), and US dollars.
+    """The cost of a call without an entry: time (milliseconds since the epoch) and US dollars.
 
-    Negative where an entry has them now.
+    Negative if the cost was moved to an entry.
     """
 
     at: int
@@ -33,12 +33,11 @@ class SideCost(NamedTuple):
 
 
 class EntryHeader(NamedTuple):
-    """An entry's facts for lists, heights and the tree; reading it never parses the entry.
+    """The facts about an entry that lists and the tree need; reading it doesn't parse the entry.
 
-    It is a named tuple because a tree of 100,000 is made at once.
-
-    ``tokens`` is the estimate stored with the entry, ``created_at`` milliseconds since the epoch,
-    ``size`` the characters a reader sees of the entry, for height estimates.
+    A named tuple, because a tree may have 100,000. ``tokens`` is the estimate stored with the
+    entry, ``created_at`` is in milliseconds since the epoch, and ``size`` is the number of
+    characters a reader sees, for estimating heights.
     """
 
     id: int
@@ -68,7 +67,7 @@ class RequestRecord(NamedTuple):
     cost: float | None
     estimate: int
     failed: bool
-    """Whether it ended in an error or was interrupted: its numbers may be those of a part."""
+    """Whether it failed or was interrupted, so that its numbers may be incomplete."""
     input: int
     output: int
     cache_read: int
@@ -80,20 +79,20 @@ class RequestRecord(NamedTuple):
 
 
 Reported = Usage | RequestRecord
-"""A provider's report on a request, in tokens; ``prompt`` is all of it but the answer."""
+"""A provider's report on a request, in tokens; ``prompt`` is everything but the answer."""
 
 
 class EntryOutline(NamedTuple):
-    """The least that is known of an entry before it is read: enough to estimate how long a path is on screen."""
+    """Id, kind and size of an entry, enough to estimate a path's height on screen."""
 
     id: int
     kind: str
     size: int
-    """Characters a reader sees of the entry."""
+    """Number of characters that a reader sees of the entry."""
 
 
 class Outlines(Sequence[EntryOutline]):
-    """Entries in outline, kept in columns: 100,000 of them take two megabytes."""
+    """A sequence of outlines kept in columns; 100,000 of them take two megabytes."""
 
     __slots__ = ("ids", "kinds", "sizes")
 
@@ -130,10 +129,10 @@ class Outlines(Sequence[EntryOutline]):
 
 
 class Divergence(NamedTuple):
-    """Two ways through the tree from where they part.
+    """The point where two paths diverge.
 
-    ``ancestor`` is the deepest entry on both, None when they share none; ``left`` are the entries
-    only on the way to ``leaf``, oldest first.
+    ``ancestor`` is the deepest entry on both, None if they share none; ``left`` are the entries
+    that only the path to ``leaf`` has, oldest first.
     """
 
     leaf: int | None
@@ -143,7 +142,7 @@ class Divergence(NamedTuple):
 
 @frozen
 class Holder:
-    """The live program that works on a session. ``since`` is milliseconds since the epoch."""
+    """The running program that works on a session; ``since`` is in milliseconds since the epoch."""
 
     pid: int
     host: str
@@ -159,49 +158,49 @@ class SessionInfo:
     title: str
     created_at: int
     updated_at: int
-    """Last use: the newest append or move."""
+    """Time of the newest append or move."""
     model: str
-    """The model of the newest entry that names one, "" before there is any."""
+    """The model named by the newest entry that names one, "" if there is none."""
     entry_count: int
-    """Entries on all branches."""
+    """Number of entries on all branches."""
     leaf: int | None
     parent_session: str | None
-    """The session this one was forked from, or whose agent gave its subagent the task."""
+    """The session that this one was forked from, or that started its subagent."""
     parent_entry: int | None
     agent: str
-    """The kind of the subagent that works in it, "" for a conversation."""
+    """The name of the subagent that works in it, "" for a conversation."""
     side_cost: float
-    """US dollars of calls that are no entries of it: its title, the work of its subagents."""
+    """Cost in US dollars of calls without an entry, such as for its title or by its subagents."""
     first_message: str
     """Preview of the first message the user typed."""
     held_by: Holder | None
-    """The live program that holds the session, this one included."""
+    """The running program that holds the session; it may be this one."""
     key: str = ""
-    """The name a run was given with ``--key``."""
+    """The name that the run got by ``--key``, "" for none."""
     outcome: "RunOutcome | None" = None
-    """How its last run without a screen ended; None if there was none, or if it was cut off."""
+    """The outcome of its last run without a screen, None if there was none or it was cut off."""
 
 
 @frozen
 class RunOutcome:
-    """How a run without a screen ended, and the session's totals by then, all branches."""
+    """The outcome of a run without a screen, and the session's totals at its end, all branches."""
 
     reason: str
     """The reason of `tui_agent.agent.events.RunEnded`."""
     exit_code: int
     check: str | None = None
-    """How the project's check ended, where one ran: passed or failed."""
+    """The result of the project's check: passed or failed, None if none ran."""
     cost: float = 0.0
     """US dollars, as far as prices are known."""
     tokens: int = 0
     """Tokens of all requests and answers, as providers reported them."""
     files: int = 0
-    """Files of the project that are changed."""
+    """Number of changed files of the project."""
 
 
 @frozen
 class SessionTotals:
-    """The totals of all branches of a session: tokens as estimated, US dollars as far as prices are known."""
+    """Totals over all branches of a session: estimated tokens, and US dollars if known."""
 
     tokens: int
     cost: float
@@ -209,24 +208,21 @@ class SessionTotals:
 
 @frozen
 class DraftText:
-    """An answer that is being streamed, as far as it has come.
-
-    ``calls`` may end in unfinished JSON.
-    """
+    """The part of a streamed answer that has arrived; ``calls`` may end in incomplete JSON."""
 
     text: str = ""
     reasoning: str = ""
     calls: tuple[ToolCallPart, ...] = ()
     model: str = ""
     started_at: int = 0
-    """Milliseconds since the epoch when the request went out."""
+    """When the request was sent, in milliseconds since the epoch."""
     estimate: int = 0
-    """Tokens the program had estimated for the request."""
+    """The program's estimate for the request, in tokens."""
 
 
 @frozen
 class Unsent:
-    """The user's unsent text: the prompt's text, and the messages that waited, oldest first."""
+    """The user's unsent text: the prompt's text, and the queued messages, oldest first."""
 
     text: str = ""
     waiting: tuple[str, ...] = ()
@@ -237,17 +233,17 @@ class Unsent:
 
 @frozen
 class LeafMove:
-    """One navigation in the tree. Undoing and redoing are logged as moves of their own."""
+    """One move in the tree. Undo and redo are logged as moves of their own."""
 
     from_leaf: int | None
     to_leaf: int | None
     action: Literal["move", "undo", "redo"]
     at: int
-    """Milliseconds since the epoch."""
+    """When it happened, in milliseconds since the epoch."""
 
 
 class TypedText(NamedTuple):
-    """Text the user typed, when (milliseconds since the epoch), and in which session."""
+    """Text that the user typed, with its time (milliseconds since the epoch) and session."""
 
     text: str
     created_at: int
@@ -266,11 +262,11 @@ class SearchHit:
     snippet: str
     """One line around the first match."""
     highlights: tuple[tuple[int, int], ...] = ()
-    """Where the words stand in the snippet: start and end, in characters."""
+    """The words' places in the snippet: start and end, in characters."""
 
 
 def children(headers: Iterable[EntryHeader]) -> dict[int | None, list[int]]:
-    """Return the ids of the entries below each entry in ascending order; roots are under None.
+    """Return the ids of each entry's children, ascending; roots are under None.
 
     Entries without children have no key.
     """

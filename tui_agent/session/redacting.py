@@ -1,8 +1,8 @@
-"""Takes given secrets out of the store, for good: out of entries of all branches, blobs, indexes, drafts and titles.
+"""Removes given secrets from the store for good: from entries, blobs, indexes, drafts and titles.
 
-It is the only change of stored entries. The shape of the tree, ids and links stay; previews, sizes,
-tokens and the search index are made anew. What a checkpoint has of a file with the secret is
-dropped: to undo a change must not write ``[redacted]`` into a file.
+Nothing else changes stored entries. The tree's shape, ids and links stay; previews, sizes, tokens
+and the search index are made again. A checkpoint's snapshot of a file with the secret is dropped,
+because undo must not write ``[redacted]`` into a file.
 """
 
 import sqlite3
@@ -35,7 +35,7 @@ from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.store import Store
 
 DROPPED_IMAGE = "it held a redacted secret"
-"""Why a checkpoint has no content of a file."""
+"""The reason given for a file without a snapshot in a checkpoint."""
 
 _TEXTS = (
     ("sessions", "title"),
@@ -47,7 +47,7 @@ _TEXTS = (
     ("unsent", "text"),
     ("unsent", "waiting"),
 )
-"""Texts beside the bodies of entries, by table and column."""
+"""Columns with texts other than entries' bodies, by table."""
 
 _ROW = (
     "SELECT e.id, e.parent_id, e.kind, e.preview, e.tokens, e.created_at, b.body "
@@ -58,7 +58,7 @@ _ROW = (
 
 @frozen
 class StoreFinding:
-    """Where the store holds secrets: entries by session, in deleted sessions, blobs, and other texts."""
+    """Where secrets were found: entries by session, deleted sessions, blobs, and other texts."""
 
     entries: Mapping[str, int]
     deleted: int = 0
@@ -71,9 +71,9 @@ class StoreFinding:
 
 @frozen
 class Removal:
-    """What is to be taken out.
+    """What to remove.
 
-    ``whole`` is a session's id and an entry of it that is emptied, ``estimate`` returns an entry's
+    ``whole`` is a session's id and an entry of it to be emptied; ``estimate`` returns an entry's
     tokens.
     """
 
@@ -83,7 +83,7 @@ class Removal:
 
 
 def find(store: Store, removal: Removal) -> StoreFinding:
-    """Look through the whole store. Takes seconds in a large one: call it in a thread."""
+    """Search the whole store. Takes seconds in a large one, so call it in a thread."""
     with store.reader() as connection:
         _define(connection, removal.forms)
         keys = set(_keys(connection, removal.forms.text))
@@ -104,18 +104,15 @@ def find(store: Store, removal: Removal) -> StoreFinding:
 
 
 def holders(store: Store, finding: StoreFinding) -> list[SessionInfo]:
-    """Return the sessions of a finding that a live program holds."""
+    """Return the sessions of a finding that a running program holds."""
     infos = [store.session(session_id) for session_id in finding.entries]
     return [info for info in infos if info.held_by is not None]
 
 
 def remove(store: Store, removal: Removal) -> None:
-    """Take the secrets out of every row.
+    """Remove the secrets from every row; raises StoreError, and then nothing was changed.
 
     Free pages of the file and its journal need `Store.rewrite`.
-
-    Raises:
-        StoreError: nothing was changed.
     """
     with store.writer() as connection:
         _define(connection, removal.forms)
@@ -141,8 +138,7 @@ def remove(store: Store, removal: Removal) -> None:
 def emptied(entry: Entry) -> Entry:
     """Return an entry without its content; a call and its result stay a pair.
 
-    Raises:
-        EntryNotFound: it is of a kind that holds none.
+    Raises EntryNotFound if entries of its kind have no content.
     """
     changes: dict[str, object]
     match entry:
@@ -167,7 +163,7 @@ def emptied(entry: Entry) -> Entry:
 
 
 def _define(connection: sqlite3.Connection, forms: SecretForms) -> None:
-    """Let SQL on this connection call ``redacted(text)`` and ``holds(bytes)``."""
+    """Define the SQL functions ``redacted(text)`` and ``holds(bytes)`` on a connection."""
     connection.create_function("redacted", 1, forms.text, deterministic=True)
     connection.create_function("holds", 1, forms.is_in, deterministic=True)
 
@@ -184,7 +180,7 @@ def _blobs(connection: sqlite3.Connection) -> list[str]:
 
 
 def _mask_blobs(connection: sqlite3.Connection, forms: SecretForms, at: int) -> dict[str, str]:
-    """Overwrite the secrets in blobs; return the new digest of each by its old one."""
+    """Overwrite the secrets in blobs; returns the new digests by the old ones."""
     renamed: dict[str, str] = {}
     for old in _blobs(connection):
         (content,) = connection.execute(
@@ -218,13 +214,13 @@ def _clean_entry(
 
 
 def completed_again(entry: Entry, estimate: Callable[[Entry], int]) -> Entry:
-    """Return an entry with its preview and tokens counted again."""
+    """Return an entry with a new preview and a new estimate of its tokens."""
     bare = entry.model_copy(update={"tokens": 0, "scripts": ()})
     return completed(bare, entry.id, entry.parent_id, entry.created_at, estimate)
 
 
 def _without_opaque(entry: Entry, clean: Callable[[str], str], gone: frozenset[str]) -> Entry:
-    """Leave out what can't be changed in part: signed reasoning, a provider's own summary, images of files."""
+    """Remove what can't be changed in part: signed reasoning, a provider's summary, snapshots."""
     match entry:
         case AssistantEntry(parts=parts):
             kept = [
@@ -251,7 +247,7 @@ def _without_images(change: FileChange, gone: frozenset[str]) -> FileChange:
 
 
 def _same_entries(connection: sqlite3.Connection, store: Store, removal: Removal) -> list[int]:
-    """Return the keys of the entry that is to be emptied: its own, and those of copies of it in forks."""
+    """Return the keys of the entry to be emptied, and of its copies in forks."""
     if removal.whole is None:
         return []
     session_id, entry_id = removal.whole
@@ -274,7 +270,7 @@ def _empty(connection: sqlite3.Connection, key: int, estimate: Callable[[Entry],
 
 
 def _drop_use(connection: sqlite3.Connection, session: int, digest: str) -> None:
-    """Forget that a session uses a blob, and the blob if nobody does, unless an entry still names it."""
+    """Remove a session's use of a blob that no entry names, and the blob after its last use."""
     named = connection.execute(
         "SELECT 1 FROM bodies WHERE key BETWEEN ? AND ? AND instr(body, ?)",
         (*key_range(session), digest),

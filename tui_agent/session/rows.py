@@ -1,4 +1,4 @@
-"""How an entry becomes rows and comes back."""
+"""Converts an entry to rows of the database and back."""
 
 import json
 from collections.abc import Callable
@@ -19,12 +19,11 @@ from tui_agent.session.entries import (
 from tui_agent.session.previews import preview_of
 
 _HEADER = {"id", "parent_id", "kind", "created_at", "preview", "tokens"}
-"""Fields that live in columns and therefore not in the body."""
+"""Fields that have columns, and so aren't in the body."""
 
 
 _NUL = "\\u0000"
-"""NUL in a body; the escape of a backslash before these letters looks the same, and does no
-harm."""
+"""NUL in a body. An escaped backslash before ``u0000`` looks the same, which does no harm."""
 
 
 class BodyError(Exception):
@@ -32,7 +31,7 @@ class BodyError(Exception):
 
 
 def essence_of(entry: Entry) -> Entry:
-    """Return an entry without the fields each store computes, to be compared with that of another store."""
+    """Return an entry without the fields a store computes, to compare entries of two stores."""
     plain: dict[str, object] = {"created_at": 0, "tokens": 0, "scripts": (), "preview": ""}
     if isinstance(entry, ToolResultEntry) and entry.metadata.session is not None:
         # An earlier import left the sessions of subagents out.
@@ -43,7 +42,7 @@ def essence_of(entry: Entry) -> Entry:
 def completed(
     entry: Entry, entry_id: int, parent: int | None, at: int, estimate: Callable[[Entry], int]
 ) -> Entry:
-    """Return an entry as it is stored: with its id, parent and preview, and with time and tokens if it has none."""
+    """Return an entry with id, parent and preview and, if it has none, time and tokens."""
     entry = sound(entry)
     tokens = entry.tokens or estimate(entry)
     return entry.model_copy(
@@ -59,7 +58,7 @@ def completed(
 
 
 def sound(entry: Entry) -> Entry:
-    """Return an entry all of whose texts are valid: the very same, unless one is not."""
+    """Return an entry with only valid texts; the same object if all are valid."""
     try:
         if _NUL not in body_of(entry):
             return entry
@@ -69,15 +68,14 @@ def sound(entry: Entry) -> Entry:
 
 
 def body_of(entry: Entry) -> str:
-    """Return the JSON of everything that is not in a header column, of an entry whose texts are valid."""
+    """Return the JSON of all fields without a column; the entry's texts must be valid."""
     return entry.model_dump_json(exclude=_HEADER)
 
 
 def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> Entry:
     """Return the entry of a row (id, parent_id, kind, preview, tokens, created_at, body).
 
-    Raises:
-        BodyError: the body is missing or can't be read as this kind of entry.
+    Raises BodyError if the body is missing or isn't valid for this kind of entry.
     """
     entry_id, parent_id, kind, preview, tokens, created_at, body = row
     if not isinstance(body, str) or not body.startswith("{"):
@@ -105,7 +103,7 @@ def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> E
 
 
 def text_of(entry: Entry) -> str:
-    """Return the text people would search an entry for: its words, not the prompt every session shares."""
+    """Return the text for searching an entry, without the prompt that all sessions share."""
     pieces: list[str] = []
     for said in entry.said():
         pieces += (said.name, said.text)
@@ -113,7 +111,7 @@ def text_of(entry: Entry) -> str:
 
 
 def size_of(entry: Entry) -> int:
-    """Return the characters a reader sees of an entry."""
+    """Return the number of characters that a reader sees of an entry."""
     if isinstance(entry, SystemEntry):
         return sum(map(len, entry.blocks)) + len(entry.opening)
     size = 0

@@ -23,11 +23,11 @@ Why they look like this:
 import sqlite3
 
 SCHEMA_VERSION = 10
-"""``PRAGMA user_version`` of the tables below and the entries' format: older programs refuse the
+"""``PRAGMA user_version``, for the tables and the format of entries; older programs refuse the
 file."""
 
 APPLICATION_ID = 0x54554941
-"""``PRAGMA application_id``, "TUIA": tells a session file from any other SQLite file."""
+"""``PRAGMA application_id``, "TUIA", by which a session file is recognised."""
 
 _TABLES = """
 CREATE TABLE sessions (
@@ -129,7 +129,8 @@ CREATE TABLE side_costs (
     purpose TEXT NOT NULL,
     cost REAL NOT NULL
 ) STRICT"""
-"""What makes up ``sessions.side_cost``: US dollars, and their purpose. Negative where an entry has them now."""
+"""The parts of ``sessions.side_cost`` in US dollars, with their purpose; negative if moved to an
+entry."""
 
 UNSENT_TABLE = """
 CREATE TABLE unsent (
@@ -140,7 +141,7 @@ CREATE TABLE unsent (
     updated_at INTEGER NOT NULL,
     PRIMARY KEY (place, program)
 ) STRICT, WITHOUT ROWID"""
-"""Users' unsent texts, by place and program; ``waiting`` is a JSON array of texts."""
+"""Unsent texts by place and program; ``waiting`` is a JSON array of texts."""
 
 
 def create(connection: sqlite3.Connection) -> None:

@@ -19,21 +19,22 @@ from tui_agent.session.entries import Entry
 from tui_agent.session.rows import text_of
 
 INDEXED_CHARS = 20_000
-"""Characters indexed of one entry: three fifths from its beginning, the rest from its end."""
+"""Maximum characters indexed of one entry: three fifths from its beginning, the rest from its
+end."""
 
 _NAME_CHARS = 64
 _NAME_PARTS = 8
-"""Words that are longer or have more parts are no names but data."""
+"""Maximum parts of a word that is split into parts; longer ones are data, not names."""
 
 _SNIPPET_BEFORE = 30
 _SNIPPET_CHARS = 140
 
 _RANKED_WORDS = 32
-"""Words of a query that are looked for when entries are ranked, the longest ones."""
+"""Maximum words of a query used for ranking entries: the longest ones."""
 _LINES_AROUND = 1
-"""Lines shown before and after one that fits."""
+"""Lines shown before and after a matching line."""
 _PASSAGE_CHARS = 240
-"""Characters of a line in a passage."""
+"""Maximum characters of a line in a passage."""
 
 _UNSPACED = (
     "\u0e00-\u0eff",
@@ -47,17 +48,17 @@ _UNSPACED = (
     "\uf900-\ufaff",
     "\U00020000-\U0003ffff",
 )
-"""First and last letters of scripts without spaces between words. To compile an expression of them
-takes 3 ms."""
+"""Ranges of letters of scripts without spaces between words. (A compiled expression takes 3 ms to
+make.)"""
 _WORD = LazyPattern(r"[A-Za-z0-9]+")
 _CAMEL_BREAK = LazyPattern(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def index_text(entry: Entry) -> str:
-    """Return the text that is indexed for an entry.
+    """Return the text to index for an entry.
 
-    The same entry must give the same text for as long as the schema version is the same: rows are
-    removed from the index by repeating it.
+    For one schema version it must stay the same, because rows are removed from the index by
+    repeating it.
     """
     text = text_of(entry)
     if len(text) > INDEXED_CHARS:
@@ -77,7 +78,7 @@ def index_text(entry: Entry) -> str:
 def match_expression(query: str) -> str | None:
     """Return the FTS5 expression for typed words: all must occur, the last one may be unfinished.
 
-    Every word is quoted, so that no character has a meaning. None when nothing can be searched for.
+    Every word is quoted, so that no character is special. None if there is no word.
     """
     words = _words(valid(query))
     if not words:
@@ -89,19 +90,16 @@ def match_expression(query: str) -> str | None:
 
 
 def ranked_expression(query: str) -> str | None:
-    """Return the FTS5 expression for entries in which any of the words occurs, to be ranked.
-
-    None without a word.
-    """
+    """Return the FTS5 expression for ranking entries with any of the words, None without a word."""
     chosen = sorted(dict.fromkeys(_words(valid(query))), key=len, reverse=True)[:_RANKED_WORDS]
     return " OR ".join(map(_quoted, chosen)) or None
 
 
 def passage(text: str, query: str, most_lines: int) -> list[tuple[int, str]]:
-    """Return the lines of a text in which words of a query stand, with their numbers, and the lines around them.
+    """Return the lines of a text that best match a query, and the lines around them, with numbers.
 
-    A line counts for each word in it, a rare word for more. Lines are in order, and cut when they
-    are long.
+    A line counts for each word in it, and more for a rare word. Lines are in order; long ones are
+    cut.
     """
     lines = text.split("\n")
     lowered = [line.lower() for line in lines]
@@ -123,7 +121,7 @@ def passage(text: str, query: str, most_lines: int) -> list[tuple[int, str]]:
 
 
 def snippet(entry: Entry, query: str) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """Return one line around the first match in an entry and where the words stand in it."""
+    """Return one line around the first match in an entry, and the words' places in it."""
     words = sorted(_words(query), key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, words)), re.IGNORECASE)
     text = text_of(entry) or entry.preview
@@ -149,7 +147,7 @@ def _is_unspaced(char: str) -> bool:
 
 
 def _separate(text: str) -> str:
-    """Set apart characters the tokenizer would take for one word."""
+    """Put spaces between characters that the tokenizer would take for one word."""
     if not text.isascii():
         letters = filter(_is_unspaced, set(text))
         text = text.translate({ord(char): f" {char} " for char in letters})

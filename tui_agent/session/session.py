@@ -1,4 +1,4 @@
-"""A session: the facade through which everything above reads and extends one tree of entries."""
+"""A session: the one object through which other layers read and extend a tree of entries."""
 
 import os
 import socket
@@ -37,15 +37,7 @@ from tui_agent.session.tree_index import active_ids
 
 
 class WriteAccess:
-    """The right of one writer to change one session, checked with every change.
-
-    Args:
-        store: Where the session is kept.
-        session_id: The whole id.
-        writer: The name the store gave the session object.
-        clock: Where the time of holding comes from.
-        read_only: Refuse all changes.
-    """
+    """The right of one writer to change one session, checked at every change."""
 
     def __init__(
         self, store: Store, session_id: str, writer: str, clock: Clock, *, read_only: bool
@@ -90,7 +82,7 @@ class WriteAccess:
         self._taken_over = False
 
     def release(self, *, has_draft: bool) -> None:
-        """Let others hold the session; a draft that is left over becomes nobody's."""
+        """Release the session; a draft that is left over no longer has an owner."""
         if (self._holding or has_draft) and self._store.read_only is None:
             with self._store.writer() as connection:
                 connection.execute(
@@ -104,10 +96,9 @@ class WriteAccess:
         self._holding = False
 
     def announce(self) -> None:
-        """Let other programs see that this writer lives, before something is stored in its name.
+        """Show other programs that this writer is alive, before anything is stored in its name.
 
-        Raises:
-            StoreReadOnly: nothing can be saved.
+        Raises StoreReadOnly if nothing can be saved.
         """
         self._refuse_if_read_only()
         self._store.announce()
@@ -183,7 +174,7 @@ class Session:
         self._clock = clock or store.clock
         self._number = store.number(session_id)
         self.reader = EntryReader(store, self._number)
-        """Reads entries of all branches, in any thread."""
+        """Reads entries of all branches; thread-safe."""
         self._go_to(store.session(session_id).leaf)
         self._writer = store.new_writer(self)
         self._access = WriteAccess(
@@ -213,8 +204,8 @@ class Session:
 
     def _go_to(self, leaf: int | None) -> None:
         self.leaf = leaf
-        """Where the next entry is appended; None for an empty conversation. Only this class changes
-        it."""
+        """The entry after which the next one is appended, None for the beginning. Only this class
+        sets it."""
         self._path_ids: array[int] | None = None
         self._active: list[Entry] | None = None
 
@@ -222,26 +213,23 @@ class Session:
 
     @property
     def info(self) -> SessionInfo:
-        """The session as lists show it, read again."""
+        """The session's row for lists, read from the store."""
         return self.store.session(self.id)
 
     @property
     def read_only(self) -> bool:
-        """Whether changes are refused: as asked for, because it was taken over, or because nothing can be saved."""
+        """Whether changes are refused: on request, after a takeover, or if nothing can be saved."""
         return self._access.read_only
 
     def set_title(self, title: str) -> None:
-        """Give the session a title; "" takes it away."""
+        """Set the session's title; "" removes it."""
         with self._access.changing() as connection:
             connection.execute(
                 "UPDATE sessions SET title = ? WHERE number = ?", (valid(title), self._number)
             )
 
     def add_cost(self, dollars: float, purpose: Purpose = Purpose.OTHER) -> None:
-        """Add the price of a call that is no entry of the session, such as its title.
-
-        US dollars.
-        """
+        """Add the cost, in US dollars, of a call without an entry, such as for the title."""
         with self._access.changing() as connection:
             connection.execute(
                 "UPDATE sessions SET side_cost = side_cost + ? WHERE number = ?",
@@ -317,12 +305,7 @@ class Session:
     # -- reading -----------------------------------------------------------------------------------
 
     def entry(self, entry_id: int) -> Entry:
-        """Return an entry.
-
-        Raises:
-            EntryNotFound: there is none with this id.
-            EntryDamaged: it can't be read.
-        """
+        """Return an entry; raises EntryNotFound, or EntryDamaged if it can't be read."""
         if found := self.reader.entries([entry_id]):
             return found[0]
         raise (
@@ -379,11 +362,11 @@ class Session:
         return at < len(ids) and ids[at] == entry_id
 
     def returns(self) -> list[int]:
-        """Return the entries of the path to the leaf before which another branch was left, root first."""
+        """Return the entries on the path before which another branch was left, root first."""
         return self.reader.spine().returns(self._ids())
 
     def departures(self, ids: Iterable[int]) -> dict[int, int]:
-        """Return for those of ``ids`` that are not on the path to the leaf where their branch parts from it."""
+        """Return, for each of ``ids`` not on the path, the entry where its branch leaves it."""
         return self.reader.spine().departures(self._ids(), ids)
 
     def subagents(self) -> list[SubagentEntry]:
@@ -400,39 +383,32 @@ class Session:
     # -- moving ------------------------------------------------------------------------------------
 
     def move(self, target: int | None) -> None:
-        """Make another entry the leaf; None for an empty conversation.
+        """Make another entry the leaf; None for the beginning. Raises EntryNotFound.
 
         The move is logged and can be undone.
-
-        Raises:
-            EntryNotFound: there is no such entry.
         """
         self.reader.ids_to(target)
         if target != self.leaf:
             self._move(target, "move")
 
     def undo(self) -> int | None:
-        """Go back to before the newest thing that was done; return the leaf.
+        """Undo the newest step, and return the leaf; raises NothingToUndo.
 
         The move is logged as an undo.
-
-        Raises:
-            NothingToUndo: nothing was done yet.
         """
         self._move(self.history.target("undo"), "undo")
         return self.leaf
 
     def redo(self) -> int | None:
-        """Redo the last undone step; return the leaf.
+        """Redo the last undone step, and return the leaf.
 
-        Raises:
-            NothingToUndo: nothing was undone since something was done last.
+        Raises NothingToUndo if nothing was undone since the last step.
         """
         self._move(self.history.target("redo"), "redo")
         return self.leaf
 
     def moves(self) -> list[LeafMove]:
-        """Return all moves ever made in the session, undoing and redoing included, the first one first."""
+        """Return all moves ever made in the session, oldest first, including undo and redo."""
         with self.store.reader() as connection:
             rows = connection.execute(
                 "SELECT from_leaf, to_leaf, action, created_at FROM leaf_moves WHERE session = ? ORDER BY number",
@@ -482,7 +458,7 @@ class Session:
     # -- drafts ------------------------------------------------------------------------------------
 
     def save_draft(self, text: DraftText) -> None:
-        """Keep an answer that is being streamed below the leaf, in place of the last draft."""
+        """Save an answer that is being streamed below the leaf, in place of the last draft."""
         self._access.announce()
         with self._access.changing() as connection:
             drafts.save(connection, self._number, (self._writer, self.leaf), text, self._clock())
@@ -528,15 +504,14 @@ class Session:
         self._access.hold(take_over=take_over)
 
     def check_for_take_over(self) -> bool:
-        """Return whether another one took the session over: one row is read.
+        """Return True if another writer has taken the session over; reads one row.
 
-        Raises:
-            SessionNotFound: the session was deleted for good.
+        Raises SessionNotFound if the session was deleted for good.
         """
         return self._access.check_for_take_over()
 
     def release(self) -> None:
-        """Let others hold the session. A draft of this object counts as left over from now on."""
+        """Release the session. A draft of this object counts as left over from now on."""
         if self._is_beside:
             self.clear_draft()
         else:
@@ -545,11 +520,7 @@ class Session:
 
 
 def session_to_read(store: Store, session_id: str) -> Session:
-    """Return a session that is only read: nothing is written to it and no entry is counted.
-
-    Raises:
-        SessionNotFound: there is no such session.
-    """
+    """Return a session for reading only; no tokens are estimated. Raises SessionNotFound."""
     return Session(store, session_id, estimate=_count_nothing, read_only=True)
 
 

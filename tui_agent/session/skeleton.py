@@ -1,4 +1,4 @@
-"""The headers of a whole tree: shape and sums as columns, the rest of a header when it is looked at."""
+"""The headers of a whole tree: shape and tokens in columns, the rest read when looked at."""
 
 import re
 from bisect import bisect_left
@@ -10,27 +10,26 @@ from tui_agent.session.records import EntryHeader
 from tui_agent.session.tree_index import KIND_LETTERS, KIND_OF_CODE, UNKNOWN_KIND
 
 SILENT_CALL: Final = KIND_LETTERS["assistant"].upper()
-"""Stands for an answer that only calls tools."""
+"""The letter of an answer that only calls tools."""
 
 _KINDS: Final = {**KIND_OF_CODE, ord(SILENT_CALL): "assistant"}
 
 _NEAR: Final = 64
-"""Headers read together."""
+"""How many neighbouring headers are read at once."""
 _CACHED_HEADERS: Final = 4_096
-"""Headers at hand."""
+"""Maximum headers kept in memory."""
 
 
 def is_silent_call(preview: str) -> bool:
-    """Whether an answer with this preview only calls tools: the preview is the first call, as ``tool {arguments}``."""
+    """Return True if a preview is of an answer that only calls tools: ``tool {arguments}``."""
     return not preview or preview.partition(" ")[2].startswith("{")
 
 
 class Headers(Sequence[EntryHeader]):
-    """The headers of some entries, ascending.
+    """The headers of entries, ascending; a sequence that reads a header when it is asked for.
 
-    ``ids``, ``letters`` (one for each, of `KIND_LETTERS` or `SILENT_CALL`) and ``tokens`` are there
-    for all of them. A header itself is read when it is asked for: a tree of 100,000 shows forty.
-    ``parents`` names those of entries that do not hang on the number before their own.
+    ``ids``, ``letters`` (of `KIND_LETTERS`, or `SILENT_CALL`) and ``tokens`` are there for all
+    entries. ``parents`` has the parent of each entry whose parent isn't the id before its own.
     """
 
     def __init__(
@@ -89,7 +88,7 @@ class Headers(Sequence[EntryHeader]):
         return self._part(ids, b"".join(part.letters for part in parts), tokens)
 
     def runs(self) -> list[tuple[int, int | None]]:
-        """Return where each run of entries that hang on the one before them begins, and where its parent stands."""
+        """Return the start of each run of consecutive entries, and the index of its parent."""
         if not self.ids:
             return []
         starts = {0}
@@ -116,7 +115,7 @@ class Headers(Sequence[EntryHeader]):
         return _KINDS[self.letters[at]]
 
     def of_kinds(self, kinds: Iterable[str]) -> list[int]:
-        """Return where entries of some kinds stand; silent calls are answers like others."""
+        """Return the indexes of entries of some kinds; answers include silent calls."""
         letters = "".join(KIND_LETTERS[kind] for kind in kinds)
         wanted = letters + (SILENT_CALL if KIND_LETTERS["assistant"] in letters else "")
         return [match.start() for match in re.finditer(f"[{wanted}]".encode(), self.letters)]

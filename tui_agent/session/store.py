@@ -1,6 +1,6 @@
 """The store: all sessions of a user in one SQLite file.
 
-Changes inside a session are `Session`'s.
+Changes within a session are made by `Session`.
 """
 
 import json
@@ -29,7 +29,8 @@ from tui_agent.session.store_reader import Connecting, StoreReader
 # Images of files in the blob store: their total size, and which go first when that is too much.
 
 _KEPT_SHARE = 0.8
-"""Images are dropped down to this part of the limit, so that it is not reached again at once."""
+"""Share of the limit down to which snapshots are dropped, so that it isn't reached again at
+once."""
 
 _IMAGES = """
 SELECT digest, length(content) FROM blobs WHERE digest IN (
@@ -51,11 +52,10 @@ _DIGEST = LazyPattern(r'"(?:full_output|blob)":"([0-9a-f]{64})"')
 
 
 _ABANDONED = 24 * 3600 * 1000
-"""Milliseconds after which leftovers of a program that never ended properly are cleared away by
-another one."""
+"""Milliseconds after which another program removes the leftovers of one that was killed."""
 
 RETENTION_MS = 90 * 24 * 3600 * 1000
-"""Milliseconds after which unsent text of a directory is forgotten."""
+"""Milliseconds after which a directory's unsent text is deleted."""
 _AND_SUBAGENTS = " OR (parent_session = ? AND agent != '')"
 
 
@@ -88,13 +88,13 @@ class Store(StoreReader):
             Database(path, busy_timeout=busy_timeout, read_only=read_only, migrations=migrations)
         )
         self.writer: Connecting = self._database.write
-        """Gives a write transaction for a ``with`` block: committed at its end, rolled back on any
+        """Opens a write transaction for a ``with`` block: committed at its end, rolled back on an
         exception."""
         self.clock = clock
         self._writer_numbers = count(1)
 
     def close(self) -> None:
-        """Close the file; sessions that were held are free again. Closing twice is harmless."""
+        """Close the file, and release all held sessions. Closing twice is harmless."""
         self._database.close()
         self._locks.close()
 
@@ -116,8 +116,7 @@ class Store(StoreReader):
     ) -> SessionInfo:
         """Create an empty session.
 
-        ``parent`` names the session and entry it comes from, ``agent`` the kind of the subagent
-        that works in it.
+        ``parent`` is the session and entry it comes from, ``agent`` the name of the subagent in it.
         """
         with self.writer() as connection:
             forking.insert_session(
@@ -131,11 +130,7 @@ class Store(StoreReader):
         return self.session(session_id)
 
     def set_key(self, session_id: str, key: str) -> None:
-        """Give a session the key of its run.
-
-        Raises:
-            StoreError: another session has it.
-        """
+        """Set the key of a session's run; raises StoreError if another session has it."""
         try:
             self._change(session_id, "key = ?", (valid(key),))
         except sqlite3.IntegrityError:
@@ -144,25 +139,19 @@ class Store(StoreReader):
             ) from None
 
     def set_outcome(self, session_id: str, outcome: RunOutcome | None) -> None:
-        """Keep how the session's last run ended; None while one goes on."""
+        """Store the outcome of the session's last run; None while a run goes on."""
         self._change(
             session_id, "outcome = ?", ("" if outcome is None else json.dumps(asdict(outcome)),)
         )
 
     def rename(self, session_id: str, title: str) -> None:
-        """Give a session a title; "" takes it away.
-
-        Raises:
-            SessionNotFound: there is no such session.
-        """
+        """Set a session's title; "" removes it. Raises SessionNotFound."""
         self._change(session_id, "title = ?", (valid(title),))
 
     def delete(self, session_id: str) -> None:
-        """Hide a session, and those of its subagents, until `undelete`, or until `purge` deletes them.
+        """Hide a session, and those of its subagents, until `undelete` or until `purge` deletes them.
 
-        Raises:
-            SessionNotFound: there is no such session.
-            SessionHeld: a live program works on it.
+        Raises SessionNotFound, or SessionHeld if a running program works on it.
         """
         if holder := self.session(session_id).held_by:
             raise SessionHeld(session_id, holder.pid, holder.host, holder.since)
@@ -174,18 +163,17 @@ class Store(StoreReader):
         )
 
     def undelete(self, session_id: str) -> None:
-        """Bring back a session that was deleted and not purged yet.
+        """Bring back a deleted session that wasn't purged yet.
 
-        Raises:
-            SessionNotFound: it is gone, or there never was one.
+        Raises SessionNotFound if it is gone.
         """
         self._change(session_id, "deleted_at = NULL, deleted_by = NULL", (), with_subagents=True)
 
     def purge(self) -> int:
-        """Delete for good the sessions this program deleted, and leftovers of others that ended without doing so.
+        """Delete this program's deleted sessions for good, and leftovers of killed programs.
 
-        Leftovers are sessions they deleted, and empty sessions of programs that were killed. To be
-        called when the program ends. Returns how many sessions it were.
+        Leftovers are sessions these deleted, and empty sessions. Call it when the program ends.
+        Returns the number of sessions.
         """
         longest_ago = self.clock() - _ABANDONED
         with self.reader() as connection:
@@ -235,11 +223,11 @@ class Store(StoreReader):
             return entry_table.put_blob(connection, data, self.clock())
 
     def trim_file_images(self, limit: int) -> int:
-        """Drop the images of files that were used longest ago while those of all checkpoints exceed ``limit`` bytes.
+        """Delete the oldest snapshots of files while those of all checkpoints exceed ``limit`` bytes.
 
-        Bytes that are an output or an attached image as well stay, and so do the entries that name
-        dropped images. Returns how many were dropped. Takes a moment in a large store: call it in a
-        thread.
+        A blob that is also an output or an attached image stays, and so do entries that name
+        deleted snapshots. Returns the number deleted. Takes a moment in a large store, so call it
+        in a thread.
         """
         with self.reader() as connection:
             images: list[tuple[str, int]] = connection.execute(_IMAGES).fetchall()
@@ -262,18 +250,18 @@ class Store(StoreReader):
         return len(dropped)
 
     def rewrite(self) -> None:
-        """Write the file anew without what was deleted in it. Takes seconds in a large store.
+        """Rewrite the file without what was deleted in it. Takes seconds in a large store.
 
-        Raises:
-            StoreError: it can't be done now, because another program uses the file, say.
+        Raises StoreError if that isn't possible now, for example because another program uses the
+        file.
         """
         self._database.rewrite()
 
     def keep_unsent(self, place: str, unsent: Unsent) -> None:
-        """Keep the user's unsent text, so that a crash loses nothing.
+        """Save the user's unsent text, so that a crash loses nothing.
 
-        ``place`` is a session's id, or a directory in which a new session was begun. Each program
-        keeps its own, so that two of them in one directory don't take each other's words away.
+        ``place`` is a session's id, or the directory of a session not begun. Each program saves its
+        own text, so that two programs in one directory don't overwrite each other's.
         """
         self.announce()
         key = valid(place), self._token
@@ -287,9 +275,9 @@ class Store(StoreReader):
                 connection.execute("DELETE FROM unsent WHERE place = ? AND program = ?", key)
 
     def take_unsent(self, place: str, *, only_own: bool = False) -> Unsent:
-        """Return and forget the text kept at a place by this program or by ones that ended, the oldest first.
+        """Return and delete the texts saved at a place by this program or ended ones, oldest first.
 
-        With ``only_own`` texts of others stay.
+        With ``only_own`` other programs' texts stay.
         """
         texts: list[str] = []
         waiting: list[str] = []
@@ -314,19 +302,13 @@ class Store(StoreReader):
     # -- for Session -------------------------------------------------------------------------------
 
     def new_writer(self, session: object) -> str:
-        """Return a name under which a session object writes.
-
-        It lives as long as the object and the program.
-        """
+        """Return a writer's name for a session object, valid while object and program live."""
         writer = f"{self._token}.{next(self._writer_numbers)}"
         self._writers[writer] = session
         return writer
 
     def announce(self) -> None:
-        """Make this program's life visible to others.
-
-        Needed before anything that names a writer is stored.
-        """
+        """Show other programs that this one is alive, before anything naming a writer is stored."""
         try:
             self._locks.announce(self._token)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Everything that is read of all sessions in the session file."""
+"""Reads the session file: lists of sessions, totals, and search over all of them."""
 
 import json
 import sqlite3
@@ -33,8 +33,7 @@ from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.search import match_expression, ranked_expression, snippet
 
 _CONSIDERED = 2_000
-"""Matches of a search that are ordered by time; of more, those in the sessions begun last are
-taken."""
+"""Maximum matches of a search that are sorted by time; of more, those in the newest sessions."""
 
 _MENTIONABLE = kinds(lambda kind: kind.is_mentionable)
 
@@ -45,10 +44,10 @@ _IS_TYPED = (
     "SELECT p.kind, p.parent_id FROM up JOIN entries AS p ON p.session = e.session AND p.id = up.above "
     f"WHERE up.kind IN ({_STATES})) SELECT 1 FROM up WHERE kind = 'subagent')"
 )
-"""Holds of an entry ``e`` that is not the message with which the branch of a subagent begins."""
+"""SQL condition that an entry ``e`` isn't the first message of a subagent's branch."""
 
 _NAMED = 10
-"""Sessions that are listed when a part of an id is ambiguous."""
+"""Maximum sessions that are named for an ambiguous part of an id."""
 _INFO_COLUMNS = (
     "id, cwd, title, created_at, updated_at, model, entry_count, leaf, parent_session, parent_entry, agent, side_cost, "
     "first_message, key, outcome, holder, holder_pid, holder_host, held_since"
@@ -56,7 +55,7 @@ _INFO_COLUMNS = (
 
 
 Connecting = Callable[[], AbstractContextManager[sqlite3.Connection]]
-"""Gives a connection for a ``with`` block."""
+"""Returns a connection for a ``with`` block."""
 
 
 class StoreReader:
@@ -65,7 +64,7 @@ class StoreReader:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.reader: Connecting = database.read
-        """Gives the calling thread's connection, to read with in a ``with`` block."""
+        """Returns the calling thread's connection for reading, in a ``with`` block."""
         self.path = database.path
         self._token = uuid7(now())
         self._locks = LivenessLocks(self.path.with_name(self.path.name + ".locks"))
@@ -73,17 +72,11 @@ class StoreReader:
 
     @property
     def read_only(self) -> StoreError | None:
-        """Why nothing can be saved, as an error with a sentence for people.
-
-        None when all is well.
-        """
+        """The error that says why nothing can be saved, None if the file is writable."""
         return self._database.refusal
 
     def damage(self) -> str:
-        """Describe the damage in the file, one line; "" where there is none.
-
-        Reads all of the file.
-        """
+        """Return one line on the damage in the file, "" if there is none; reads the whole file."""
         try:
             with self.reader() as connection:
                 found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
@@ -143,14 +136,9 @@ class StoreReader:
         return [self._info(row) for row in rows]
 
     def session(self, id_or_part: str) -> SessionInfo:
-        """Return a session by its id, or by the beginning or end of it.
+        """Return a session by its id, or by the beginning or end of its id.
 
-        Ids begin with their time, so that those of one minute differ only further on; people copy
-        the end.
-
-        Raises:
-            SessionNotFound: no session matches.
-            AmbiguousSession: several do.
+        Raises SessionNotFound if no session matches, AmbiguousSession if several do.
         """
         part = valid(id_or_part)
         query = f"SELECT {_INFO_COLUMNS} FROM sessions WHERE deleted_at IS NULL AND "  # noqa: S608 - a constant
@@ -171,10 +159,9 @@ class StoreReader:
         return found[0]
 
     def totals(self, session_id: str) -> SessionTotals:
-        """Return a session's totals, the work beside its entries included, without what a fork was begun with.
+        """Return a session's totals, with calls without entries, without entries copied by a fork.
 
-        Raises:
-            SessionNotFound: there is no such session.
+        Raises SessionNotFound.
         """
         number = self.number(session_id)
         with self.reader() as connection:
@@ -188,9 +175,10 @@ class StoreReader:
         return SessionTotals(tokens, beside + sum(dollars for _entry_id, dollars in costs))
 
     def spent_by_day(self, now: datetime, days: int) -> dict[date, float]:
-        """Return the US dollars that all sessions cost on each of the last days, local ones, that of ``now`` included.
+        """Return the cost of all sessions in US dollars on each of the last ``days`` local days.
 
-        What a fork was begun with is counted once. Days without costs are left out.
+        The day of ``now`` is the last one. Entries copied by a fork count once; days without costs
+        are left out.
         """
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
         first = midnight - timedelta(days=days - 1)
@@ -199,10 +187,7 @@ class StoreReader:
         return {date.fromisoformat(day): spent[day] for day in sorted(spent)}
 
     def side_costs(self, session_id: str) -> list[SideCost]:
-        """Return the calls of a session that are no entries, oldest first.
-
-        Old sessions name none.
-        """
+        """Return the calls of a session without entries, oldest first; old sessions have none."""
         number = self.number(session_id)
         with self.reader() as connection:
             rows = connection.execute(
@@ -215,7 +200,7 @@ class StoreReader:
         ]
 
     def subagent_requests(self, session_id: str) -> list[RequestRecord]:
-        """Return the requests of a session's subagents; takes a moment when they worked long."""
+        """Return the requests of a session's subagents; takes a moment if there are many."""
         with self.reader() as connection:
             numbers = connection.execute(
                 "SELECT number, last_id FROM sessions WHERE parent_session = ? AND agent <> ''",
@@ -227,11 +212,7 @@ class StoreReader:
             return records
 
     def number(self, session_id: str) -> int:
-        """Return the number that stands for a session in the file.
-
-        Raises:
-            SessionNotFound: there is no such session, or it is deleted.
-        """
+        """Return a session's number in the file; raises SessionNotFound, also for a deleted one."""
         with self.reader() as connection:
             row = connection.execute(
                 "SELECT number FROM sessions WHERE id = ? AND deleted_at IS NULL", (session_id,)
@@ -297,7 +278,7 @@ class StoreReader:
             return hits
 
     def ranked(self, query: str, limit: int, session_id: str) -> list[int]:
-        """Return the ids of a session's entries that fit a query best, best first: some of its words are enough."""
+        """Return the ids of a session's entries with any of the words, the best matches first."""
         span = key_range(self.number(session_id))
         expression = ranked_expression(query)
         if expression is None or limit <= 0:
@@ -311,10 +292,7 @@ class StoreReader:
             return [entry_id for (entry_id,) in rows]
 
     def matching(self, query: str, session_id: str) -> list[int]:
-        """Return the ids of all entries of a session that `search` would find, ascending.
-
-        Their text is not read.
-        """
+        """Return the ids of all entries of a session that `search` would find, ascending."""
         span = key_range(self.number(session_id))
         expression = match_expression(query)
         if expression is None:
@@ -330,10 +308,9 @@ class StoreReader:
         return list(json.loads(found))
 
     def mentionable(self, session_id: str, query: str, limit: int) -> list[EntryHeader]:
-        """Return entries that say something and fit a query: by number, by words, by letters in order; newest first.
+        """Return mentionable entries that match a query by number, words, or letters in order; newest first.
 
-        SQLite does the looking: a hundred thousand entries take tenths of a second, in which other
-        threads go on.
+        A hundred thousand entries take tenths of a second in SQLite, while other threads run.
         """
         number = self.number(session_id)
         query = valid(query)
@@ -358,10 +335,10 @@ class StoreReader:
         return list(found.values())[:limit]
 
     def typed_in(self, project: Path | str | None, limit: int) -> list[TypedText]:
-        """Return the messages and shell commands the user typed, distinct, the newest first.
+        """Return the distinct messages and shell commands that the user typed, newest first.
 
-        Shell commands begin with ``!``. Those of all sessions, or of the ones in a directory and
-        below it. Prompts of subagents are nobody's typing.
+        Shell commands begin with ``!``. With ``project``, only those of sessions in this directory
+        or below. Subagents' prompts are excluded.
         """
         found: dict[str, TypedText] = {}
         where = ""
@@ -398,7 +375,7 @@ class StoreReader:
     # -- who is at work ----------------------------------------------------------------------------
 
     def alive(self, writer: str | None) -> bool:
-        """Whether the session object with this name still lives, in this program or another one."""
+        """Return True if the session object with this name is still alive, in any program."""
         if writer is None:
             return False
         token = writer.partition(".")[0]
@@ -409,7 +386,7 @@ class StoreReader:
     def _left_empty(
         self, connection: sqlite3.Connection, *, before: int | None = None
     ) -> list[int]:
-        """Return the sessions in which a program that was killed kept nothing, last used ``before`` a time."""
+        """Return the empty sessions of killed programs, last used ``before`` a time."""
         rows = connection.execute(
             "SELECT number, holder, updated_at FROM sessions WHERE entry_count = 0 AND title = ''"
         ).fetchall()
@@ -429,7 +406,7 @@ class StoreReader:
 
 
 def _mentions(query: str) -> tuple[str, list[str]]:
-    """Return the condition that a session mentions all words, in its columns or in an entry."""
+    """Return the SQL condition, and its values, that a session or its entries contain all words."""
     words = query.split()
     column = "title || ' ' || first_message || ' ' || cwd || ' ' || id"
     condition = " AND ".join([f"{column} LIKE ? ESCAPE '\\'"] * len(words))

@@ -1,4 +1,4 @@
-"""The traits of a tool, for those who only know the name of a call's tool: context, cards, editors."""
+"""The traits of tools by name, for code that only knows the name of a call's tool."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 from tui_agent.lazy import dataclass
 
 ToolKind = Literal["read", "search", "edit", "execute", "fetch", "think", "other"]
-"""The kind of a call, in the words of the protocol that editors speak."""
+"""The kind of a call, in the terms of the Agent Client Protocol."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,51 +15,48 @@ class ToolTraits:
 
     kind: ToolKind = "other"
     other_names: str = ""
-    """Other programs' names for such a tool: words without case, hyphens and underscores."""
+    """Other programs' names for such a tool, in lower case without hyphens and underscores."""
     imported_names: tuple[str, ...] = ()
-    """Names in sessions of other programs of tools that touch files like this one."""
+    """Names, in other programs' sessions, of tools that read or change files like this one."""
     explores: bool = False
-    """A subagent that only looks around has it."""
+    """Whether a subagent that only explores has it."""
     starts_agents: bool = False
     basic: bool = False
-    """A small model is given it too."""
+    """Whether a small model gets it, too."""
     reads: bool = False
-    """The result shows the file that the call names."""
+    """Whether the result shows the file that the call names."""
     writes: bool = False
-    """The call changes the file that it names."""
+    """Whether the call changes the file that it names."""
     waits: bool = False
-    """The result says how far something is that takes its time."""
+    """Whether the result is the progress of something that takes time."""
     repeatable: bool = False
-    """The result of the same call later takes the place of an earlier one that succeeded."""
+    """Whether a later result of the same call replaces an earlier successful one."""
     repeats_failures: bool = False
-    """It also takes the place of one that failed, and a failure takes the place of a success."""
+    """Whether failures, too, are replaced, and replace earlier results."""
     quotes: bool = False
-    """Its output quotes stored text: an apparent error in it is none."""
+    """Whether its output quotes stored text, in which an apparent error is none."""
     shows_past: bool = False
-    """Its output is the session's own past, which a search of the session leaves out."""
+    """Whether its output is the session's own past, which searches of the session skip."""
     state: Literal["", "list", "text"] = ""
-    """Its result outlives a summary: the last one, a list that may be shortened, or the last of
-    each title."""
+    """Which results a summary carries: "list": the last one, a list that may be shortened; "text":
+    the last of each title; "": none."""
     protected: bool = False
-    """Its results are never pruned, unless the setting names other tools."""
+    """Whether its results are never pruned; the settings may name other tools instead."""
     counts: str = ""
-    """The unit its results count; its calls are small and stand together in one row."""
+    """The unit that its results count, for small calls that share a row; "" for others."""
     runs_of: str = "call"
-    """The phrase for several of its calls in that row: ``read 12 files``."""
+    """The verb for several calls in that row, as in ``read 12 files``."""
     output: Literal["", "log", "numbered", "matches"] = ""
-    """How a card shows the output. A log is open from the start; its end matters."""
+    """How a card shows the output; a log is shown open, with its end."""
     says_arguments: bool = False
-    """The card's heading and body say all that is in the arguments."""
+    """Whether the card's heading and body show everything in the arguments."""
 
 
 _UNKNOWN = ToolTraits()
 
 
 class TraitsByName(dict[str, ToolTraits]):
-    """The traits of tools by their names.
-
-    A name that is not there has those of a tool nothing is known of.
-    """
+    """The traits of tools by name; a missing name has those of an unknown tool."""
 
     def __init__(self, tools: Mapping[str, ToolTraits]) -> None:
         super().__init__(tools)

@@ -27,30 +27,30 @@ from tui_agent.session.records import Divergence, Outlines
 KIND_LETTERS: Final = {
     kind: entry.letter for kind, entry in sorted(KINDS.items(), key=lambda known: known[1].letter)
 }
-"""The letter of each kind of entry where there are very many, the most frequent first."""
+"""The letter of each kind of entry, for lists of very many entries; the most frequent first."""
 
 UNKNOWN_KIND: Final = "a"
-"""The letter of any other kind."""
+"""The letter for any other kind."""
 
 KIND_OF_CODE: Final = {
     ord(UNKNOWN_KIND): "",
     **{ord(letter): kind for kind, letter in KIND_LETTERS.items()},
 }
-"""The kind by its letter's code, as bytes of letters give it."""
+"""The kind of each letter, by the letter's code, for bytes of letters."""
 
 _ROOT: Final = 0
 
 _STATES = kinds(lambda kind: kind.sets_state)
 
 _SELECTING = kinds(lambda kind: kind.sets_state or kind.edits_view)
-"""Kinds that may change which earlier entries a request needs."""
+"""Kinds of entries that may change which earlier entries a request needs."""
 
 
 class SpineRows(NamedTuple):
-    """Entries as they come into a spine, ascending: a column per field.
+    """Entries to add to a spine, ascending, as one column for each field.
 
-    ``kinds`` has one letter for each entry, ``parents`` those that are not the number before the
-    entry's own.
+    ``kinds`` has one letter for each entry; ``parents`` only those parents that aren't the id
+    before the entry's own.
     """
 
     ids: Sequence[int]
@@ -77,20 +77,20 @@ class Spine:
         self._kinds = bytearray(1)
         self._sizes = array("q", [0])
         self._starts: list[int] = []
-        """Entries that do not hang on the number before theirs; up to the next one, or a gap, all
-        others do."""
+        """Entries whose parent isn't the id before theirs; those up to the next such entry follow
+        one another."""
         self._parents: dict[int, int] = {}
-        """The parents of those."""
+        """The parents of these entries."""
         self._subagents: dict[int, int] = {}
-        """Beginnings of runs on branches of subagents, and each branch's first entry."""
+        """For the beginning of each run on a subagent's branch, the branch's first entry."""
         self.count = 0
-        """Entries in the spine."""
+        """Number of entries in the spine."""
         self.reattached: set[int] = set()
-        """Entries whose parent is missing; they hang on the entry before them."""
+        """Entries whose parent is missing; the entry before them is taken for it."""
 
     @property
     def last(self) -> int:
-        """The greatest id seen, 0 when there is none."""
+        """The greatest id seen, 0 if there is none."""
         return len(self._kinds) - 1
 
     def extend(self, rows: SpineRows) -> None:
@@ -150,7 +150,7 @@ class Spine:
 
     @property
     def parents(self) -> dict[int, int | None]:
-        """The parents of entries that do not hang on the number before theirs, None for roots."""
+        """The parents that aren't the id before the entry's own, by entry; None for roots."""
         return {entry_id: parent or None for entry_id, parent in self._parents.items()}
 
     def kind(self, entry_id: int) -> str:
@@ -169,7 +169,7 @@ class Spine:
         return self._ids_above(leaf or _ROOT, _ROOT)[0]
 
     def _ids_above(self, low: int, other: int) -> "tuple[array[int], int]":
-        """Return the way to an entry from below the deepest entry it shares with the way to another, and that one."""
+        """Return the way to ``low`` below its deepest common ancestor, and that ancestor."""
         stretches: list[range] = []
         # Ids grow along a path, so the larger of two can be no ancestor of the smaller.
         while low != other:
@@ -196,10 +196,7 @@ class Spine:
         return self._starts[bisect_right(self._starts, entry_id) - 1]
 
     def subagent_of(self, entry_id: int) -> int | None:
-        """Return the first entry of the branch of the subagent that made an entry.
-
-        None for the conversation's own.
-        """
+        """Return the first entry of the subagent's branch an entry is on, None for none."""
         # Such a branch always begins a run: the call it is for stands between it and its parent.
         if self._subagents:
             return self._subagents.get(self._start_of(entry_id))
@@ -210,10 +207,7 @@ class Spine:
         return set(self._subagents.values())
 
     def is_below(self, entry_id: int | None, other: int | None) -> bool:
-        """Whether the way to an entry passes another, or is that one.
-
-        None stands for the beginning.
-        """
+        """Return True if ``other`` is on the path to an entry; None is the beginning."""
         at = entry_id or _ROOT
         other = other or _ROOT
         while at > other:
@@ -224,15 +218,15 @@ class Spine:
         return at == other
 
     def parting(self, leaf: int | None, target: int | None) -> Divergence:
-        """Return the entries of the path to ``leaf`` that the path to ``target`` lacks."""
+        """Return the entries of the path to ``leaf`` that are not on the path to ``target``."""
         left, ancestor = self._ids_above(leaf or _ROOT, target or _ROOT)
         return Divergence(leaf, ancestor or None, self.outline(left))
 
     def returns(self, path: Sequence[int]) -> list[int]:
-        """Return the entries of a path before which another way was left: someone went back and on from there.
+        """Return the entries of a path that begin a new branch after the user went back.
 
-        A way that was left has more than answers: a failed answer stands beside the one that took
-        its place. Subagents' work was never left.
+        A branch with nothing but answers doesn't count, as a failed answer is beside the one that
+        replaced it; neither do subagents' branches.
         """
         found: list[int] = []
         for start in self._starts:
@@ -253,9 +247,9 @@ class Spine:
         return found
 
     def departures(self, path: Sequence[int], ids: Iterable[int]) -> dict[int, int]:
-        """Return for those of ``ids`` that are not on a path the first entry of their way that is not on it."""
+        """Return, for each of ``ids`` not on a path, where its own way leaves the path."""
         known: dict[int, int] = {}
-        """Where the way to the beginning of a run parts, by that beginning."""
+        """The first entry off the path, by the beginning of the run that was looked up."""
         return {
             entry_id: self._departure(path, entry_id, known)
             for entry_id in ids
@@ -283,7 +277,7 @@ class Spine:
 
 
 def _stretches(ids: Sequence[int]) -> Iterator[slice]:
-    """Yield ascending ids as slices of numbers without a gap: copying those is ten times as fast as looking each up."""
+    """Yield ascending ids as slices without gaps, which are copied ten times as fast."""
     at = 0
     while at < len(ids):
         # How far an id is above its place only grows, as ids ascend.
@@ -345,7 +339,7 @@ def active_ids(
 def _in_force(
     special: dict[str, list[int]], load: Callable[[Sequence[int]], list[Entry]]
 ) -> CompactionEntry | None:
-    """Return the newest compaction that the path's model can read, None without one or where it is damaged."""
+    """Return the newest compaction that the path's model can read; None if none, or damaged."""
     for entry_id in reversed(special["compaction"]):
         found = load([entry_id])
         if not found or not isinstance(found[0], CompactionEntry):
@@ -362,7 +356,7 @@ def _in_force(
 
 
 def _position(path: Sequence[int], entry_id: int | None) -> int | None:
-    """Return where an id stands on a path (ids ascend along it), None when it is not there."""
+    """Return the index of an id on a path (ids ascend along it), None if it isn't on it."""
     if entry_id is None:
         return None
     position = bisect_left(path, entry_id)
@@ -372,7 +366,7 @@ def _position(path: Sequence[int], entry_id: int | None) -> int | None:
 
 
 def _step(spine: Spine, path: Sequence[int], position: int) -> list[int]:
-    """Return the answer with its tool results that the entry at ``position`` is part of, or the entry alone."""
+    """Return the answer and tool results that the entry at ``position`` belongs to, or only it."""
     if spine.kind(path[position]) not in ("assistant", "tool_result"):
         return [path[position]]
     start = position
