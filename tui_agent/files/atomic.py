@@ -1,4 +1,4 @@
-"""Writes files so that a crash leaves the old one or the new one, never half of one."""
+"""Writes files so that a crash leaves the old file or the new one, never a part."""
 
 import os
 import tempfile
@@ -8,11 +8,9 @@ from tui_agent.path_checks import is_there, real_path
 
 
 def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> None:
-    """Replace a file's contents, following symlinks; ``mode`` None keeps the mode the file has.
+    """Replace a file's contents, following symlinks; ``mode`` None keeps the file's mode.
 
-    Raises:
-        OSError: it cannot be written, for want of room or permission; it names the file, which is
-            as it was.
+    Raises OSError, which names the file, if it can't be written; the file is then unchanged.
     """
     path = real_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""Work in trees that other processes change: on descriptors of directories, never by name.
+"""Works in trees that other processes may change, by descriptors of directories instead of paths.
 
-A name is looked up anew at each call, and a process beside may have put a link in its place by
-then. A descriptor stays what it was. Nothing here follows a link below the descriptor it is given,
-and nothing waits for a pipe.
+A path is looked up again at each call, and another process may have replaced a part of it by a
+link; a descriptor stays the same directory. No function here follows a link below the descriptor it
+is given, or waits for a pipe.
 """
 
 import contextlib
@@ -19,33 +19,33 @@ from functools import lru_cache
 from pathlib import Path
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""How a directory is opened that may not be a link."""
+"""Flags to open a directory that must not be a link."""
 FOLLOWED_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-"""How a directory is opened that a link may lead to."""
+"""Flags to open a directory that may be a link."""
 REGULAR = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""How a file is opened. Without ``O_NONBLOCK`` a pipe in its place would wait for a writer."""
+"""Flags to open a file. Without ``O_NONBLOCK``, opening a pipe in its place would wait for a
+writer."""
 _PASSED = DIRECTORY | getattr(os, "O_PATH", 0)
-"""How a directory on the way is opened: it need not be readable."""
+"""Flags to open a directory that is only passed through, which need not be readable."""
 PERMISSIONS = 0o777
 
 _OPENAT2 = 437
-"""The call's number, the same on every machine (Linux' unistd.h)."""
+"""Number of the openat2 system call, the same on every machine (Linux' unistd.h)."""
 _NO_MAGICLINKS = 0x02
 _NO_SYMLINKS = 0x04
 _BENEATH = 0x08
 _PATH_MAX = 4096
-"""Bytes of the longest path a call takes, with the one that ends it (Linux' limits.h)."""
+"""Maximum bytes of a path in a system call, with its final NUL (Linux' limits.h)."""
 _FICLONE = 0x40049409
-"""Linux's request to share the blocks of one file with another."""
+"""Linux's ioctl that shares the blocks of one file with another."""
 _CURRENT = -100
 """AT_FDCWD: the current directory."""
 
 
 def descend(descriptor: int, folders: Iterable[str], *, make: bool = False) -> int:
-    """Return a descriptor of a directory below another one, whose own descriptor is closed.
+    """Return a descriptor of a directory below another one, and close the other's.
 
-    Raises:
-        OSError: it is not there, or a link is in the way (``ELOOP``, ``ENOTDIR``).
+    Raises OSError if the directory doesn't exist, or a link is in the way (``ELOOP``, ``ENOTDIR``).
     """
     names = list(folders)
     try:
@@ -79,7 +79,7 @@ def open_path(path: Path, *, make: bool = False) -> int:
 
 @contextlib.contextmanager
 def using(descriptor: int) -> Iterator[int]:
-    """Close a descriptor when the block ends."""
+    """Give a descriptor, and close it when the block ends."""
     try:
         yield descriptor
     finally:
@@ -87,12 +87,10 @@ def using(descriptor: int) -> Iterator[int]:
 
 
 def open_beneath(root: int, path: str, *, make: bool = False) -> int:
-    """Return a descriptor of the directory ``path`` below another one; "" is that one itself.
+    """Return a descriptor of the directory ``path`` below another one, "" for that one itself.
 
-    With ``make`` missing directories are made.
-
-    Raises:
-        OSError: it is not there, or a link is in the way.
+    With ``make`` missing directories are created. Raises OSError if the directory doesn't exist, or
+    a link is in the way.
     """
     if not path:
         return os.dup(root)
@@ -104,10 +102,9 @@ def open_beneath(root: int, path: str, *, make: bool = False) -> int:
 
 @contextlib.contextmanager
 def parent_beneath(root: int, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
-    """Give a descriptor of the directory around a path below another one, and the path's name.
+    """Give a descriptor of the directory that contains a path below ``root``, and the path's last name.
 
-    Raises:
-        OSError: as `open_beneath`.
+    Raises OSError as `open_beneath` does.
     """
     folder, _, name = path.rpartition("/")
     with using(open_beneath(root, folder, make=make)) as parent:
@@ -116,7 +113,10 @@ def parent_beneath(root: int, path: str, *, make: bool = False) -> Iterator[tupl
 
 @lru_cache(maxsize=1)
 def _openat2() -> Callable[[int, str], int] | None:
-    """Return openat2(2) for directories, all links refused; None where it can't be called."""
+    """Return a function that opens a directory by openat2(2), without links.
+
+    None if there is none.
+    """
     if sys.platform != "linux" or platform.machine() not in {"x86_64", "aarch64"}:
         return None
     import ctypes
@@ -139,7 +139,7 @@ def _openat2() -> Callable[[int, str], int] | None:
 
 
 def state_at(parent: int, name: str) -> os.stat_result | None:
-    """Return the state of an entry of a directory, links not followed; None where there is none."""
+    """Return the state of an entry in a directory, links not followed; None if it doesn't exist."""
     try:
         return os.stat(name, dir_fd=parent, follow_symlinks=False)
     except OSError:
@@ -147,7 +147,7 @@ def state_at(parent: int, name: str) -> os.stat_result | None:
 
 
 def entries(descriptor: int) -> list["os.DirEntry[str]"]:
-    """Return a directory's entries; none for one that was removed or can't be listed."""
+    """Return a directory's entries; an empty list if it was removed or can't be listed."""
     try:
         with os.scandir(descriptor) as rows:
             return list(rows)
@@ -156,10 +156,9 @@ def entries(descriptor: int) -> list["os.DirEntry[str]"]:
 
 
 def open_regular(parent: int, name: str) -> tuple[int, os.stat_result]:
-    """Open a file of a directory for reading; gives its state too.
+    """Open a file in a directory for reading; returns its descriptor and state.
 
-    Raises:
-        OSError: it is not there, or it is no regular file.
+    Raises OSError if it doesn't exist or is not a regular file.
     """
     descriptor = os.open(name, REGULAR, dir_fd=parent)
     state = os.fstat(descriptor)
@@ -170,7 +169,10 @@ def open_regular(parent: int, name: str) -> tuple[int, os.stat_result]:
 
 
 def set_mode(parent: int, name: str, mode: int) -> None:
-    """Change the permissions of an entry, even of one closed to its user; OSError for a link."""
+    """Change the permissions of an entry, even of one its owner can't open.
+
+    Raises OSError for a link.
+    """
     if sys.platform != "linux":
         os.chmod(name, mode, dir_fd=parent, follow_symlinks=False)
         return
@@ -182,10 +184,9 @@ def set_mode(parent: int, name: str, mode: int) -> None:
 
 
 def open_directory(parent: int, name: str) -> int:
-    """Open a directory of another; one that its own user may not use is opened to them first.
+    """Open a directory in another, after giving its owner access if needed.
 
-    Raises:
-        OSError: it is not there, or no directory.
+    Raises OSError if it doesn't exist or is not a directory.
     """
     state = os.stat(name, dir_fd=parent, follow_symlinks=False)
     if stat.S_ISDIR(state.st_mode) and state.st_mode & stat.S_IRWXU != stat.S_IRWXU:
@@ -195,10 +196,9 @@ def open_directory(parent: int, name: str) -> int:
 
 
 def make_directory(parent: int, name: str, mode: int) -> int:
-    """Make a directory, or take the existing one, with these permissions; return its descriptor.
+    """Create a directory, or take the existing one, with these permissions; returns its descriptor.
 
-    Raises:
-        OSError: something else has the name.
+    Raises OSError if the name belongs to something else.
     """
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, 0o700, dir_fd=parent)
@@ -213,15 +213,14 @@ def make_directory(parent: int, name: str, mode: int) -> int:
 
 
 def set_times(descriptor: int, state: os.stat_result) -> None:
-    """Give a file or directory the times of another one."""
+    """Set the times of a file or directory to those of another."""
     os.utime(descriptor, ns=(state.st_atime_ns, state.st_mtime_ns))
 
 
 def copy_data(reading: int, writing: int, size: int) -> None:
-    """Copy a file to an empty one: blocks are shared where possible, holes stay holes.
+    """Copy a file's data to an empty file; shares blocks where possible, and keeps holes.
 
-    Raises:
-        OSError: there is no room.
+    Raises OSError if there is no space.
     """
     with contextlib.suppress(OSError):
         fcntl.ioctl(writing, _FICLONE, reading)
@@ -240,13 +239,10 @@ def copy_data(reading: int, writing: int, size: int) -> None:
 
 
 def remove(parent: int, name: str) -> None:
-    """Remove an entry of a directory, with everything in it; one that is not there is no error.
+    """Remove an entry of a directory with everything in it; a missing one is no error.
 
-    Directories are moved up before they are emptied: however deep they are nested, two are open at
-    a time.
-
-    Raises:
-        OSError: something in it can't be removed.
+    Directories are moved up before they are emptied, so that only two are open at a time, however
+    deeply they are nested. Raises OSError if something can't be removed.
     """
     try:
         os.unlink(name, dir_fd=parent)
@@ -270,7 +266,10 @@ def _empty(top: int) -> None:
 
 
 def _clear(here: int, top: int, names: Iterable[str]) -> Iterator[str]:
-    """Remove a directory's files, move its directories to ``top`` under ``names``, yield these."""
+    """Remove a directory's files, and move its directories to ``top``.
+
+    Yields their new names there.
+    """
     free = iter(names)
     for row in entries(here):
         if not row.is_dir(follow_symlinks=False):
@@ -286,6 +285,6 @@ def _clear(here: int, top: int, names: Iterable[str]) -> Iterator[str]:
 
 
 def remove_tree(place: Path) -> None:
-    """Remove a file or tree of this program's own, as far as that can be done."""
+    """Remove a file or tree of this program's own; ignores what can't be removed."""
     with contextlib.suppress(OSError), using(os.open(place.parent, FOLLOWED_DIRECTORY)) as parent:
         remove(parent, place.name)

@@ -1,7 +1,7 @@
-"""Makes patches and commits with git, without the repository's settings, hooks, index or files.
+"""Makes patches and commits with git, without using the repository's settings, hooks, index or files.
 
-A patch is made in a scratch repository. A commit is made from a scratch working tree and index; all
-that the user's repository gets are objects and one branch.
+A patch is made in a temporary repository, a commit from a temporary working tree and index. The
+user's repository only gets objects and one branch.
 """
 
 import os
@@ -16,22 +16,22 @@ from tui_agent.files.own_git import call_git, furnish, head_of, repository_of, s
 from tui_agent.lazy import frozen
 
 GIT_SECONDS = 120.0
-"""Time limit of one git command."""
+"""Time limit of one git command, in seconds."""
 _AUTHOR = "tui-agent <tui-agent@localhost>"
-"""Author of commits where git knows no name of the user's."""
+"""Author of commits if git has no name of the user."""
 _NOT_PLAIN = re.compile(rb'[\x00-\x1f"\\]')
 _PATCH_OPTIONS = "--binary --full-index --no-color --no-ext-diff --no-textconv --find-renames"
 _LINK = b"160000 "
-"""How a submodule begins in a listing of the index."""
+"""Beginning of a submodule's line in a listing of the index."""
 
 
 class GitWriteError(UserFacingError):
-    """Git could not make the patch or the commit."""
+    """Git couldn't make the patch or the commit."""
 
 
 @frozen
 class FileVersion:
-    """A file's content, None for no file, and whether it can be executed."""
+    """A file's content, None if there is no file, and whether it is executable."""
 
     content: bytes | None = None
     is_executable: bool = False
@@ -47,12 +47,9 @@ class FileEdit:
 
 
 def make_patch(edits: Sequence[FileEdit]) -> bytes:
-    """Return a patch that ``git apply`` takes: text and binary files, modes, renames.
+    """Return a patch for ``git apply``, with text and binary files, modes and renames.
 
-    Blocks: call it in a thread.
-
-    Raises:
-        GitWriteError: there is no git.
+    Blocks, so call it in a thread. Raises GitWriteError if there is no git.
     """
     if not edits:
         return b""
@@ -64,7 +61,7 @@ def make_patch(edits: Sequence[FileEdit]) -> bytes:
 
 
 def _stream(edits: Sequence[FileEdit]) -> Iterable[bytes]:
-    """Yield a stream for ``git fast-import``: a commit of the files before, and one of them after."""
+    """Yield a ``git fast-import`` stream: a commit of the files before, and one after."""
     for branch in ("before", "after"):
         yield f"commit refs/heads/{branch}\ncommitter {_AUTHOR} 0 +0000\ndata 0\n".encode()
         for edit in edits:
@@ -83,7 +80,7 @@ def _as_octal(byte: "re.Match[bytes]") -> bytes:
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """Return a three-way merge of text; None for conflicts and binary files."""
+    """Return the three-way merge of a text; None for conflicts and binary files."""
     with tempfile.TemporaryDirectory(prefix="tui-agent-merge-") as name:
         place = Path(name)
         for file, content in (("base", base), ("ours", ours), ("theirs", theirs)):
@@ -98,14 +95,14 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
 class Committed:
     """A commit that was made.
 
-    ``left_out`` are the paths that are not in it, each with the reason.
+    ``left_out`` has the paths that are not in it, each with the reason.
     """
 
     commit: str
     branch: str
     left_out: Mapping[str, str]
     mixed: tuple[str, ...] = ()
-    """Paths whose uncommitted changes from before are in the commit too."""
+    """Paths whose earlier uncommitted changes are in the commit, too."""
 
 
 def commit_to_branch(
@@ -177,7 +174,7 @@ def commit_to_branch(
 def _write_tree(
     git: "_Git", tree: Path, edits: Sequence[FileEdit]
 ) -> tuple[dict[str, str], list[str]]:
-    """Write the files for the commit; return those that can't be, with reasons, and those mixed."""
+    """Write the files for the commit; returns those left out, with reasons, and those mixed."""
     left_out = _unwritable(git, [edit.path for edit in edits])
     mixed: list[str] = []
     for edit in edits:
@@ -192,7 +189,7 @@ def _write_tree(
 
 
 def not_of_git(project: Path, paths: Sequence[str]) -> dict[str, str]:
-    """Return the files that git would not take as they are, with the reasons; none without git."""
+    """Return the files that git wouldn't store unchanged, with the reasons; empty without git."""
     repository = repository_of(project)
     if repository is None or not paths:
         return {}
@@ -207,7 +204,7 @@ def not_of_git(project: Path, paths: Sequence[str]) -> dict[str, str]:
 
 
 def _unwritable(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
-    """Return the files that a commit can't hold: in submodules, or changed by a filter program."""
+    """Return the files a commit can't hold, with reasons: in submodules, or filtered."""
     listed = git.run("ls-files --stage -z").split(b"\0")
     links = {row.partition(b"\t")[2] for row in listed if row.startswith(_LINK)}
     filtered = _filters(git, paths)
@@ -222,12 +219,12 @@ def _unwritable(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
 
 
 def _listed(paths: Iterable[str]) -> bytes:
-    """Return paths as git reads them with ``-z``."""
+    """Return paths as input for git's ``-z``."""
     return b"".join(os.fsencode(path) + b"\0" for path in paths)
 
 
 def _filters(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
-    """Return the filter programs (Git LFS, say) that attributes name, by path."""
+    """Return the filters (such as Git LFS) that attributes name, by path."""
     fields = git.run("check-attr -z --stdin filter", text=_listed(paths)).split(b"\0")
     unset = {b"unspecified", b"unset", b"set"}
     rows = zip(fields[::3], fields[2::3], strict=False)
@@ -239,7 +236,7 @@ def _filters(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
 
 
 def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
-    """Return a file's content for the commit, and whether earlier changes are in it."""
+    """Return a file's content for the commit, and True if it includes earlier changes."""
     after = edit.after.content or b""
     before = edit.before.content
     committed = git.try_run("cat-file --filters", f":{edit.path}")
@@ -255,16 +252,16 @@ def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
 
 @frozen
 class _Git:
-    """Git in a directory, on a repository of ours or on that directory."""
+    """Runs git in a directory, on a repository of this program or on the directory's own."""
 
     tree: Path
     repository: Path | None = None
 
     def run(self, command: str, *more: str, text: bytes = b"", author: str = "") -> bytes:
-        """Run git and return its output. ``command`` are words between spaces, ``more`` others.
+        """Run git and return its output. ``command`` is split at spaces, ``more`` is not.
 
-        Raises:
-            GitWriteError: there is no git, or it refuses; the message is git's first line.
+        Raises GitWriteError if there is no git, or if it fails, with git's first line as the
+        message.
         """
         environment = {"GIT_DIR": str(self.repository or self.tree)}
         if self.repository is not None and self.repository != self.tree:
@@ -285,12 +282,12 @@ class _Git:
         return done.stdout
 
     def try_run(self, command: str, *more: str) -> bytes | None:
-        """Return git's output, None where it refuses."""
+        """Run git and return its output, None if it fails."""
         try:
             return self.run(command, *more)
         except GitWriteError:
             return None
 
     def text(self, command: str, *more: str, text: bytes = b"", author: str = "") -> str:
-        """Return git's output as a line of text; raises as `run`."""
+        """Run git and return its output as text without final line break; raises as `run`."""
         return self.run(command, *more, text=text, author=author).decode().strip()

@@ -22,13 +22,13 @@ _MAX_BRACES = 6
 
 _STARS = LazyPattern(r"\*+")
 _MAX_STARS = 4
-"""Stars beyond which a pattern from outside is not taken: the time grows with the length to their
+"""Maximum stars in a pattern from outside, because the time grows with the length to their
 power."""
 
 
 @lru_cache(maxsize=256)
 def compile_glob(pattern: str) -> re.Pattern[str]:
-    """Return a pattern to ``fullmatch`` relative paths with."""
+    """Return an expression for ``fullmatch`` on relative paths."""
     pattern = pattern.removeprefix("./").rstrip("/")
     anchored = "/" in pattern
     body = _translate(pattern.lstrip("/"))
@@ -40,19 +40,19 @@ def has_magic(pattern: str) -> bool:
 
 
 def is_costly(pattern: str) -> bool:
-    """Whether matching may take forever: too many stars in a name, or across directories."""
+    """Return True if matching may take forever, for too many stars in a name or across names."""
     names = [name for name in pattern.split("/") if set(name) != {"*"}]
     stars = max((len(_STARS.findall(name)) for name in names), default=0)
     return stars > _MAX_STARS or pattern.count("**") > _MAX_STARS
 
 
 def is_open(pattern: str) -> bool:
-    """Return whether a bracket or brace of a pattern is never closed, and so only means itself."""
+    """Return True if a bracket or brace of the pattern is never closed, and so is literal."""
     return pattern.count("{") > pattern.count("}") or pattern.count("[") > pattern.count("]")
 
 
 def split_glob(pattern: str) -> tuple[str, str]:
-    """Return the directories a pattern starts with, and the rest: ``src/a/**/*.py`` → ``src/a``, ``**/*.py``."""
+    """Split a pattern after its plain directories: ``src/a/**/*.py`` → ``src/a``, ``**/*.py``."""
     parts = PurePosixPath(pattern).parts
     literal = 0
     while literal < len(parts) - 1 and not has_magic(parts[literal]):
@@ -92,7 +92,7 @@ def _translate(pattern: str, depth: int = 0) -> str:
 
 
 def _piece(pattern: str, position: int, depth: int) -> tuple[str, int]:
-    """Return the expression for what stands at a position, and where the next begins."""
+    """Return the expression for the piece of a pattern at a position, and the next position."""
     wild = next((row for row in _WILD if pattern.startswith(row[0], position)), None)
     if wild is not None:
         return wild[1], position + len(wild[0])

@@ -1,4 +1,4 @@
-"""Walks a directory as git sees it: for listings, suggestions and where ripgrep can't run."""
+"""Walks a directory without ignored files: for listings, suggestions, and without ripgrep."""
 
 import os
 import re
@@ -17,35 +17,34 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 MAX_BYTES = 100_000
-"""Bytes of an ignore file that count: its patterns are compiled one by one."""
+"""Maximum bytes read of an ignore file, whose patterns are compiled one by one."""
 _IGNORE_FILES = (".gitignore", ".ignore")
 
 
 @frozen
 class IgnoreRules:
-    """The ignore files of one directory, outermost first, each with the directory it is in."""
+    """The ignore rules that hold in one directory, outermost file first."""
 
     chain: tuple[tuple[str, "GitIgnoreSpec"], ...] = ()
 
     @classmethod
     def above(cls, directory: Path) -> "IgnoreRules":
-        """Return the rules a directory inherits, from its repository's root down, itself excluded.
+        """Return the rules that a directory inherits from its repository's root down, itself excluded.
 
-        Nothing is inherited by a directory that is ignored itself: whoever names it wants to see
-        it.
+        An ignored directory inherits nothing, as whoever names it wants to see it.
         """
         return cls.of_lines(lines_above(directory), directory)
 
     @classmethod
     def of_lines(cls, rows: Iterable[tuple[str, Sequence[str]]], directory: Path) -> "IgnoreRules":
-        """Return the same from the result of `lines_above`."""
+        """Return the rules that a directory inherits, from the result of `lines_above`."""
         rules = cls(tuple((base, _spec(list(lines))) for base, lines in rows))
         if rules.ignored(str(directory), directory=True):
             return cls()
         return rules
 
     def entering(self, directory: str | Path) -> "IgnoreRules":
-        """Return the rules inside a directory: these and those of its own ignore files."""
+        """Return the rules inside a subdirectory: these, and those of its own ignore files."""
         lines = _lines_in(directory)
         if lines:
             return IgnoreRules((*self.chain, (str(directory), _spec(lines))))
@@ -61,7 +60,7 @@ class IgnoreRules:
 
 
 def lines_above(directory: Path) -> list[tuple[str, list[str]]]:
-    """Return the lines of the ignore files from a repository's root down to a directory."""
+    """Return the ignore files from a repository's root down to a directory, with their lines."""
     parents = (directory, *directory.parents)
     repository = next((parent for parent in parents if os.path.lexists(parent / ".git")), None)
     if repository is None or repository == directory:
@@ -86,7 +85,7 @@ def _lines_in(directory: str | Path) -> list[str]:
 
 @frozen
 class ListedPath:
-    """One thing in a directory."""
+    """An entry of a directory."""
 
     name: str
     path: str

@@ -27,11 +27,11 @@ from tui_agent.files.descriptors import (
 )
 
 _FOLLOWED = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-"""How a file is opened that a link may lead to."""
+"""Flags to open a file that may be a link."""
 
 
 class OutsideError(OSError):
-    """A path of the project leads out of it. ``strerror`` says where to."""
+    """A path in the project leads out of it; ``strerror`` says where to."""
 
 
 def read_inside(
@@ -51,7 +51,10 @@ def read_inside(
 
 
 def open_inside(project: Path, path: Path) -> int:
-    """Return a descriptor of the file a path leads to in a project; raises as `read_inside`."""
+    """Return a descriptor of a project's file, links followed inside it.
+
+    Raises as `read_inside`.
+    """
     root = Path(os.path.realpath(project))
     real = Path(os.path.realpath(path))
     if not real.is_relative_to(root):
@@ -72,7 +75,7 @@ def read_file(path: Path, limit: int | None = None) -> tuple[bytes, os.stat_resu
 
 
 def read_regular(path: str | Path, limit: int) -> bytes | None:
-    """Return a regular file's first bytes; None for a link or anything else that can't be read."""
+    """Return a regular file's first bytes; None for a link, or if it can't be read."""
     try:
         with using(os.open(path, REGULAR)) as descriptor:
             return _read(descriptor, path, limit)[0]
@@ -81,7 +84,7 @@ def read_regular(path: str | Path, limit: int) -> bytes | None:
 
 
 def read_known(path: str, size: int) -> bytes:
-    """Return the bytes of a file of known size; none where it can't be read."""
+    """Return the bytes of a file of known size, b"" if it can't be read."""
     try:
         with using(os.open(path, REGULAR)) as descriptor:
             return os.read(descriptor, size)
@@ -134,18 +137,15 @@ def file_beneath(root: int, path: str) -> Iterator[BinaryIO]:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a file for reading.
-
-    ``path`` is absolute and without links; one in the way is an OSError.
-    """
+    """Open a file for reading. ``path`` is absolute; raises OSError if it contains a link."""
     with directory(path.parent) as parent:
         return os.fdopen(os.open(path.name, REGULAR, dir_fd=parent), "rb")
 
 
 def make_directories(path: Path) -> None:
-    """Make a directory and those above it.
+    """Create a directory and its parents.
 
-    ``path`` is absolute and without links; one in the way is an OSError.
+    ``path`` is absolute; raises OSError if it contains a link.
     """
     os.close(open_path(path, make=True))
 

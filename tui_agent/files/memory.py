@@ -1,7 +1,7 @@
-"""A project's memory: one line for each topic, sent in every session, and proposed lines.
+"""A project's memory: one line for each topic, sent to the model in every session, and proposed lines.
 
-Only a person's yes makes a line. Proposals stand beside the lines and are never sent. Both are kept
-in the program's data directory; the functions on a ``MemoryState`` are pure.
+Only the user can make a proposal a line; proposals are never sent. Both are kept in the program's
+data directory. The functions on a ``MemoryState`` are pure.
 """
 
 import hashlib
@@ -31,47 +31,47 @@ from tui_agent.word_lists import listed
 
 USER = ""
 MODEL = "the model"
-"""The origins of words that were read nowhere."""
+"""Origins of words that the model hasn't read anywhere."""
 
 MAX_CHARS = 500
-"""Characters of a line."""
+"""Maximum characters of a line."""
 MAX_TOPIC_CHARS = 24
 MAX_LINES = 200
 MAX_PROPOSED = 12
-"""Proposals that wait for an answer; the oldest make room, those of foreign words first."""
+"""Maximum proposals that wait for an answer; the oldest are dropped, foreign ones first."""
 MAX_DECLINED = 200
 MAX_CHANGES = 50
-"""Changes that can be undone."""
+"""Maximum changes that can be undone."""
 UNUSED_SESSIONS = 20
-"""Sessions that had a line and made no use of it, after which its removal is proposed."""
+"""Sessions in a row without use of a line after which its removal is proposed."""
 
 _MAX_BYTES = 4_000_000
 _LOCK_SECONDS = 5.0
 _TOPIC = LazyPattern(r"([^\W_][\w ./+-]{0,31}):\s+(\S.*)")
 _UNSPACED = LazyPattern("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-"""Characters of scripts without spaces between words; each is compared as a word."""
+"""Characters of scripts without spaces between words; each counts as a word."""
 _WORD = LazyPattern(r"\w[\w.+-]*\w|\w")
 _SHORT = 3
-"""Characters of a word up to which an s at its end is no plural."""
+"""Longest word, in characters, whose final s isn't taken for a plural."""
 _COMMON = listed(
     "a after all also always an and any are at avoid be been before by can do don ensure every first "
     "for from has have here i in is it its make must need needs never no not now of on only or our out please "
     "remember run should so sure that the their them then there they this to up us use used "
     "using was we when with you your",
 )
-"""Words that say nothing about the subject of a line."""
+"""Common words, which say nothing about the subject of a line."""
 
 
 class NotKeptError(UserFacingError):
-    """Something can't be kept; the sentence is for a person or a model."""
+    """Something can't be remembered; the message is for a person or a model."""
 
 
 class MemoryLine(BaseModel):
-    """What is kept about a topic.
+    """A remembered line about a topic.
 
-    ``source`` is where it comes from, as ``SESSION#ENTRY``, "" for a person's own line; ``origin``
-    names what the words come from where that is not the user: ``webfetch example.com``. ``topic``
-    is "" until one is chosen. Times are milliseconds since the epoch.
+    ``source`` is the entry it comes from, as ``SESSION#ENTRY``, "" for a line the user wrote;
+    ``origin`` is where the words come from if not from the user: ``webfetch example.com``.
+    ``topic`` is "" until one is chosen. Times are milliseconds since the epoch.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -84,7 +84,7 @@ class MemoryLine(BaseModel):
     used_at: int = 0
     uses: int = 0
     unused: int = 0
-    """Sessions in a row that had it and made no use of it."""
+    """Number of sessions in a row that were sent the line and didn't use it."""
 
     @property
     def shown(self) -> str:
@@ -94,12 +94,15 @@ class MemoryLine(BaseModel):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the words come from a page, a file or a command."""
+        """Whether the words come from a web page, a file or a command."""
         return self.origin not in {USER, MODEL}
 
 
 class Proposal(BaseModel):
-    """A line that may be kept, in place of the line on its topic; or one that may go."""
+    """A proposed line, which would replace the line on its topic.
+
+    Or the proposed removal of a line.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -108,7 +111,7 @@ class Proposal(BaseModel):
 
 
 class MemoryChange(BaseModel):
-    """What an answer changed: a line, and the proposal that was answered. None: there was none."""
+    """One undoable change: the line before and after, and the proposal answered, None for none."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -118,14 +121,14 @@ class MemoryChange(BaseModel):
 
 
 class MemoryState(BaseModel):
-    """All that is kept for a project. Topics are unique, among the lines and among the proposals."""
+    """A project's lines and proposals; topics are unique among each."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     lines: tuple[MemoryLine, ...] = ()
     proposed: tuple[Proposal, ...] = ()
     declined: tuple[str, ...] = ()
-    """Texts that nobody wants to have proposed again."""
+    """Declined texts, which are not proposed again."""
     changes: tuple[MemoryChange, ...] = ()
 
     def line(self, topic: str) -> MemoryLine | None:
@@ -164,7 +167,7 @@ class MemoryState(BaseModel):
         return _changed(self, MemoryChange(before=before, after=line, proposal=answers))
 
     def on_free_topic(self, line: MemoryLine) -> MemoryLine:
-        """Return a line with a topic that no other line or proposal has: its own, perhaps with a number."""
+        """Return the line with a free topic: its own, or that with a number."""
         taken = {one.topic for one in self.lines} | {one.line.topic for one in self.proposed}
         topic = line.topic or _topic_of(line.text)
         name = topic
@@ -178,7 +181,7 @@ class MemoryState(BaseModel):
         return _changed(self, MemoryChange(before=line, proposal=answers))
 
     def without_proposal(self, proposal: Proposal) -> "MemoryState":
-        """Decline a proposal; a line whose removal was proposed is kept, and counted from now on."""
+        """Decline a proposal; a line whose removal was declined is counted from zero again."""
         line = self.line(proposal.line.topic)
         if proposal.removes and line is not None:
             fresh = line.model_copy(update={"unused": 0})
@@ -188,7 +191,7 @@ class MemoryState(BaseModel):
         return state.model_copy(update={"declined": declined})
 
     def with_proposals(self, proposals: Iterable[Proposal]) -> "MemoryState":
-        """Add what is new; a later proposal takes the place of an earlier one on its topic."""
+        """Add new proposals; a later one replaces an earlier one on its topic."""
         state = self
         for proposal in proposals:
             if state._is_news(proposal):
@@ -196,7 +199,7 @@ class MemoryState(BaseModel):
         return state
 
     def counted(self, used: Collection[str], now: int) -> "MemoryState":
-        """Count a run that made use of the lines on some topics."""
+        """Record that a run used the lines on some topics."""
         lines = []
         for line in self.lines:
             update: dict[str, int] = {}
@@ -206,7 +209,7 @@ class MemoryState(BaseModel):
         return self.model_copy(update={"lines": tuple(lines)})
 
     def counted_unused(self, topics: Collection[str]) -> "MemoryState":
-        """Count a session that was sent the lines on some topics and made no use of them."""
+        """Record that a session was sent the lines on some topics and didn't use them."""
         lines = []
         for line in self.lines:
             unused = line.unused + (line.topic in topics)
@@ -214,7 +217,7 @@ class MemoryState(BaseModel):
         return self.model_copy(update={"lines": tuple(lines)})
 
     def undone(self) -> "MemoryState":
-        """Take back the newest change; a proposal that it answered waits again."""
+        """Undo the newest change; a proposal that it answered waits again."""
         if not self.changes:
             return self
         change = self.changes[-1]
@@ -257,7 +260,7 @@ class MemoryState(BaseModel):
 class Memory:
     """The memory of one project, on disk; worktrees of a repository share one.
 
-    Reading and writing block; several programs may do both.
+    Methods block. Several programs may use it at once.
     """
 
     def __init__(self, folder: Path, project: Path) -> None:
@@ -268,7 +271,7 @@ class Memory:
         self.path = folder / f"{name}-{digest}.json"
 
     def read(self) -> MemoryState:
-        """Return what is kept; raises NotKeptError where it can't be read."""
+        """Return the lines and proposals on disk; raises NotKeptError if they can't be read."""
         if not is_there(self.path):
             return MemoryState.model_construct()
         try:
@@ -277,10 +280,9 @@ class Memory:
             raise NotKeptError(f"The memory {self.path} can't be read: mend or move it.") from error
 
     def change(self, change: Callable[[MemoryState], MemoryState]) -> MemoryState:
-        """Apply a change to what is on disk now, and return the outcome.
+        """Apply a change to the present state on disk, and return the new state.
 
-        Raises:
-            NotKeptError: it can't be read or written, or the change refuses.
+        Raises NotKeptError if it can't be read or written, or if ``change`` raises it.
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -300,7 +302,7 @@ class Memory:
         return after
 
     def add(self, text: str, now: int) -> MemoryLine:
-        """Keep a line in the user's words, on a topic of its own; raises NotKeptError."""
+        """Add a line in the user's words, on a topic of its own; raises NotKeptError."""
         line = line_of(text)
         if line.text in map(line_text, self.notes()):
             raise NotKeptError("That is in the memory already.")
@@ -314,7 +316,10 @@ class Memory:
         return self.change(change).lines[-1]
 
     def drop(self, line: MemoryLine) -> None:
-        """Take out a line, or a note from the project's file; raises NotKeptError, NoteError, OSError."""
+        """Remove a line, or a note in the project's file.
+
+        Raises NotKeptError, NoteError, OSError.
+        """
         if line.source != NOTES_FILE:
             self.change(lambda state: state.without_line(line))
             return
@@ -322,7 +327,7 @@ class Memory:
         self.change(lambda state: _noted(state, MemoryChange(before=line)))
 
     def undo(self) -> MemoryChange | None:
-        """Take back the newest change and return it, None where there is none; raises as ``drop``."""
+        """Undo the newest change and return it, None if there is none; raises as `drop`."""
         undone: list[MemoryChange] = []
 
         def change(state: MemoryState) -> MemoryState:
@@ -337,12 +342,12 @@ class Memory:
         return undone[0] if undone else None
 
     def notes(self) -> list[str]:
-        """Return the lines of the project's own file of notes; raises NoteError, OSError."""
+        """Return the lines of the project's notes file; raises NoteError, OSError."""
         return notes_in(read_notes(self.project))
 
 
 def line_text(text: str) -> str:
-    """Return a text as one line in which nothing acts or hides."""
+    """Return a text as one line without harmful or invisible characters."""
     return visible(" ".join(text.split()))
 
 

@@ -1,4 +1,4 @@
-"""The nearest files below some directories, where a look at all of them would take too long."""
+"""Finds the nearest files below some directories, for trees too large to walk."""
 
 import os
 from collections import deque
@@ -9,10 +9,9 @@ from pathlib import Path
 def nearest_files(
     places: Iterable[Path], enters: Callable[[str], bool], *, names: int, depth: int
 ) -> Iterator["os.DirEntry[str]"]:
-    """Yield what is no directory, nearest first, until some number of names was looked at.
+    """Yield entries that are not directories, nearest first, until ``names`` names were seen.
 
-    Of directories those are gone into that ``enters`` takes by their names, no deeper than
-    ``depth``; no link is followed.
+    Enters the directories for whose names ``enters`` is true, down to ``depth``; follows no link.
     """
     pending = deque((str(place), 0) for place in places)
     looked_at = 0

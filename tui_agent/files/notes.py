@@ -7,13 +7,13 @@ from tui_agent.path_checks import is_file, is_inside
 from tui_agent.text_files.encodings import user_text
 
 NOTES_FILE = ".tui-agent/notes.md"
-"""Where they are, relative to the project."""
+"""Path of the notes, relative to the project."""
 _TITLE = "# Notes"
 _BULLET = "- "
 
 
 class NoteError(ValueError):
-    """A note cannot be kept; the message is for a person or a model."""
+    """The notes can't be read or written; the message is for a person or a model."""
 
 
 def notes_in(text: str) -> list[str]:
@@ -23,7 +23,10 @@ def notes_in(text: str) -> list[str]:
 
 
 def read_notes(project: Path) -> str:
-    """Return the file's text, "" for no file; raises NoteError for a link outside, and OSError."""
+    """Return the text of the notes, "" without a file.
+
+    Raises NoteError for a link outside, OSError.
+    """
     path = _notes_path(project)
     if is_file(path):
         return user_text(path.read_bytes()).replace("\r\n", "\n")
@@ -45,7 +48,7 @@ def without_note(text: str, note: str) -> str:
 
 
 def write_notes(project: Path, text: str) -> None:
-    """Write the file; raises as `read_notes`. The notes survive a crash."""
+    """Write the notes so that they survive a crash; raises as `read_notes`."""
     path = _notes_path(project)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text.encode())

@@ -27,7 +27,7 @@ from tui_agent.path_checks import is_directory, is_file, is_there, real_path
 from tui_agent.processes.own_programs import bare_environment, find_program, limited
 
 GIT_SECONDS = 5.0
-"""How long git may take by default."""
+"""Default time limit of git, in seconds."""
 
 _SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "cat-file": (),
@@ -43,13 +43,13 @@ _SUBCOMMANDS: dict[str, tuple[str, ...]] = {
 _PLAINLY = ("--no-pager", "--literal-pathspecs")
 
 _SMALL = 65_536
-"""Bytes of a ``HEAD``, of a ``.git`` file and of settings that are looked at."""
+"""Maximum bytes read of ``HEAD``, of a ``.git`` file and of settings."""
 
 _MAX_HASHED_BYTES = 10_000_000
 _SHA1_DIGITS = 40
 
 _MAX_REFERENCE_BYTES = 16_000_000
-"""Bytes of ``packed-refs``."""
+"""Maximum bytes read of ``packed-refs``."""
 
 _KEPT_SETTINGS: dict[str, dict[str, tuple[str, ...]]] = {
     "core": {
@@ -62,8 +62,7 @@ _KEPT_SETTINGS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "extensions": {"objectformat": ("sha1", "sha256")},
 }
-"""Settings of a repository that say how its files are to be compared, and every value that is taken
-over."""
+"""Settings of a repository that affect how files are compared, with the values that are adopted."""
 
 _OWN_SETTINGS = """\
 [core]
@@ -100,8 +99,7 @@ _MAX_LOG_BYTES = 16_000_000
 _COMMITTED = LazyPattern(
     r"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*> (\d+) [+-]\d{4}\t(?:commit|merge|revert|cherry-pick|am)\b"
 )
-"""A line of the log of ``HEAD`` that tells of a new commit: its name, and the second it was
-made."""
+"""A line in the log of ``HEAD`` about a new commit: the commit's id, and its time in seconds."""
 _BRANCH = LazyPattern(r"ref: refs/heads/([^\s\x00-\x1f\x7f~^:?*\[\\]{1,250})")
 _COMMIT = LazyPattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -171,9 +169,9 @@ def call_git(
 
 
 def is_modified(folder: Path, seconds: float = GIT_SECONDS) -> bool:
-    """Return whether files that git tracks differ from the last commit; False where that can't be seen.
+    """Return True if tracked files differ from the last commit, False if not or unknown.
 
-    Submodules are not looked into.
+    Submodules are ignored.
     """
     return bool(run_git(folder, "status --porcelain --untracked-files=no", seconds=seconds))
 
@@ -198,7 +196,7 @@ def held_as_they_are(folder: Path, paths: Iterable[Path]) -> frozenset[Path]:
 
 
 def tracked_files(folder: Path) -> frozenset[str]:
-    """Return the absolute paths of a folder's files that git tracks; none outside a repository."""
+    """Return the absolute paths of the tracked files in a folder; empty outside a repository."""
     index = _index_time(folder)
     if index:
         return _tracked(folder, index)
@@ -206,7 +204,10 @@ def tracked_files(folder: Path) -> frozenset[str]:
 
 
 def _index_time(folder: Path) -> int:
-    """Return when the index of the repository around a folder last changed, 0 where there is none."""
+    """Return when the index of a folder's repository last changed, in nanoseconds.
+
+    0 without one.
+    """
     repository = repository_of(find_project(folder))
     try:
         if repository is None:
@@ -237,7 +238,7 @@ def _held(folder: Path, _index: int, states: tuple[tuple[Path, int, int], ...]) 
 
 
 def _blob_name(path: Path, like: str) -> str | None:
-    """Return git's name for a file's content, of the kind of another name; None if too large."""
+    """Return git's object id for a file's content, hashed as the id ``like``; None if too large."""
     data = read_regular(path, _MAX_HASHED_BYTES + 1)
     if data is None or len(data) > _MAX_HASHED_BYTES:
         return None
@@ -285,9 +286,9 @@ def commits_between(project: Path, first: float, last: float) -> list[str]:
 
 
 def repository_of(top: Path) -> Path | None:
-    """Return the directory of the repository's own data; None when there is none.
+    """Return the directory with a repository's own data, None if there is none.
 
-    A worktree or submodule has a file in its place that says where it is.
+    A worktree or submodule has a file in its place, which names the directory.
     """
     git = top / ".git"
     if is_directory(git):
@@ -340,7 +341,7 @@ def private_repository(project: Path, place: Path, original: Path) -> tuple[Path
 
 
 def furnish(own: Path, repository: Path) -> None:
-    """Make a directory for git with all of a repository but the parts that could make it act."""
+    """Make a git directory with everything of a repository except what could run programs."""
     shared = shared_directory(repository)
     _write(own / "config", _OWN_SETTINGS, *_settings(shared / "config"))
     _write(own / "HEAD", f"{head_of(repository, shared) or 'ref: refs/heads/none'}\n")
@@ -360,9 +361,9 @@ def shared_directory(repository: Path) -> Path:
 
 
 def main_worktree(top: Path) -> Path:
-    """Return the project that ``top`` is a worktree of, ``top`` itself where it is none.
+    """Return the project that ``top`` is a worktree of, or ``top`` itself.
 
-    The repository has to know the worktree: a file in a checkout could name any other.
+    The repository must list the worktree, because a file in a checkout could name any repository.
     """
     repository = repository_of(top)
     if repository is None or real_path(_line(repository / "gitdir") or "") != real_path(
@@ -374,7 +375,7 @@ def main_worktree(top: Path) -> Path:
 
 
 def head_of(repository: Path, shared: Path) -> str | None:
-    """Return the checked-out commit; None before the first one, or if references are kept otherwise."""
+    """Return the checked-out commit, None before the first or for other reference formats."""
     head = _line(repository / "HEAD") or ""
     if _COMMIT.fullmatch(head):
         return head
@@ -395,7 +396,7 @@ def head_of(repository: Path, shared: Path) -> str | None:
 
 
 def _settings(path: Path) -> Iterator[str]:
-    """Yield the lines taken over from a repository's settings; those written otherwise are not."""
+    """Yield the lines adopted from a repository's settings, if written in the usual form."""
     section = ""
     for line in (read_regular(path, _SMALL) or b"").decode("utf-8", "replace").splitlines():
         bare = line.strip().lower()
@@ -414,7 +415,7 @@ def _write(path: Path, *texts: str) -> None:
 
 
 def _line(path: Path) -> str | None:
-    """Return the only line of a small file; None for anything else."""
+    """Return the only line of a small file, None for anything else."""
     data = read_regular(path, _SMALL)
     try:
         text = (data or b"").decode("utf-8").strip()
@@ -424,5 +425,5 @@ def _line(path: Path) -> str | None:
 
 
 def find_project(cwd: Path) -> Path:
-    """Return the root of the repository ``cwd`` is in, or ``cwd`` itself outside one."""
+    """Return the root of the repository that ``cwd`` is in, or ``cwd`` itself outside one."""
     return next((folder for folder in (cwd, *cwd.parents) if is_there(folder / ".git")), cwd)

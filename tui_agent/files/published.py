@@ -25,7 +25,7 @@ _REMEMBERED = 16
 
 
 class _Listed(NamedTuple):
-    """How a package lists a file, and when the list was last changed."""
+    """A file as listed by its package, and when that list was last changed."""
 
     digest: str
     size: str
@@ -33,7 +33,7 @@ class _Listed(NamedTuple):
 
 
 def is_published(path: str, state: os.stat_result) -> bool:
-    """Return whether an installed Python package lists a file with the content it has now."""
+    """Return True if an installed Python package lists the file with its present content."""
     folder, inner, name = path.rpartition(_PACKAGES)
     if not inner:
         return False
@@ -51,7 +51,7 @@ def is_published(path: str, state: os.stat_result) -> bool:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _listed(place: Path, _changed: int) -> dict[str, _Listed]:
-    """Return all files that the packages in a directory list, by their paths from there."""
+    """Return all files listed by the packages in a directory, by relative path."""
     found: dict[str, _Listed] = {}
     with os.scandir(place) as rows:
         records = [Path(row.path) / _LIST for row in rows if row.name.endswith(".dist-info")]

@@ -1,4 +1,4 @@
-"""Runs ripgrep: where it is, with which rules, and how its output is read piece by piece."""
+"""Runs ripgrep: finds it, gives it the common options, and reads its output as it comes."""
 
 import asyncio
 import contextlib
@@ -14,19 +14,18 @@ from tui_agent.path_checks import is_file, is_there
 from tui_agent.processes.own_programs import bare_environment, find_program, limited
 
 TIMEOUT = 60.0
-"""Seconds after which a search is stopped; its results until then count."""
+"""Seconds after which a search is stopped; its results so far are used."""
 
 COMMON = (
     *("--no-config", "--color=never", "--no-messages", "--no-require-git", "--hidden"),
     *(f"--glob=!{name}" for name in (".git", ".hg", ".svn", ".jj")),
 )
-"""Hidden files are searched, a repository's own data is not. No other globs: they would override
-ignore files."""
+"""Options of every search: hidden files are searched, a repository's own data is not. Other globs
+would override ignore files."""
 
 IGNORE_FILES = frozenset({".gitignore", ".ignore", ".rgignore"})
 LONG = 1.0
-"""Seconds after which it is looked whether a search waits for a pipe in the place of an ignore
-file."""
+"""Seconds after which a search is checked for waiting on a pipe in place of an ignore file."""
 _CHUNK = 64 * 1024
 _STDERR_BYTES = 8 * 1024
 
@@ -36,14 +35,14 @@ _checked: dict[str, bool] = {}
 
 
 class NoRipgrepError(Exception):
-    """There is no ripgrep that runs here to the end."""
+    """There is no ripgrep that works here."""
 
 
 @frozen
 class Search:
-    """How a run of ripgrep ended.
+    """The end of a run of ripgrep.
 
-    ``code`` is 0 for something found, 1 for nothing, 2 for an error.
+    ``code`` is 0 if it found something, 1 if not, 2 for an error.
     """
 
     code: int
@@ -67,7 +66,7 @@ async def list_files(
 
 
 async def shared_files(root: Path, most: int | None = None) -> list[str]:
-    """Return a project's files that are not ignored, relative to it; at most about ``most``."""
+    """Return the relative paths of a project's unignored files, at most about ``most``."""
     names: list[str] = []
 
     def sink(found: list[bytes]) -> None:
@@ -87,11 +86,9 @@ async def shared_files(root: Path, most: int | None = None) -> list[str]:
 async def run_ripgrep(
     arguments: Sequence[str], directory: Path, sink: LineSink, *, end: bytes = b"\n"
 ) -> Search:
-    """Run ripgrep in a directory and pass on its output, several lines at a time.
+    """Run ripgrep in a directory and pass its output to ``sink``, several lines at a time.
 
-    Raises:
-        NoRipgrepError: no ripgrep runs here, or none that would end; the sink has not got all lines
-            then.
+    Raises NoRipgrepError if ripgrep can't run or doesn't end; ``sink`` then hasn't got all lines.
     """
     for binary in _candidates(directory):
         if await _works(binary):
@@ -133,7 +130,7 @@ async def run_ripgrep(
 
 
 def ignore_files_are_plain(directory: Path) -> bool:
-    """Return whether all ignore files from a directory upwards are regular files."""
+    """Return True if all ignore files from a directory upwards are regular files."""
     for up in (directory, *directory.parents):
         for name in (*IGNORE_FILES, ".git/info/exclude"):
             if not _is_plain(up / name):
@@ -180,14 +177,14 @@ async def _drained(stream: asyncio.StreamReader) -> bytes:
 
 @lru_cache(maxsize=64)
 def _candidates(directory: Path) -> tuple[str, ...]:
-    """Return the ``ripgrep`` package's binary, then those on the PATH outside of the project."""
+    """Return the binary of the ``ripgrep`` package, then those on PATH outside the project."""
     scripts = sysconfig.get_path("scripts")
     found = (find_program("rg", environ={"PATH": scripts}), find_program("rg", outside=directory))
     return tuple(dict.fromkeys(path for path in found if path))
 
 
 async def _works(binary: str) -> bool:
-    """Whether it starts at all: a wheel for another C library installs and does not run."""
+    """Return True if the binary starts; a wheel for another C library installs but doesn't run."""
     if binary not in _checked:
         try:
             process = await asyncio.create_subprocess_exec(

@@ -1,10 +1,10 @@
-"""May this be shown? The one place that decides it, for tools, commands' views, mentions and diffs.
+"""The one place that decides whether a file may be shown, for tools, commands, mentions and diffs.
 
-A file whose name says that it holds secrets, or that is nothing but a secret, is asked about. In
-any other file the secrets are left out and the rest is shown. Stated exceptions: source code, text
-for people and files made to be shared (``.env.example``) count by their names only, as anything
-like a key there is made up; a file of an installed Python package is shown whose digest the package
-lists, as everybody has it; among installed packages only the content of small files counts.
+The user is asked about a file whose name says that it holds secrets, or that is nothing but a
+secret. In all other files secrets are redacted and the rest is shown. Exceptions: source code, text
+for people and files made to be shared (``.env.example``) are judged by name only, because their
+keys are made up; a file of an installed Python package is shown if the package lists its digest; of
+other installed files only small ones are searched.
 """
 
 import os
@@ -21,12 +21,12 @@ from tui_agent.text_files.encodings import UTF_8, detect
 from tui_agent.word_lists import listed
 
 MAX_BYTES = 1_000_000
-"""Bytes at the beginning of a file that are looked at as a whole; lines after that are looked at
-one by one."""
+"""Bytes at the beginning of a file that are searched as a whole; later lines are searched
+singly."""
 
 _REMEMBERED = 16_384
 _MAX_SECRET_SHARE = 0.8
-"""A file with a larger share of secrets than this is one."""
+"""Share of a file's text above which secrets make the whole file a secret."""
 _CODE = listed(
     """
     .py .pyi .js .jsx .mjs .cjs .ts .tsx .vue .svelte .go .rs .java .kt .scala .c .h .cc .cpp .hpp
@@ -37,10 +37,10 @@ _CODE = listed(
 _MAX_PROGRAM_NAMES = 4_000
 _MAX_PROGRAM_DEPTH = 5
 _MAX_SETTINGS_BYTES = 4_096
-"""Size of the largest file of an installed program that is looked into: larger ones are data of its
-makers."""
+"""Maximum size of an installed program's file that is searched, in bytes; larger ones are its
+makers' data."""
 _FEWEST_BETWEEN_ZEROS = 16
-"""Bytes of a text for each zero in it, at least; programs and databases have fewer."""
+"""Fewest bytes per zero byte in a text; programs and databases have fewer."""
 _PACKAGES = ("/node_modules/", "/site-packages/")
 _LIBRARIES = listed(
     """
@@ -48,12 +48,12 @@ _LIBRARIES = listed(
     test tests shims completions plugins .git __pycache__
     """
 )
-"""Directories of installations in which nobody keeps settings."""
+"""Directories of installed programs that don't hold settings."""
 
 
 @frozen
 class _Content:
-    """The secrets found in a file: the lines with secrets, from 1, as they may be shown."""
+    """The result for a file: its lines with secrets, by number from 1, as they may be shown."""
 
     lines: Mapping[int, str]
     secrets: tuple[str, ...] = ()
@@ -65,29 +65,32 @@ _NOTHING = _Content({})
 
 
 def is_secret_file(path: Path) -> bool:
-    """Return whether a file as a whole is a secret, so that it is shown only when that was allowed."""
+    """Return True if a file as a whole is a secret, which is shown only with permission."""
     return (is_sensitive(path) or _content_of(path).is_secret) and not _is_published(path)
 
 
 def file_holds_secret(path: Path) -> bool:
-    """Return whether anything in a file is a secret.
+    """Return True if there is a secret in a file.
 
-    A file that is not regular or can't be read holds none.
+    False for a file that is not regular or can't be read.
     """
     return (is_sensitive(path) or bool(_content_of(path).lines)) and not _is_published(path)
 
 
 def is_looked_into(path: str, size: int) -> bool:
-    """Return whether a file's content counts: not that of source code, nor of large files of packages."""
+    """Return True if a file's content is searched.
+
+    Not for source code and large files of packages.
+    """
     if _is_code(path) or is_made_to_be_shared(path):
         return False
     return size <= _MAX_SETTINGS_BYTES or not any(part in path for part in _PACKAGES)
 
 
 def text_in(data: bytes) -> str:
-    """Return the text that the bytes of a file are; "" for anything that is no text.
+    """Return the text of a file's bytes, "" if they are not text.
 
-    Commands see that whole: a text with a few zeros in it still is one.
+    A text with a few zero bytes still is one, because commands see it as such.
     """
     if data.isascii() and b"\0" not in data:
         return data.decode("ascii")
@@ -131,7 +134,7 @@ def _is_small_secret(row: "os.DirEntry[str]") -> bool:
 
 
 def shown_line(path: Path, number: int, line: str) -> str:
-    """Return a line of a file as it may be shown; ``number`` counts from 1."""
+    """Return a line of a file with its secrets redacted; ``number`` counts from 1."""
     content = _content_of(path)
     if number in content.lines or not content.is_longer:
         return content.lines.get(number, line)
@@ -141,7 +144,7 @@ def shown_line(path: Path, number: int, line: str) -> str:
 
 
 def shown_text(path: Path, text: str) -> str:
-    """Return a file's present or future text as it may be shown: the file itself is not looked at."""
+    """Return a file's present or future text with its secrets redacted; doesn't read the file."""
     from tui_agent.secret_detector import remove_secrets
 
     if is_for_people(path):
@@ -150,14 +153,14 @@ def shown_text(path: Path, text: str) -> str:
 
 
 def shown_quote(path: Path, text: str) -> str:
-    """Return a text that may quote a file, a checker's output or a diff, as it may be shown."""
+    """Return a text that may quote a file, such as a checker's output, without its secrets."""
     from tui_agent.secret_detector import remove_known
 
     return remove_known(shown_text(path, text), _content_of(path).secrets)
 
 
 def shown_diff(path: Path, texts: Iterable[str], diff: str) -> str:
-    """Return a diff between texts of a file as it may be kept: sessions and their exports keep diffs."""
+    """Return a diff of a file's texts with its secrets redacted, to be stored in the session."""
     from tui_agent.secret_detector import find_secrets, remove_known
 
     if is_for_people(path):
@@ -170,7 +173,7 @@ def shown_diff(path: Path, texts: Iterable[str], diff: str) -> str:
 
 
 def is_for_people(path: Path) -> bool:
-    """Return whether a file is source code, or text made to be shared: anything like a key there is none."""
+    """Return True for source code and text made to be shared, whose keys are made up."""
     return _is_code(path.name) or is_made_to_be_shared(path.name)
 
 
@@ -186,7 +189,7 @@ def _is_published(path: Path) -> bool:
 
 
 def _content_of(path: Path) -> _Content:
-    """Return the secrets of a file, which is looked at again when it has changed."""
+    """Return the secrets of a file; an unchanged file is not read again."""
     try:
         state = os.lstat(path)
     except OSError:

@@ -1,7 +1,7 @@
-"""Looks for secrets in many files, once and after each change, while there is time.
+"""Searches many files for secrets, each once and after a change, as long as there is time.
 
-Most files hold none. They are read together, and only where there is something in all of their text
-is each of them judged by itself.
+Most files have none, so they are searched in batches; only if a batch has a secret is each of its
+files searched by itself.
 """
 
 import threading
@@ -15,18 +15,18 @@ from tui_agent.files.secret_files import file_holds_secret, text_in
 _BATCH_CHARS = 200_000
 _FEWEST_ALONE = 40
 _MOST_ALONE = 500
-"""Characters of a file that may be nothing but a key."""
+"""Maximum characters of a file that may consist of a key alone."""
 _APART = "\n\0\n"
-"""Between the texts of a batch: no secret goes over it."""
+"""Separator between the texts of a batch, which no secret contains."""
 
 _TURN_SECONDS = 0.05
 
 GoesOn = Callable[[], bool]
-"""Whether there is still time."""
+"""Returns True as long as there is time."""
 
 
 class FileState(NamedTuple):
-    """A file as it was at a moment: nobody can set back when it last ``changed``."""
+    """A file's state; ``changed`` is the status change time, which no one can set back."""
 
     path: str
     changed: int
@@ -34,20 +34,20 @@ class FileState(NamedTuple):
 
 
 class SecretSearch:
-    """What is known of the files of a project."""
+    """Remembers which files of a project hold secrets."""
 
     def __init__(self) -> None:
         self._known: dict[FileState, bool] = {}
         self._turn = threading.Lock()
         self.waiting = 0
-        """Files that are still to be looked at."""
+        """Number of files that are still to be searched."""
 
     def known(self, file: FileState) -> bool | None:
-        """Return whether a file holds a secret, None where it was not looked at."""
+        """Return True or False for a file that was searched, None for one that wasn't."""
         return self._known.get(file)
 
     def look(self, files: Iterable[FileState], goes_on: GoesOn) -> None:
-        """Look at files of which nothing is known, small ones first, until there is no more time."""
+        """Search the files not searched yet, small ones first, while ``goes_on`` is true."""
         while goes_on():
             if self._turn.acquire(timeout=_TURN_SECONDS):
                 break
@@ -91,7 +91,7 @@ class SecretSearch:
 
 
 def _is_key(file: FileState, text: str) -> bool:
-    """Whether a short file is nothing but a key."""
+    """Return True if a short file consists of a key alone."""
     from tui_agent.secret_detector import is_secret_value
 
     if _FEWEST_ALONE <= len(text) <= _MOST_ALONE:

@@ -1,4 +1,4 @@
-"""Files that are out of the ordinary by their names: they hold secrets, or rule programs. Pure."""
+"""Recognises files by name that hold secrets, or that make programs act. Pure."""
 
 import fnmatch
 import os
@@ -15,13 +15,12 @@ SENSITIVE_NAMES = in_order(
     *.pfx *.jks *.keystore *.kdbx id_rsa id_dsa id_ecdsa id_ed25519 credentials credentials.json
     """
 )
-"""File names that usually hold secrets. Searches leave them out unless they are named as the
-path."""
+"""Names of files that usually hold secrets. Searches skip them unless the path names them."""
 
 _SENSITIVE = LazyPattern("|".join(map(fnmatch.translate, SENSITIVE_NAMES)))
 
 HARMLESS_ENDS = (".example", ".sample", ".template", ".dist")
-"""How names end that look like the above but are made to be shared."""
+"""Endings of such names that mark files made to be shared."""
 
 _REPOSITORIES = frozenset({".git", "git~1", ".hg", ".svn", ".jj", ".sl", ".pijul"})
 _PROTECTED = listed(
@@ -34,7 +33,7 @@ _PROTECTED = listed(
     .dir-locals-2.el .gdbinit .lldbinit
     """
 )
-"""Files other programs execute or obey later, in lower case: changed only when that very file was
+"""Names, in lower case, that other programs execute or obey; changed only if that very file was
 allowed."""
 
 INERT_NAMES = listed(
@@ -43,7 +42,7 @@ INERT_NAMES = listed(
     .editorconfig .nojekyll package-lock.json npm-shrinkwrap.json pnpm-lock.yaml
     """
 )
-"""Names with a dot, and of settings, that make no program do anything."""
+"""Names of dot files and settings that make no program act."""
 
 _SETTINGS = in_order(
     """
@@ -51,39 +50,39 @@ _SETTINGS = in_order(
     .code-workspace .sublime-project rust-toolchain sitecustomize.py usercustomize.py
     """
 )
-"""How names of settings end, in lower case."""
+"""Endings of names of settings, in lower case."""
 
 _BARE = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
-"""Entries that make git take a directory for a repository, whatever its name; in lower case, as
-some systems do."""
+"""Sets of entries that make git take a directory for a repository; in lower case, for systems that
+ignore case."""
 _BARE_NAMES = _BARE[0] | _BARE[1]
 
 
 def is_sensitive(path: str | os.PathLike[str]) -> bool:
-    """Return whether the file's name says that it holds secrets."""
+    """Return True if the file's name says that it holds secrets."""
     name = os.path.basename(path).lower()  # noqa: PTH119 - called for every file of a project
     return _SENSITIVE.match(name) is not None and not is_made_to_be_shared(name)
 
 
 def is_made_to_be_shared(name: str) -> bool:
-    """Return whether a file's name says that the secrets in it are made up: ``.env.example``."""
+    """Return True if a file's name says that its secrets are made up: ``.env.example``."""
     return name.lower().endswith(HARMLESS_ENDS)
 
 
 def is_bare_repository(names: Iterable[str]) -> bool:
-    """Whether git takes a directory with these entries for a repository, and obeys its settings."""
+    """Return True if git takes a directory with these entries for a repository."""
     held = {name.casefold() for name in names if name.casefold() in _BARE_NAMES}
     return any(needed <= held for needed in _BARE)
 
 
 def is_of_repository(name: str) -> bool:
-    """Whether an entry makes a repository of the directory it is in, or steers that."""
+    """Return True if an entry makes its directory a repository, or controls one."""
     return name.casefold() in _BARE_NAMES or name.casefold() == "config"
 
 
 @lru_cache(maxsize=16_384)
 def is_repository(name: str) -> bool:
-    """Whether a name means a repository's data; case and invisible characters don't count."""
+    """Return True for the name of a repository's data; ignores case and invisible characters."""
     # Behind a colon Windows names a part of the file, ".git::$INDEX_ALLOCATION".
     plain = "".join(filter(str.isascii, name)).casefold().partition(":")[0]
     return plain.rstrip(". ") in _REPOSITORIES
@@ -91,16 +90,16 @@ def is_repository(name: str) -> bool:
 
 @lru_cache(maxsize=16_384)
 def steers_programs(name: str) -> bool:
-    """Whether other programs execute or obey files of this name, or in a directory of this name."""
+    """Return True if other programs execute or obey a file or directory of this name."""
     return name.lower() in _PROTECTED or is_repository(name)
 
 
 def may_be_settings(name: str) -> bool:
-    """Whether a file's name may be that of settings, which programs look for in a project's root."""
+    """Return True for a name of settings, which programs look for in a project's root."""
     plain = name.casefold()
     return name not in INERT_NAMES and (plain.endswith((*_SETTINGS, "rc")) or ".config." in plain)
 
 
 def rules_programs(path: PurePath) -> bool:
-    """Return whether a file rules programs: repositories' settings, editors' tasks, our own."""
+    """Return True for a file that controls programs: a repository's settings, editors' tasks."""
     return any(map(steers_programs, path.parts))

@@ -1,15 +1,15 @@
-"""Tells whether a file is as it was, without reading it."""
+"""Recognises an unchanged file without reading it."""
 
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 _SETTLED_NS = 2_000_000_000
-"""Nanoseconds after which a file system's clock shows any further change."""
+"""Age of a change, in nanoseconds, after which the next one surely has another time."""
 
 
 class Stamp(NamedTuple):
-    """What differs whenever a file differs. Times are in nanoseconds."""
+    """A file's size and times, which change with every change of the file; in nanoseconds."""
 
     modified: int
     changed: int
@@ -18,10 +18,10 @@ class Stamp(NamedTuple):
 
 
 def settled_stamp(path: Path) -> Stamp | None:
-    """Return what differs whenever the file differs.
+    """Return a file's stamp.
 
-    None where it can't be looked at, or changed so lately that its times may not show the next
-    change.
+    None if it can't be read, or if it changed so recently that the next change might not show in
+    its times.
     """
     try:
         status = path.stat()

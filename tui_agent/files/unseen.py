@@ -1,4 +1,4 @@
-"""Files that searches leave out: what git ignores, links, a repository's own data."""
+"""Finds files that searches skip: ignored ones, links, a repository's own data."""
 
 import os
 import time
@@ -11,13 +11,13 @@ from tui_agent.lazy import frozen
 
 MAX_NAMES = 200_000
 MAX_SECONDS = 2.0
-"""Names and seconds after which looking is given up."""
+"""Maximum names seen and maximum seconds of the search for them."""
 MAX_FOUND = 100
 
 
 @frozen
 class Unseen:
-    """Paths that were left out, each with why, and whether all places were looked at."""
+    """Paths that were skipped, each with the reason, and whether everything was looked at."""
 
     paths: dict[str, str]
     is_complete: bool
