@@ -1,7 +1,7 @@
-"""How the JSON text that a model wrote for a call becomes the tool's arguments.
+"""Converts the JSON text that a model wrote for a call to the tool's arguments.
 
-Unambiguous input is accepted: habits from other programs' tools, slips in the JSON. Input that is
-cut off or could mean two things is refused with a message that says what to send.
+Accepts unambiguous input, such as names from other programs' tools and slips in the JSON. Refuses
+input that is cut off or ambiguous, with a message that says what to send.
 """
 
 import json
@@ -48,18 +48,18 @@ _ALIASES = {
     "after": ("startdate", "since", "dateafter"),
     "id": ("jobid", "job"),
 }
-"""Names that models bring along from other programs' tools, without case, hyphens and
+"""Names from other programs' tools that models use; in lower case, without hyphens and
 underscores."""
 
 _COMMENTS = frozenset({"description", "explanation", "reason", "thought", "toolcallid"})
-"""Fields that only explain a call; dropped where a tool has none of that name."""
+"""Fields that only explain a call; dropped if the tool has no such field."""
 
 _ONE_OF = frozenset({"path", "command", "pattern", "url"})
-"""Fields that other programs' tools take several of; a list of one is that one."""
+"""Fields for which other programs' tools take a list; a list of one item is taken for the item."""
 
 _WRAPPERS = ("arguments", "parameters", "input", "args", "params")
 _ABOUT_THE_CALL = frozenset({"name", "tool", "type", "id", "function"})
-"""Keys beside the arguments where a model wrote the whole call in their place."""
+"""Further keys if a model wrote the whole call in place of its arguments."""
 
 _NESTED_JSON = 2
 _MAX_COMMAS = 20
@@ -69,10 +69,9 @@ _CLOSERS = "}])`;, \t\r\n"
 
 
 def parse_arguments(tool: Tool[Any], text: str) -> ToolInput:
-    """Return a call's arguments from the JSON text the model wrote.
+    """Return a call's arguments from the JSON text that the model wrote.
 
-    Raises:
-        ToolError: the meaning is unclear; the message names the fields and the values they take.
+    Raises ToolError if the meaning is unclear; the message names the fields and their values.
     """
     values = _object(tool, text)
     if isinstance(tool, DynamicTool):
@@ -164,7 +163,7 @@ def _without_slip(text: str, error: json.JSONDecodeError) -> str | None:
 
 
 def _literal(text: str) -> dict[str, Any] | None:
-    """Return the object that Python's notation stands for: single quotes, True, None."""
+    """Return the object of a Python literal (single quotes, True, None), None if it is none."""
     if not text.startswith("{") or len(text) > _LITERAL_CHARS:
         return None
     try:
@@ -192,7 +191,7 @@ def _broken(error: json.JSONDecodeError) -> str:
 
 
 def _only_text(tool: Tool[Any]) -> str | None:
-    """Return the field that a bare text can only be meant for: the one that has to be there."""
+    """Return the only required field, for which a bare text is meant; None if there are several."""
     if isinstance(tool, DynamicTool):
         return None
     fields: Mapping[str, FieldInfo] = tool.Input.model_fields
@@ -219,7 +218,7 @@ def _tidied(fields: Mapping[str, FieldInfo], values: dict[str, Any]) -> dict[str
 
 
 def _known(name: str, fields: Iterable[str]) -> str:
-    """Return the field that a name means, the name itself where there is none."""
+    """Return the field that a name means, or the name itself if there is none."""
     plain = plain_name(name)
     if name in fields:
         return name
@@ -246,7 +245,7 @@ def _fitting(name: str, field: FieldInfo, value: Any) -> Any:
 
 
 def _from_json_text(value: Any) -> Any:
-    """Return what a JSON text in a value's place stands for; anything else as it is."""
+    """Return the value of a JSON text in place of a value; anything else unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -256,7 +255,7 @@ def _from_json_text(value: Any) -> Any:
 
 
 def _holds_texts(field: FieldInfo) -> bool:
-    """Whether the items of a list may be text as they are."""
+    """Return True if a field is a list whose items may be strings."""
     kinds = getattr(field.annotation, "__args__", ())
     return not kinds or not isinstance(kinds[0], type) or not issubclass(kinds[0], ToolInput)
 

@@ -1,4 +1,4 @@
-"""The base of tools: a name, a short description, a pydantic input model and one coroutine."""
+"""The base class of tools: name, short description, pydantic input model, one coroutine."""
 
 import json
 from abc import ABC, abstractmethod
@@ -27,7 +27,8 @@ from tui_agent.web.searching import Searcher
 InputT = TypeVar("InputT", bound="ToolInput")
 
 PARAMETERS = Path(__file__).with_name("parameters.json")
-"""The built-in tools' parameters by their input, written by scripts/reference.py: making them takes 10 ms."""
+"""The built-in tools' parameters, written by scripts/reference.py, because making them takes 10
+ms."""
 
 _NOISE = frozenset(
     {
@@ -41,8 +42,8 @@ _NOISE = frozenset(
         "minLength",
     }
 )
-"""Left out of schemas: every token is paid on every request, some providers refuse bounds, and a
-call that breaks one gets an error that says so."""
+"""Keywords left out of schemas, because every request pays for each token and some providers refuse
+bounds. A call that breaks a bound gets an error that says so."""
 
 
 class ToolInput(BaseModel):
@@ -55,31 +56,34 @@ class ToolInput(BaseModel):
 class FoundEntry:
     """An entry of the session that a search found.
 
-    ``here`` tells whether it is on the current branch.
+    ``here`` is True if it is on the current branch.
     """
 
     entry_id: int
     kind: str
     gist: str
-    """The entry in a line."""
+    """The entry in one line."""
     lines: Sequence[tuple[int, str]]
-    """The lines that fit, with their numbers."""
+    """The matching lines, with their numbers."""
     beside: str
-    """Its counterpart: the call that a result answers, the results of an answer."""
+    """Its counterpart in words: the call of a result, or the results of an answer."""
     here: bool
 
 
 class Archive(Protocol):
-    """Everything the session ever held, in view or not, on any branch."""
+    """All entries of the session, in the model's view or not, on any branch."""
 
     def text(self, entry_id: int) -> str | None:
-        """Return all of an entry as text, full outputs included; None when there is no such entry."""
+        """Return an entry's whole text, with full outputs; None if there is no such entry."""
 
     def remembered(self, topic: str) -> str | None:
-        """Return the entry that a line of the project's memory comes from, None where there is none."""
+        """Return the entry, as text, that a line of the memory comes from.
+
+        None if there is none.
+        """
 
     def names_in_use(self) -> Mapping[str, float]:
-        """Return the names in the model's view, with how likely each is to be used again."""
+        """Return the names in the model's view, each with its likelihood of being used again."""
         ...
 
     def images(self, entry_id: int) -> Sequence[ImagePart]: ...
@@ -89,10 +93,7 @@ class Archive(Protocol):
 
 @frozen
 class SubagentReport:
-    """A subagent's result.
-
-    ``branch`` is the last entry of the branch on which its work can be read.
-    """
+    """A subagent's result; ``branch`` is the last entry of its branch."""
 
     text: str
     branch: int | None
@@ -104,7 +105,7 @@ class SubagentHost(Protocol):
     """Starts subagents."""
 
     def branch_of(self, call_id: str) -> int | None:
-        """Return the last entry of the subagent that was started for a call, None when none was."""
+        """Return the last entry of the subagent started for a call, None if there is none."""
         ...
 
     def names(self) -> dict[str, str]: ...
@@ -120,53 +121,45 @@ class SubagentHost(Protocol):
     ) -> SubagentReport:
         """Have a subagent do a task for a call; cancelling ends it.
 
-        With ``in_conversation`` it goes on from the conversation as the model that made the call
-        was sent it.
-
-        Raises:
-            ToolError: there is no such kind.
+        With ``in_conversation`` it continues the conversation as the calling model was sent it.
+        Raises ToolError if there is no such agent.
         """
         ...
 
     async def go_on(
         self, branch: int, task: str, progress: Callable[[str], None], *, call_id: str
     ) -> SubagentReport:
-        """Have the subagent that made an entry go on with another task, knowing all it did.
+        """Give the subagent that made an entry another task, in the same branch.
 
-        Raises:
-            ToolError: the entry is none of a subagent's.
+        Raises ToolError if no subagent made the entry.
         """
         ...
 
     def agent_of(self, branch: int) -> str:
-        """Return the kind of the subagent that made an entry.
-
-        Raises ToolError where there is none.
-        """
+        """Return the name of the subagent that made an entry; raises ToolError if none did."""
         ...
 
 
 class EditorText(Protocol):
-    """An editor that has files open, perhaps with text that is not saved."""
+    """An editor with open files, which may have unsaved text."""
 
     async def unsaved(self, path: Path) -> str | None:
-        """Return the text of a file as the editor has it, None where that is the text on disk."""
+        """Return the editor's unsaved text of a file, None if it is the text on disk."""
         ...
 
     async def save(self, path: Path) -> bool:
-        """Have it save other text of a file.
+        """Have the editor save its unsaved text of a file.
 
-        Returns whether that is the text the model has read.
+        Returns True if that is the text the model has read.
         """
         ...
 
 
 @dataclass
 class ToolContext:
-    """Everything a running call may use. One is made per call.
+    """Everything that a running call may use; made for each call.
 
-    ``report`` sends live output to the screen and may be called as often as one likes. ``put_blob``
-    stores bytes and returns their digest.
+    ``report`` shows live output. ``put_blob`` stores bytes and returns their digest.
     """
 
     cwd: Path
@@ -176,53 +169,54 @@ class ToolContext:
     put_blob: Callable[[bytes], str]
     report: Callable[[str], None] = lambda _text: None
     stands_for: Path | None = None
-    """The project that ``project`` is a copy of: its paths mean those of the copy. None where it is
-    no copy."""
+    """The project that ``project`` is a copy of, whose paths then mean those of the copy; None if
+    it is none."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Environment for child processes, secrets already taken out."""
+    """The environment of child processes, without secrets."""
     vision: bool = True
-    """Whether the model takes images."""
+    """Whether the model accepts images."""
     document_pages: int = 0
-    """Pages of a PDF that the model may be sent as they are, 0 where it takes none."""
+    """Maximum pages of a PDF that the model accepts unchanged, 0 if it accepts none."""
     archive: Archive | None = None
-    """The session's past; None where there is no session."""
+    """The session's entries; None without a session."""
     in_view: Callable[[str], Sequence[ToolResultEntry]] = lambda _file: ()
     """Returns the reads of a file that the model still sees as they were, newest first."""
     call_id: str = ""
-    """The call this is for."""
+    """The id of the call."""
     subagents: SubagentHost | None = None
-    """Who does tasks; None for a subagent itself."""
+    """Starts subagents; None in a subagent."""
     jobs: Jobs | None = None
-    """The session's background jobs; None where nothing may go on after its call."""
+    """The session's background jobs; None if nothing may keep running after its call."""
     sandbox: Sandbox | None = None
-    """The sandbox for commands; None where they run without one."""
+    """The sandbox for commands; None if they run without one."""
     view: View = View()
-    """The view that limits a command in the sandbox: its writes, its reach."""
+    """The view that limits what a command in the sandbox can write and reach."""
     allow_host: AllowHost | None = None
-    """Asks whether a running command may reach a host; None where nobody can be asked."""
+    """Asks whether a running command may reach a host; None if no one can be asked."""
     request_grants: Callable[[Grants, str], Awaitable[Grants | str]] | None = None
-    """Asks for the grants a command lacked, given them and the command; returns the grants for a
-    second run."""
+    """Asks for grants that a command lacked; returns those for a second run, or why there is
+    none."""
     recorded: Callable[[Sequence[Path] | None], AbstractAsyncContextManager[None]] | None = None
-    """Records changes to some files while it is entered, to any for None; None where nothing is
-    recorded."""
+    """A context in which changes of the given files (None: of any) are recorded; None if none
+    are."""
     editor: EditorText | None = None
-    """The editor with files open; None where there is none."""
+    """The editor with open files; None without one."""
     propose: Callable[[str], str] | None = None
-    """Proposes a line for the project's memory and returns it; None where nothing is kept. Blocks,
-    and raises NotKeptError."""
+    """Proposes a line for the project's memory and returns it. Blocks, and raises NotKeptError.
+    None if there is no memory."""
     ask: Asker | None = None
-    """Asks the user questions; None where nobody can be asked."""
+    """Asks the user questions; None if no one can be asked."""
     notify: Callable[[str], None] = lambda _text: None
-    """Tells the user something that is no output."""
+    """Shows the user a message that is not part of the output."""
     allowed: frozenset[tuple[Permission, str]] | None = None
-    """Permissions and patterns that the call was allowed; None where nobody decides."""
+    """Permissions and patterns that the call was allowed; None if nothing was decided."""
     harmless: bool = False
-    """The call was allowed as a command that only reads."""
+    """Whether the call was allowed as a command that only reads."""
     searcher: Searcher | None = None
-    """Searches the web at the model's provider; None where that can't."""
+    """Searches the web through the model's provider; None if that isn't possible."""
     verdict: Callable[[PermissionNeed], Literal["allow", "ask", "deny"]] = lambda _need: "ask"
-    """The rules' verdict on a need that turns up while the call runs: where a redirect leads."""
+    """Returns the rules' verdict on a need found while the call runs, such as the target of a
+    redirect."""
 
 
 @frozen
@@ -244,25 +238,25 @@ class ToolResult:
 
 
 class Tool(ABC, Generic[InputT]):
-    """A thing the model can call."""
+    """A tool that the model can call."""
 
     name: ClassVar[str]
     description: ClassVar[str]
     Input: type[InputT]
     read_only: ClassVar[bool] = False
-    """Calls may run in parallel and change nothing."""
+    """Whether calls change nothing, and so may run in parallel."""
     traits: ClassVar[ToolTraits] = ToolTraits()
-    """Facts about the tool that others need, by its name alone."""
+    """Facts about the tool for code that only knows its name."""
     instead: ClassVar[Mapping[str, str]] = {}
-    """Advice for fields the tool does not have, by the field."""
+    """Advice for fields that the tool doesn't have, by field."""
 
     def offered_to(self, model: ModelTraits) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether the tool is listed when a head is rendered for a model."""
+        """Return True if the tool is offered to a model in the head."""
         return True
 
     @property
     def missing(self) -> str:
-        """The sentence on what it takes to be offered, "" for nothing a user could do."""
+        """Return a sentence on what the user can do to have the tool offered, "" for nothing."""
         return ""
 
     @abstractmethod
@@ -285,7 +279,7 @@ class Tool(ABC, Generic[InputT]):
         """Preload modules and programs for the first call. ``environment`` is its program's."""
 
     async def aclose(self, project: Path) -> None:
-        """End what calls in a project have started for later ones."""
+        """End everything that calls in a project have started for later calls."""
 
     def touches(self, arguments: InputT, context: ToolContext) -> tuple[Path, ...] | None:  # noqa: ARG002 - for subclasses
         """Return the files a call may change, as they are after links; None when it may be any.
@@ -298,7 +292,7 @@ class Tool(ABC, Generic[InputT]):
         return () if self.read_only else None
 
     def command(self, arguments: InputT) -> str:  # noqa: ARG002 - for subclasses
-        """Return the command a call runs in the sandbox, as a line; "" where it runs nothing there."""
+        """Return the command line that a call runs in the sandbox, "" if it runs none."""
         return ""
 
     def title(self, arguments: InputT) -> str:
@@ -340,7 +334,7 @@ def _written_parameters() -> dict[str, dict[str, Any]]:
 
 
 def plain_name(name: str) -> str:
-    """Return a name without case, hyphens and underscores, by which other programs' names are known."""
+    """Return a name in lower case without hyphens and underscores, for comparison."""
     return name.replace("_", "").replace("-", "").lower()
 
 
@@ -379,13 +373,13 @@ def slim_schema(schema: Any, definitions: dict[str, Any] | None = None) -> Any:
 
 
 class RawInput(ToolInput):
-    """Arguments as the model wrote them; whoever offers the tool checks them."""
+    """Arguments as the model wrote them, which the tool's provider checks."""
 
     values: dict[str, Any]
 
 
 class DynamicTool(Tool[RawInput]):
-    """A tool made from a schema that came from outside."""
+    """A tool with a schema from outside."""
 
     # One class serves many tools, so a built-in tool's class attributes are set on each instance
     # here.

@@ -1,4 +1,4 @@
-"""The ``bash`` tool: a command, its output and how it ended."""
+"""The ``bash`` tool: runs a command; returns its output and exit code."""
 
 import asyncio
 import contextlib
@@ -38,19 +38,20 @@ from tui_agent.tools.programs import (
 )
 
 NO_OUTPUT = "[No output.]"
-"""The whole output of a command that went well and wrote nothing."""
+"""The output of a successful command that wrote nothing."""
 
 DEFAULT_TIMEOUT = 120
-"""Seconds a command may take when the model names none."""
+"""Time limit of a command, in seconds, if the model names none."""
 
 MAX_TIMEOUT = 600
-"""Seconds a command may take at most."""
+"""Maximum time limit of a command, in seconds."""
 
 JOB_START_SECONDS = 0.5
-"""Seconds a background job is watched before its call returns: most that can't work end by then."""
+"""Seconds for which a background job is watched before its call returns; most that fail end by
+then."""
 
 TERMINAL_START_SECONDS = 10
-"""Seconds at most until a program in a terminal shows its first screen."""
+"""Maximum seconds to wait for the first screen of a program in a terminal."""
 
 _TITLE_CHARS = 200
 _ONLY_OUTPUT = (
@@ -60,7 +61,7 @@ _ONLY_OUTPUT = (
 _FENCE = LazyPattern(r"\A\s*```(?:bash|sh|shell|console)?[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 _MAX_TAIL_CHARS = 4_000
-"""Characters at the end of the output."""
+"""Characters at the end of the output that are searched for a question."""
 
 _NO_TERMINAL = (
     "This needs a terminal: run it with terminal = true, or use a command that prints and ends."
@@ -112,7 +113,7 @@ _SIGNS = tuple(
 )
 
 _SSH_GOES_ON = "Pseudo-terminal will not be allocated because stdin is not a terminal."
-"""Said by ssh, which works without one."""
+"""A message of ssh, which works without a terminal."""
 
 _YES_OR_NO = LazyPattern(
     r"[\[(](y/n|yes/no|y/N|Y/n|yes|no)(/[^\])]*)?[\])]\s*[?:]?\s*(abort\.?)?$", re.IGNORECASE
@@ -139,7 +140,7 @@ class BashInput(ToolInput):
     @field_validator("command")
     @classmethod
     def _bare(cls, command: str) -> str:
-        """Take off a command's wrapping in texts for people: a code fence, prompts."""
+        """Remove what surrounds a command in texts for people: a code fence, prompts."""
         if fenced := _FENCE.match(command):
             command = fenced[1]
         lines = command.split("\n")
@@ -201,7 +202,7 @@ class BashTool(Tool[BashInput]):
         advice("true", "", failed=False)
 
     async def run(self, arguments: BashInput, context: ToolContext) -> ToolResult:
-        """Run it; a cancelled call has reported the output until then."""
+        """Run the command; a cancelled call has reported its output so far."""
         if context.sandbox is not None and (
             notice := await asyncio.to_thread(context.sandbox.notice, context.project)
         ):
@@ -259,7 +260,7 @@ async def _in_background(
 
 
 def _sandbox_of(arguments: BashInput, context: ToolContext) -> Sandbox | None:
-    """Return the sandbox a command runs in, None for one that runs outside."""
+    """Return the sandbox in which a command runs, None for a command outside it."""
     sandbox = context.sandbox
     if sandbox is None or not sandbox.covers(arguments.command) or sandbox.lacks(context.view):
         return None

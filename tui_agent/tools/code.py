@@ -1,4 +1,4 @@
-"""The ``code`` tool: definitions, references and symbols, as the project's language servers know them."""
+"""The ``code`` tool: definitions, references and symbols from the project's language servers."""
 
 import asyncio
 import os
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 # The code that speaks to servers is loaded with the first call.
 
 MAX_ROWS = 200
-"""Places that are shown."""
+"""Maximum places that are shown."""
 MAX_FILES = 20_000
-"""Files of an answer that are looked at."""
+"""Maximum files of an answer that are considered."""
 
 _PLACE = LazyPattern(r"(.+?):(\d{1,9})(?::(\d{1,9}))?:?")
 
@@ -57,7 +57,7 @@ class CodeInput(ToolInput):
 
 
 class CodeTool(Tool[CodeInput]):
-    """Asks language servers, which run in the sandbox and are started when they are first asked."""
+    """Asks language servers, which run in the sandbox and are started on first use."""
 
     name: ClassVar[str] = "code"
     description: ClassVar[str] = "Ask the language server."
@@ -81,7 +81,7 @@ class CodeTool(Tool[CodeInput]):
         settings: CodeSettings,
         has_sandbox: Callable[[], bool] = lambda: True,
     ) -> None:
-        """``has_sandbox`` tells whether there is one to run servers in that the settings don't name."""
+        """``has_sandbox`` returns True if servers not named in the settings have a sandbox."""
         self._project = real_path(project)
         self._has_sandbox = has_sandbox
         self._settings = settings
@@ -92,7 +92,10 @@ class CodeTool(Tool[CodeInput]):
 
     @cached_property
     def _can_act(self) -> bool:
-        """Whether a server can run for the project. Looked at once, as requests must have the same tools."""
+        """Whether a server can run for the project.
+
+        Decided once, as all requests need the same tools.
+        """
         return has_server(self._project, self._settings, self._has_sandbox)
 
     def needs(self, arguments: CodeInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
@@ -123,14 +126,14 @@ class CodeTool(Tool[CodeInput]):
             await self._servers.aclose(real_path(project))
 
     def running_for(self, path: Path, project: Path) -> "LanguageServer | None":
-        """Return the server that knows a file of a project, if it runs."""
+        """Return the running server for a file of a project, None if there is none."""
         language = language_of(path.name, self._settings)
         if self._servers is None or language is None:
             return None
         return self._servers.of(real_path(project), language)
 
     def server_lines(self) -> Iterator[str]:
-        """Yield for people which servers there are. Looks at files."""
+        """Yield a line for people on each server. Looks at files."""
         if not self._settings.enabled:
             yield "not asked (code.enabled is off)"
             return
@@ -156,7 +159,7 @@ class CodeTool(Tool[CodeInput]):
 
 
 def _place_of(arguments: CodeInput, context: ToolContext) -> tuple[str, int | None, int | None]:
-    """Return the path that a call names, with the line and column that stand behind it."""
+    """Return the path that a call names, and the line and column that follow it, if any."""
     path = arguments.path.strip() or str(context.project)
     found = _PLACE.fullmatch(path)
     if found is None or os.path.lexists(context.cwd / path):
@@ -166,7 +169,7 @@ def _place_of(arguments: CodeInput, context: ToolContext) -> tuple[str, int | No
 
 
 def _question(arguments: CodeInput, context: ToolContext) -> "Question":
-    """Return what is asked; raises ToolError where the path may not be read, or does not exist."""
+    """Return the question for the server; raises ToolError if the path can't or may not be read."""
     from tui_agent.tools.language_servers.lookup import Question
 
     path, line, column = _place_of(arguments, context)
@@ -185,7 +188,7 @@ Access = Literal["shown", "named", "hidden", "gone"]
 
 @dataclass
 class _Rows:
-    """The places of an answer as they may be shown. Looks at files."""
+    """Collects the places of an answer, with their lines as they may be shown. Looks at files."""
 
     context: ToolContext
     lines: list[str]
@@ -194,7 +197,7 @@ class _Rows:
     texts: dict[Path, list[str]]
 
     def add(self, spot: "Spot") -> None:
-        """Take a place; one that may not be shown is only counted."""
+        """Add a place; one that may not be shown is only counted."""
         if spot.path not in self.accesses:
             location = locate(str(spot.path), self.context)
             self.accesses[spot.path] = self._access(location), location

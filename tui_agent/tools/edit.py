@@ -1,4 +1,4 @@
-"""The ``edit`` tool: parts of one file, all of a call's edits or none."""
+"""The ``edit`` tool: replaces parts of one file; makes all edits of a call, or none."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from tui_agent.editing.matching import Replaced
 
 _SMALL_FILE_LINES = 40
-"""Lines of a file that is shown whole where an edit of it can't be made."""
+"""Maximum lines of a file that is shown whole after a failed edit."""
 MAX_SHOWN_LINES = 60
-"""Lines of the changed file that the model is shown."""
+"""Maximum lines of the changed file that the model is shown."""
 
 _HUNK_EDGE = 8
 _LINE_CHARS = 160
@@ -47,10 +47,10 @@ _OTHER_NAMES = {
     ),
     "replaceall": "all",
 }
-"""Names of other programs' tools, without case, hyphens and underscores."""
+"""Field names of other programs' tools; in lower case, without hyphens and underscores."""
 
 _TOLD_CHARS = 8
-"""A shorter text is likely to be in a file without an edit having put it there."""
+"""Fewest characters of a new text whose presence shows that the edit was made before."""
 
 
 class Edit(ToolInput):
@@ -76,7 +76,7 @@ class EditInput(ChangeInput):
     @model_validator(mode="before")
     @classmethod
     def _one_edit(cls, values: Any) -> Any:
-        """Take a single edit, in place of the list or spread over the arguments."""
+        """Accept a single edit in place of the list, or spread over the arguments."""
         if not isinstance(values, dict):
             return values
         values = _renamed(values)
@@ -104,7 +104,7 @@ class EditInput(ChangeInput):
 
 @frozen
 class _Done:
-    """A text after all edits: how many places were changed, and the differences that were ignored."""
+    """The result of all edits: the text, the number of changed places, the differences ignored."""
 
     text: str
     count: int
@@ -174,11 +174,7 @@ class EditTool(ChangeTool[EditInput]):
 
 
 def _all(edits: Sequence[Edit], before: str, location: Location) -> _Done:
-    """Make all edits, one after the other.
-
-    Raises:
-        ToolError: one of them can't be made.
-    """
+    """Apply all edits, one after the other; raises ToolError if one fails."""
     text = before
     count = 0
     loosely: dict[str, None] = {}
@@ -219,7 +215,7 @@ def _one(text: str, edit: Edit) -> "Replaced":
 
 
 def _reason(error: ToolError, edit: Edit, *, before: str, now: str) -> str:
-    """Return why an edit can't be made, with the changes in between and a small file as it is."""
+    """Return why an edit failed, with earlier edits' changes and a small file's content."""
     reason = str(error)
     if edit.old and edit.old != edit.new and edit.old not in now:
         if edit.old in before:
@@ -233,7 +229,7 @@ def _reason(error: ToolError, edit: Edit, *, before: str, now: str) -> str:
 
 
 def _whole(text: str) -> str:
-    """Return a small file as ``read`` shows it, "" for a larger one."""
+    """Return a small file's text as ``read`` shows it, "" for a larger file."""
     lines = lines_of(text)
     if len(lines) > _SMALL_FILE_LINES or max(map(len, lines), default=0) > _LINE_CHARS:
         return ""
@@ -270,7 +266,7 @@ def _changed_lines(path: Path, lines: list[str], spans: tuple[range, ...]) -> li
 
 
 def _joined(spans: Iterable[range], total: int) -> list[range]:
-    """Return the lines of each place and of one line around it; places that touch are one."""
+    """Return the line range of each place, extended by a line; adjacent ranges are merged."""
     joined: list[range] = []
     for span in spans:
         start = max(span.start - 1, 0)

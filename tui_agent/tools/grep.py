@@ -37,33 +37,33 @@ from tui_agent.tools.searching import (
 )
 
 MAX_ROWS = 200
-"""Lines that are shown."""
+"""Maximum lines that are shown."""
 
 ELSEWHERE_SECONDS = 2.0
-"""Seconds in which it is looked whether what a search leaves out has a match."""
+"""Time limit, in seconds, for finding matches in files that a search skips."""
 
 MAX_OTHER_FILES = 200
-"""Files that are not UTF-8 in which other characters than ASCII are searched for."""
+"""Maximum files in other encodings than UTF-8 that are searched for non-ASCII characters."""
 
 MAX_CONTEXT = 20
-"""Lines shown around a match at most."""
+"""Maximum lines shown around a match."""
 
 _BINARY = "[Binary, not searched to the end unless named as path: {names}.]"
 _IGNORED = "[Ignored by git, not searched unless named as path: {names}.]"
 _CUT_SHORT = b": WARNING: stopped searching binary file"
 _LINE = re.compile(rb"(\d+)([:-])(\d+)[:-](.*)", re.DOTALL)
 _SHORTENED = re.compile(rb" \[\.\.\. [^\[\]]*\]$")
-"""How ripgrep ends a line of which it shows the beginning."""
+"""The end of a line that ripgrep has cut off."""
 _MAX_OTHER_BYTES = 16 * 1024**2
-"""Bytes of a file in another encoding in which a line is looked for again."""
+"""Maximum bytes of a file in another encoding in which a line is looked up again."""
 
 _NOT_UTF_8 = (
     r"(?-u:[\xC0-\xFF](?:[\x00-\x7F\xC0-\xFF]|$)"
     r"|(?:^|[\x00-\x7F])[\x80-\xBF]"
     r"|[\xE0-\xFF][\x80-\xBF](?:[\x00-\x7F]|$))"
 )
-"""Matches in nearly all lines that are not UTF-8: a character without its end, or an end without
-its beginning."""
+"""Matches nearly all lines that are not UTF-8: an incomplete character, or a continuation byte
+alone."""
 
 _LAST = re.compile(r"((?:^|[^\\])(?:\\\\)*)\\[Zz]")
 _IGNORING_CASE = ("-i", "i", "ignore_case", "case_insensitive")
@@ -73,7 +73,7 @@ _IGNORED_ARGUMENTS = ("-n", "line_numbers", "head_limit", "max_results", "limit"
 
 @frozen
 class _Row:
-    """A line that ripgrep found: its number, where it begins in the file, and whether it is a match."""
+    """A line from ripgrep: its number, its byte offset in the file, and whether it is a match."""
 
     number: int
     offset: int
@@ -83,25 +83,25 @@ class _Row:
 
 @dataclass
 class Matches:
-    """Matches by path, in whatever order files come in."""
+    """Collects matches by path; files may come in any order."""
 
     total: int = 0
     paths: set[str] = field(default_factory=set)
     """Files with a match."""
     cut_short: list[str] = field(default_factory=list)
-    """Files that turned out to be binary after a match."""
+    """Files found to be binary after a match."""
     secrets: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
-    """Files that are not UTF-8 and were searched for ASCII characters alone."""
+    """Files in other encodings that were searched for ASCII characters only."""
     timed_out: bool = False
     _rows: dict[str, list[_Row]] = field(default_factory=dict)
-    """By path."""
+    """Lines by path."""
     _held: int = 0
     _limit: str | None = None
-    """Paths after this one are not shown."""
+    """The last path that is shown, None for no limit."""
 
     def add(self, path: str, row: _Row) -> None:
-        """Take a line; those of one file come together and in order."""
+        """Add a line; a file's lines come together and in order."""
         if row.hit:
             self.total += 1
             self.paths.add(path)
@@ -185,12 +185,12 @@ def _is_at_offset(file: BinaryIO, row: _Row) -> bool:
 
 
 def _text_of(row: _Row) -> bytes:
-    """Return a line as it is in the file, to where ripgrep shortened it."""
+    """Return a line's bytes, up to where ripgrep cut it off."""
     return _SHORTENED.sub(b"", row.line.removesuffix(b"\r"))
 
 
 def _beneath(scope: Scope, paths: Iterable[str]) -> list[str]:
-    """Return the paths of files that are there without a link on the way."""
+    """Return the paths of files that exist without a link on the way."""
     found = []
     with suppress(OSError), directory(scope.directory) as root:
         for path in paths:
@@ -206,9 +206,9 @@ class GrepInput(ToolInput):
     path: str = "."
     glob: str = Field(default="", description="Like src/**/*.ts")
     literal: SkipJsonSchema[bool] = False
-    """Not offered: a pattern that fits nothing is looked for as plain text, too."""
+    """Not in the schema, because a pattern without matches is searched for as plain text, too."""
     context: int = Field(default=0, ge=0)
-    """Lines around each that fits."""
+    """Lines to show around each match."""
 
     @model_validator(mode="before")
     @classmethod
@@ -247,7 +247,7 @@ class _Query:
 
 
 class _BadPatternError(Exception):
-    """The pattern is no regular expression; the message says why."""
+    """The pattern is not a valid regular expression; the message says why."""
 
 
 class GrepTool(Tool[GrepInput]):
@@ -286,8 +286,7 @@ class GrepTool(Tool[GrepInput]):
 async def _found(query: _Query, scope: Scope) -> tuple[Matches, list[str]]:
     """Return the matches, and notes on how they were found.
 
-    Raises:
-        ToolError: the pattern can't be searched for, in no way.
+    Raises ToolError if the pattern can't be searched for in any way.
     """
     try:
         found = await _search(query, scope)
@@ -316,7 +315,7 @@ async def _found(query: _Query, scope: Scope) -> tuple[Matches, list[str]]:
 
 
 async def _elsewhere(query: _Query, scope: Scope) -> list[str]:
-    """Return notes on what a search that found nothing did not look at."""
+    """Return notes on what a search without matches has skipped."""
     notes: list[str] = []
     if query.pattern.lower() != query.pattern.upper():
         alike = await _search(replace(query, ignoring_case=True), scope)
@@ -408,7 +407,7 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
 
 
 async def _search(query: _Query, scope: Scope) -> Matches:
-    """Return the matches in the files of a scope, those in other encodings than UTF-8 included."""
+    """Return the matches in the files of a scope, in all encodings."""
     found = Matches()
     if scope.single_file is not None:
         encoding = await asyncio.to_thread(encoding_of, scope.location.real)
@@ -426,7 +425,7 @@ async def _search(query: _Query, scope: Scope) -> Matches:
 
 
 def _how_to_read(encoding: Encoding | None) -> list[str]:
-    """Return ripgrep's options for one file that was named: it is searched whatever is in it."""
+    """Return ripgrep's options for a named file, which is searched even if it is binary."""
     if encoding is None or encoding == UTF_8 or encoding.bom or not encoding.web_name:
         return ["--text"]
     return [f"--encoding={encoding.web_name}", "--text"]
@@ -456,7 +455,7 @@ def _encoding(path: Path) -> Encoding | None:
 async def _run(
     query: _Query, scope: Scope, found: Matches, options: list[str], paths: list[str]
 ) -> None:
-    """Add the matches in some files or, for "", in all of a directory."""
+    """Add the matches in the files of ``paths``, of which "" is the whole directory."""
     secrets: dict[str, None] = {}
     shown_secrets = scope.single_file is not None
 
@@ -507,7 +506,7 @@ async def _run(
 
 
 def _matching(query: _Query) -> list[str]:
-    """Return ripgrep's options for what is a match."""
+    """Return ripgrep's options that decide what matches."""
     options = ["--crlf"]
     if query.ignoring_case:
         options.append("--ignore-case")
@@ -517,7 +516,7 @@ def _matching(query: _Query) -> list[str]:
 
 
 def _showing(query: _Query) -> list[str]:
-    """Return ripgrep's options for the lines it shows."""
+    """Return ripgrep's options for the lines to show."""
     options = ["--line-number", "--byte-offset", "--with-filename", "--no-heading", "--null"]
     # In bytes; lines still too long are cut when shown.
     options += [f"--max-columns={8 * MAX_COLUMNS}", "--max-columns-preview"]
@@ -527,7 +526,7 @@ def _showing(query: _Query) -> list[str]:
 
 
 def _by_name(scope: Scope) -> list[str]:
-    """Return ripgrep's options that leave out most files whose names the glob does not take."""
+    """Return ripgrep's options that skip most files whose names the glob doesn't match."""
     if scope.excludes or scope.single_file is not None:
         return []
     # As a type, not with --glob: that would bring back files that git ignores.
@@ -538,9 +537,9 @@ def _by_name(scope: Scope) -> list[str]:
 
 
 def _expression(query: _Query) -> str:
-    """Return a query's pattern as ripgrep takes it.
+    """Return a query's pattern for ripgrep.
 
-    A model sees odd bytes as U+FFFD; a NUL can't be an argument.
+    U+FFFD matches any undecodable byte, which a model sees as such; a NUL can't be an argument.
     """
     if query.literal:
         pattern = re.escape(query.pattern)

@@ -1,4 +1,4 @@
-"""Questions to the user: the model's own, and those of servers, forms by a schema and pages to visit."""
+"""Questions to the user: the model's, and those of MCP servers (forms, and pages to visit)."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,14 +20,14 @@ _KINDS: dict[str, FieldKind] = {
     "boolean": "yes_no",
     "array": "choices",
 }
-"""Kinds of fields by the types of a schema; others are texts or choices."""
+"""Kinds of fields by JSON schema type; all others are texts or choices."""
 _BOUNDS = {"array": ("minItems", "maxItems"), "string": ("minLength", "maxLength")}
-"""Keywords of a type's bounds; those of numbers are minimum and maximum."""
+"""The schema keywords for bounds by type; for numbers they are minimum and maximum."""
 
 
 @frozen
 class FormField:
-    """One value of a form. ``options`` are values with their labels, for those that choose."""
+    """A field of a form. ``options`` are the values of a choice, with their labels."""
 
     name: str
     title: str
@@ -37,13 +37,14 @@ class FormField:
     default: Value | None = None
     required: bool = False
     is_free: bool = False
-    """Words of one's own are an answer too."""
+    """Whether the user may answer in their own words, too."""
     least: float | None = None
     most: float | None = None
-    """Bounds of a number, of a text's length, of how many are chosen."""
+    """The upper bound of a number, of a text's length, or of the number of choices; None for
+    none."""
 
     def read(self, text: str) -> Value | None:
-        """Return the typed text as a value, None for nothing where that is allowed.
+        """Return the value of a typed text, None for nothing if that is allowed.
 
         Raises ValueError.
         """
@@ -94,7 +95,7 @@ class FormField:
         return chosen
 
     def _check_size(self, size: float, few: str, many: str) -> None:
-        """Raise ValueError for a size that is out of bounds; ``few`` and ``many`` say so, with the bound."""
+        """Raise ValueError for a size out of bounds, with ``few`` or ``many`` as the message."""
         if self.least is not None and size < self.least:
             raise ValueError(f"{self.title} {few.format(self.least)}.")
         if self.most is not None and size > self.most:
@@ -103,14 +104,14 @@ class FormField:
 
 @frozen
 class ModelQuestions:
-    """The model wants the user to decide something."""
+    """Questions of the model that the user is to answer."""
 
     fields: tuple[FormField, ...]
 
 
 @frozen
 class ServerForm:
-    """A server wants to know something that only a person can say."""
+    """A form that an MCP server asks the user to fill in."""
 
     server: str
     message: str
@@ -119,7 +120,7 @@ class ServerForm:
 
 @frozen
 class ServerLink:
-    """A server wants a person to visit a page."""
+    """A page that an MCP server asks the user to visit."""
 
     server: str
     message: str
@@ -131,31 +132,28 @@ ServerQuestion = ServerForm | ServerLink
 
 @frozen
 class Answer:
-    """A person's answer; "cancel" is no answer.
-
-    ``values`` are those of a form that was accepted.
-    """
+    """The user's answer; "cancel" means none. ``values`` are those of an accepted form."""
 
     action: Literal["accept", "decline", "cancel"] = "cancel"
     values: Mapping[str, Value] = field(default_factory=dict)
 
 
 Asker = Callable[[ServerQuestion | ModelQuestions], Awaitable[Answer]]
-"""Asks the person of a session."""
+"""Asks the user of a session."""
 
 
 @dataclass
 class Person:
-    """The person of a session, for everybody there who has a question."""
+    """The user of a session, for every part that has a question."""
 
     asker: Asker | None = None
-    """Asks them; None where nobody can be asked."""
+    """Asks the user; None if no one can be asked."""
 
 
 class Host(Protocol):
-    """A session whose person servers can ask, if it has one.
+    """A session whose user MCP servers can ask.
 
-    While it works, a question is most likely about that.
+    While the session works, a server's question is most likely about that work.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""The ``read`` tool: text by the line, directories, images, notebooks, documents, archives."""
+"""The ``read`` tool: shows lines of text, directories, images, notebooks, documents, archives."""
 
 import asyncio
 import mimetypes
@@ -51,11 +51,11 @@ SECRETS_LEFT_OUT = (
     "[Secrets are shown as [redacted] in {lines}. An edit must leave those parts as they are.]\n"
 )
 MAX_DOCUMENT_BYTES = 100_000_000
-"""Size of the largest document that is turned into text."""
+"""Maximum size of a document that is converted to text, in bytes."""
 DOCUMENT_LINES = 2_000
-"""Lines of a document that are made at once where the call names no number."""
+"""Lines of a document that are converted at once if the call names no number."""
 STORED_LINES = 20_000
-"""Lines of one read of a file: the part not shown to the model is stored, for ``recall``."""
+"""Maximum lines of one read; those not shown to the model are stored for ``recall``."""
 
 _NUMBER_CHARS = 12
 _PLACE = LazyPattern(r"(.+?):(\d{1,9})(?:-(\d{1,9})|:\d+)?:?")
@@ -66,7 +66,7 @@ class ReadInput(ToolInput):
 
     path: str
     offset: int = Field(default=1, ge=0)
-    """The first line, from 1."""
+    """Number of the first line, from 1."""
     limit: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="before")
@@ -106,7 +106,7 @@ def _integer(value: Any) -> int | None:
 
 
 def _without_lines(arguments: ReadInput, context: ToolContext) -> ReadInput:
-    """Return the arguments for ``path:12`` or ``path:12-20``, as searches and compilers name a place."""
+    """Return the arguments for a path such as ``path:12`` or ``path:12-20``."""
     found = _PLACE.fullmatch(arguments.path.strip())
     if (
         found is None
@@ -229,7 +229,7 @@ async def _window(
 
 
 def _cells(location: Location, wanted: range, line_chars: int) -> Window | None:
-    """Return lines of a notebook's cells; None for what is shown as it is on disk."""
+    """Return lines of a notebook's cells; None for a file that is shown unchanged."""
     try:
         file = load(location.real, location.shown, max_bytes=MAX_CHANGED_BYTES)
     except ToolError:
@@ -269,7 +269,7 @@ async def _document(
 
 
 def _shown_window(text: str, path: Path, wanted: range, line_chars: int) -> Window:
-    """Return lines of a text that was made from a file, as they may be shown."""
+    """Return lines of a text converted from a file, with secrets redacted."""
     before = window_of(text, wanted, line_chars)
     if is_secret_file(path):
         return before

@@ -25,7 +25,10 @@ class AddOnError(UserFacingError):
 
 
 class AddOnTool(FunctionTool):
-    """A function of an add-on. A call is asked for like any that may change something."""
+    """A function of an add-on.
+
+    The user is asked about a call as about any that may change something.
+    """
 
     about = "runs in the program, outside the sandbox"
 
@@ -47,7 +50,7 @@ class AddOnTool(FunctionTool):
 
 
 class AddOn:
-    """What an add-on registers its tools with: ``def register(add_on: AddOn) -> None``."""
+    """Registers an add-on's tools, in its ``def register(add_on: AddOn) -> None``."""
 
     def __init__(self, shown: str) -> None:
         self._shown = shown

@@ -29,7 +29,7 @@ from tui_agent.tools.programs import EndedProgram, Program, ending, run_program
 
 DEFAULT_TIMEOUT = 120.0
 MAX_TIMEOUT = 3_600.0
-"""Seconds a call may take."""
+"""Maximum time limit of a call, in seconds."""
 
 
 Host = Annotated[str, Field(pattern=r"^(\*|[A-Za-z0-9.-]+)$")]
@@ -37,10 +37,10 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 # -- the process of a file -------------------------------------------------------------------------
 MAX_ANSWER_BYTES = 100_000_000
-"""An answer larger than this is not read."""
+"""Maximum size of an answer that is read, in bytes."""
 
 LAST_LINES = 20
-"""Lines of its output that show why a process ended without an answer."""
+"""Last lines of output shown for a process that ended without an answer."""
 
 _PACKAGE = Path(__file__).parents[2]
 _BEGIN = """
@@ -63,15 +63,15 @@ class Declared(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     NETWORK: tuple[Host, ...] = ()
-    """Hosts, or ``*`` for every public one."""
+    """Hosts that the functions connect to; ``*`` for every public one."""
     READS: tuple[str, ...] = ()
-    """Paths outside of the project."""
+    """Paths outside the project that the functions read."""
     WRITES: tuple[str, ...] = ()
-    """``.`` for the project's files, paths outside of it."""
+    """What the functions change: ``.`` for the project's files, and paths outside the project."""
     ENVIRONMENT: tuple[Variable, ...] = ()
-    """Variables it gets although they look like secrets."""
+    """Environment variables that the functions get although they look like secrets."""
     READ_ONLY: bool = False
-    """Calls change nothing and may run side by side."""
+    """Whether calls change nothing, and so may run in parallel."""
     TIMEOUT: float = Field(default=DEFAULT_TIMEOUT, gt=0, le=MAX_TIMEOUT)
 
     def words(self) -> str:
@@ -91,7 +91,7 @@ class Declared(BaseModel):
 
 
 class FileTool(DynamicTool):
-    """One function of a tool file; a call uses the file as it is then."""
+    """One function of a tool file; each call uses the file's present text."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class FileTool(DynamicTool):
         shown: str,
         source: Callable[[], str],
     ) -> None:
-        """``shown`` is the file's name for people; ``source`` returns its text as it is then."""
+        """``shown`` is the file's name for people; ``source`` returns its present text."""
         super().__init__(schema, read_only=declared.READ_ONLY)
         self.path = path
         self.shown = shown
@@ -111,7 +111,7 @@ class FileTool(DynamicTool):
 
     @property
     def about(self) -> str:
-        """What the functions of the file may do, for people."""
+        """What the file declares that its functions may do, for people."""
         return self.declared.words()
 
     def command(self, arguments: RawInput) -> str:
@@ -224,7 +224,7 @@ def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> V
 
 
 def _place(text: str) -> Path | None:
-    """Return a path outside of the project, None for one in it."""
+    """Return a declared path outside the project, None for one in the project."""
     path = at_home(text)
     if path.is_absolute():
         return Path(os.path.realpath(path))
@@ -232,7 +232,7 @@ def _place(text: str) -> Path | None:
 
 
 def _places(texts: Iterable[str]) -> list[Path]:
-    """Return the paths outside of the project."""
+    """Return the declared paths outside the project."""
     places = []
     for text in texts:
         place = _place(text)
@@ -248,8 +248,7 @@ class Answer(BaseModel):
 
     error: str = ""
     line: int = 0
-    """Where in the file the error was raised, 0 where that is unknown; ``frames`` have the way
-    there."""
+    """Line of the file where the error was raised, 0 if unknown; ``frames`` has the traceback."""
     frames: tuple[str, ...] = ()
     text: str = ""
     images: tuple[Base64Bytes, ...] = ()
@@ -260,9 +259,9 @@ class Answer(BaseModel):
 
 @frozen
 class Ended:
-    """How the process of a tool file ended.
+    """The end of a tool file's process.
 
-    ``answer`` is None when it said nothing, ``printed`` its last lines.
+    ``answer`` is None without one; ``printed`` is its last output.
     """
 
     program: EndedProgram
@@ -320,7 +319,7 @@ async def run_file(  # noqa: PLR0913 - a file and how to run it
 
 @lru_cache(maxsize=1)
 def _import_places() -> tuple[str, ...]:
-    """Return the directory of this package, and those with the libraries the runner needs."""
+    """Return the directory of this package, and those of the libraries that the runner needs."""
     spec = find_spec("pydantic")
     libraries = []
     if spec is not None and spec.origin:

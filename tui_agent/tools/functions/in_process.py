@@ -1,4 +1,4 @@
-"""A function of the program that uses the library, as a tool. It runs in that program's process."""
+"""A Python function as a tool that runs in the process of the program which uses the library."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ class FunctionTool(DynamicTool, FreeTool[RawInput]):
         super().__init__(schema_of(signature.name, signature.description, signature.parameters))
 
     async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
-        """Call it on the event loop; its errors are shown to the model."""
+        """Call the function on the event loop; its errors are shown to the model."""
         try:
             value = returned(await self._signature.call(arguments.values))
         except FunctionError as error:
@@ -43,17 +43,14 @@ class FunctionTool(DynamicTool, FreeTool[RawInput]):
 
 
 def schema_of(name: str, description: str, parameters: dict[str, Any]) -> ToolSchema:
-    """Return a function's schema without pydantic's additions.
-
-    That of a type which holds itself stays whole.
-    """
+    """Return a function's schema without pydantic's additions, unless a type contains itself."""
     with contextlib.suppress(RecursionError):
         parameters = slim_schema(parameters)
     return ToolSchema(name=name, description=description, parameters=parameters)
 
 
 async def told(value: Returned, title: str, context: ToolContext, footer: str = "") -> ToolResult:
-    """Return a function's value as the result of a call; ``footer`` stands at its end."""
+    """Return a function's value as the result of a call, with ``footer`` at its end."""
     said: list[str] = []
     if value.text:
         said = [value.text]

@@ -1,7 +1,7 @@
-"""The process of a tool file: reads it and describes its functions, or calls one of them.
+"""The process of a tool file: loads it, and describes its functions or calls one of them.
 
-The request comes as JSON in one open file, the answer goes as JSON into another. The functions'
-output is for people: it may be anything, and is no answer.
+The request comes as JSON in one open file, and the answer goes as JSON into another. What the
+functions print is shown to people, and isn't part of the answer.
 """
 
 import base64
@@ -27,7 +27,7 @@ from tui_agent.tools.functions.signature import (
 DECLARATIONS = ("NETWORK", "READS", "WRITES", "ENVIRONMENT", "READ_ONLY", "TIMEOUT")
 """Constants of a tool file that declare its functions' needs."""
 MAX_FRAMES = 5
-"""Lines of a traceback that are reported, those nearest to the error."""
+"""Maximum lines of a traceback that are reported, those nearest to the error."""
 
 
 def main() -> None:
@@ -81,7 +81,7 @@ def _done(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _loaded(path: Path, source: str) -> ModuleType:
-    """Return the module made from a source; that is the text that was read, so that nothing else is run."""
+    """Return a module made from the given source, which is the file's text as it was read."""
     module = ModuleType(f"tools_{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
@@ -93,7 +93,7 @@ def _loaded(path: Path, source: str) -> ModuleType:
 
 
 def _functions(module: ModuleType) -> list[Callable[..., Any]]:
-    """Return the functions of a module that are to be tools, in their order."""
+    """Return the functions of a module that become tools, in order."""
     named = getattr(module, "__all__", None)
     held = vars(module)
     if named is not None:
@@ -139,7 +139,7 @@ def _told(error: BaseException) -> str:
 
 
 def _frames(error: BaseException) -> list[traceback.FrameSummary]:
-    """Return where in tool files an error was raised, its own place last."""
+    """Return the frames of an error's traceback that are in tool files, the innermost last."""
     if isinstance(error, SyntaxError) and error.filename:
         return [traceback.FrameSummary(error.filename, error.lineno or 0, "<module>", line="")]
     places = set()

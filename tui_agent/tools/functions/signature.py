@@ -1,6 +1,6 @@
-"""A typed function as a tool: its name, description and schema, its call, and its value as text and images.
+"""A typed function as a tool: name, description, schema, call, and its value as text and images.
 
-This also runs in the process of a tool file, so it needs pydantic and nothing else of this program.
+Also runs in the process of a tool file, so it needs pydantic and nothing else of this program.
 """
 
 import inspect
@@ -30,10 +30,7 @@ _SIGNATURES = (
 
 
 class FunctionError(ValueError):
-    """A function can't be a tool, a call does not fit it, or a model can't be shown its value.
-
-    The message says why.
-    """
+    """A function can't be a tool, a call doesn't fit it, or its value can't be shown to a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +44,9 @@ class FunctionSignature:
     accepted: type[BaseModel]
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
-        """Call the function; one that is a coroutine is awaited.
+        """Call the function, and await it if it is a coroutine function.
 
-        Raises:
-            FunctionError: the arguments do not fit.
-            Exception: whatever the function raises.
+        Raises FunctionError if the arguments don't fit, and whatever the function raises.
         """
         try:
             taken = self.accepted.model_validate(dict(arguments))
@@ -122,7 +117,7 @@ def _field(
 
 
 def _documented(text: str) -> tuple[str, dict[str, str]]:
-    """Return a docstring's text about the function, and about its arguments listed under ``Args:``."""
+    """Return a docstring's description of the function, and of its arguments by name."""
     lines: list[str] = []
     about: dict[str, str] = {}
     latest = ""
@@ -152,7 +147,10 @@ def _problem(error: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """A result. Images are the bytes of files of types that models take."""
+    """A function's value as text and images.
+
+    Images are files' bytes, of types that models accept.
+    """
 
     text: str = ""
     images: tuple[bytes, ...] = ()
@@ -187,7 +185,7 @@ def _may_be_image(value: Any) -> bool:
 
 
 def image_type(data: bytes) -> str:
-    """Return the media type of an image that models take, "" for anything else."""
+    """Return the media type of an image that models accept, "" for anything else."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((mime for begin, mime in _SIGNATURES if data.startswith(begin)), "")

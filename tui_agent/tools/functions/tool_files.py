@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 # The code that runs files is loaded when there is one.
 
 DESCRIBE_SECONDS = 30.0
-"""How long reading a file may take before it counts as one that hangs."""
+"""Seconds after which loading a file is given up."""
 MAX_TOOLS = 50
-"""Functions of one file that are offered: each is paid for with every request."""
+"""Maximum functions of one file that are offered, because every request pays for each."""
 _RESERVED = frozenset({*BUILTIN, "mcp"})
 
 
 MAX_FILE_BYTES = 1_000_000
-"""A tool file larger than this is not read."""
+"""Maximum size of a tool file, in bytes."""
 
 
 @frozen
 class FoundFile:
     """A tool file.
 
-    ``shown`` is its name for people, ``inside`` the project that it must be in; None for the
-    user's.
+    ``shown`` is its name for people; ``inside`` is the project that it must be in, None for the
+    user's own.
     """
 
     path: Path
@@ -71,7 +71,7 @@ class FoundFile:
 
 @frozen
 class ToolPlace:
-    """Where the functions work: as commands of the session do."""
+    """Where the functions run: the directory, project, environment and sandbox of commands."""
 
     cwd: Path
     project: Path
@@ -81,10 +81,7 @@ class ToolPlace:
 
 @frozen
 class LoadedFile:
-    """A file's description of itself.
-
-    ``tools`` is empty when it could not be read; ``problems`` say why.
-    """
+    """The result of loading a tool file: its tools, and why others of it are missing."""
 
     source: str
     tools: "tuple[FileTool, ...]" = ()
@@ -93,19 +90,19 @@ class LoadedFile:
 
 @dataclass
 class ToolFiles:
-    """The tool files that ``find`` names, with the problems of others, and the add-ons."""
+    """The tools of the files that ``find`` returns, and of add-ons."""
 
     find: Callable[[], tuple[list[FoundFile], list[str]]] = lambda: ([], [])
     find_add_ons: Callable[[], AddOns] = AddOns
     tools: "tuple[FileTool | AddOnTool, ...]" = ()
-    """Their tools, as of the last reading."""
+    """All tools, as of the last `load`."""
     problems: tuple[str, ...] = ()
     _loaded: dict[FoundFile, LoadedFile] = field(default_factory=dict)
     _said: SayOnce = field(default_factory=SayOnce)
     _reading: asyncio.Lock | None = None
 
     async def load(self, place: ToolPlace) -> None:
-        """Read new and changed files; they run in the sandbox for it, side by side."""
+        """Load new and changed files, each in a process of its own in the sandbox, in parallel."""
         self._reading = self._reading or asyncio.Lock()
         async with self._reading:
             found, problems, add_ons = await asyncio.to_thread(self._find_all)
@@ -141,12 +138,12 @@ class ToolFiles:
 
 
 def installed_add_ons(left_out: Collection[str]) -> AddOns:
-    """Return the tools of the installed add-ons but those left out. Takes a moment."""
+    """Return the tools of the installed add-ons, except those left out. Takes a moment."""
     return load_add_ons(left_out, _RESERVED)
 
 
 def _offer(file: FoundFile, loaded: LoadedFile, tools: "dict[str, FileTool]") -> Iterator[str]:
-    """Add the tools of a file to others; yields why one is left out."""
+    """Add a file's tools to ``tools``; yields a sentence for each that is left out."""
     for tool in loaded.tools[:MAX_TOOLS]:
         if tool.name in _RESERVED:
             yield f"{file.shown}: {tool.name} is the name of a built-in tool; call the function something else."
@@ -231,7 +228,7 @@ def _said(file: FoundFile, source: str, ended: "Ended") -> LoadedFile:
 
 
 class _SaidTool(BaseModel):
-    """A tool as the file's process describes it: the file may have changed the code that runs there."""
+    """A tool as described by the file's process, which can't be trusted and so is validated."""
 
     model_config = ConfigDict(defer_build=True)
 

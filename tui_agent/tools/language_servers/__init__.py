@@ -1,1 +1,1 @@
-"""Language servers of a project: finds them, runs them, and turns their answers into places in files."""
+"""Finds and runs a project's language servers, and converts their answers to places in files."""

@@ -1,4 +1,4 @@
-"""Answers of language servers, read row by row: a row that is none is left out. Pure."""
+"""Parses answers of language servers row by row; invalid rows are left out. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -10,15 +10,15 @@ from tui_agent.json_text import as_dict, as_list, as_text, objects
 from tui_agent.lazy import LazyPattern, frozen
 
 MAX_NESTED = 50
-"""Depth of symbols in symbols."""
+"""Maximum depth of nested symbols."""
 MAX_READ = 20_000
-"""Rows of one list that are read."""
+"""Maximum rows of one list that are read."""
 MAX_FINDINGS = 500
 _ERROR = 1
 """The protocol's severity of errors; others are warnings and hints."""
 _FUNCTIONS = frozenset({6, 9, 12})
 _VARIABLES = frozenset({13, 14})
-"""The protocol's kinds of symbols: method, constructor and function; variable and constant."""
+"""The protocol's kinds of symbols that are variables and constants."""
 _RECEIVER = LazyPattern(r"^\(\*?(\w+)[^)]*\)\.")
 _TYPES = LazyPattern(r"(<(?:[^<>]|<[^<>]*>)*>|\(.*)", re.DOTALL)
 _BETWEEN = LazyPattern(r"::|[./]")
@@ -26,7 +26,7 @@ Number = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class Position(BaseModel):
-    """A place in a file: line and character count from 0, characters in UTF-16."""
+    """A position in a file: line and character from 0, characters in UTF-16 units."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
@@ -84,7 +84,7 @@ class _Diagnostic(BaseModel):
 
 @frozen
 class Finding:
-    """Something a server finds wrong; ``line`` counts from 0."""
+    """An error that a server reports; ``line`` counts from 0."""
 
     line: int
     message: str
@@ -147,7 +147,7 @@ def plain_names(name: str) -> tuple[str, ...]:
 
 
 def callers_of(result: Any) -> list[Place]:
-    """Return the places of calls in an answer about incoming calls."""
+    """Return the places of the calls in an answer about incoming calls."""
     places = []
     for caller in _rows(result, _Caller):
         for start in _starts(caller):
@@ -161,7 +161,7 @@ def _starts(caller: _Caller) -> list[Position]:
 
 
 def errors_of(result: Any) -> list[Finding]:
-    """Return the errors among diagnostics, without notes on other places."""
+    """Return the errors among diagnostics, without related notes on other places."""
     found = []
     for one in _rows(as_list(result)[:MAX_FINDINGS], _Diagnostic):
         if one.severity == _ERROR:
@@ -170,7 +170,7 @@ def errors_of(result: Any) -> list[Finding]:
 
 
 def hover_text(result: Any) -> str:
-    """Return the text of a hover, in whichever of its forms."""
+    """Return the text of a hover, in any of the protocol's forms."""
     contents = as_dict(result).get("contents")
     texts = []
     for part in contents if isinstance(contents, list) else [contents]:

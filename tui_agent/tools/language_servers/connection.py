@@ -20,15 +20,15 @@ from tui_agent.safe_text import one_line
 from tui_agent.secret_detector import remove_secrets
 
 MAX_MESSAGE_BYTES = 8_000_000
-"""Size of one message; a server that sends a larger one is ended."""
+"""Maximum size of a message, in bytes; a server that sends a larger one is ended."""
 MAX_HEADER_BYTES = 65_536
-"""Bytes before a message, lines of the server's that are none included."""
+"""Maximum bytes before a message, including output that isn't part of the protocol."""
 MAX_OPEN_ANSWERS = 200
-"""Requests of the server's that wait until it reads their answers."""
+"""Maximum requests by the server whose answers it hasn't read."""
 MAX_ID = 10_000
-"""Characters of the name of a request of the server's."""
+"""Maximum characters of the id of a server's request."""
 MAX_SAID = 300
-"""Characters of a server's own words that are passed on."""
+"""Maximum characters of a server's own message that are shown."""
 _ERROR_BYTES = 4_000
 _LAST_WORDS_SECONDS = 1.0
 _METHOD_NOT_FOUND = -32601
@@ -37,11 +37,11 @@ _HEADER_END = b"\r\n\r\n"
 
 
 class ServerError(Exception):
-    """A server can't be used, or gave no answer. The text goes on after its name."""
+    """A server can't be used, or gave no answer; the message follows its name."""
 
 
 class RefusedError(ServerError):
-    """A server answered a request with an error of a code."""
+    """A server answered a request with an error, which has a code."""
 
     def __init__(self, code: object, said: str) -> None:
         super().__init__(f"refused: {said}")
@@ -49,13 +49,16 @@ class RefusedError(ServerError):
 
 
 class Frames:
-    """Cuts what a server writes into messages."""
+    """Splits a server's output into messages."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
-        """Take output and yield its messages; raises ServerError where it is none."""
+        """Add output, and yield its complete messages.
+
+        Raises ServerError if it isn't the protocol.
+        """
         self._buffer += data
         while True:
             end = self._buffer.find(_HEADER_END, 0, MAX_HEADER_BYTES)
@@ -88,10 +91,10 @@ def _message(body: bytes) -> dict[str, Any]:
 
 
 class Connection:
-    """One running server.
+    """A connection to a running server.
 
-    ``hears`` takes its notifications, ``answers`` returns the result of its requests and raises
-    LookupError for those that are not known.
+    ``hears`` gets its notifications. ``answers`` returns the results of its requests, and raises
+    LookupError for unknown ones.
     """
 
     def __init__(
@@ -102,7 +105,7 @@ class Connection:
     ) -> None:
         """Start the server, on a running event loop; raises OSError."""
         self.why_ended = ""
-        """Why it can't be used any more; "" while it can."""
+        """Why the server can't be used any more, "" as long as it can."""
         self.ended = asyncio.Event()
         self._hears = hears
         self._answers = answers
@@ -126,7 +129,7 @@ class Connection:
         self._watching = asyncio.create_task(self._watch())
 
     async def request(self, method: str, params: Any, seconds: float) -> Any:
-        """Return the result of a request; raises ServerError."""
+        """Send a request and return its result; raises ServerError."""
         if self.why_ended:
             raise ServerError(self.why_ended)
         number = next(self._numbers)
@@ -147,11 +150,11 @@ class Connection:
                 answer.exception()  # counts as seen where sending failed before
 
     async def notify(self, method: str, params: Any) -> None:
-        """Send what needs no answer; raises ServerError where the server is gone."""
+        """Send a notification; raises ServerError if the server is gone."""
         await self._send({"method": method, "params": params})
 
     async def aclose(self) -> None:
-        """End the server with all it started. Idempotent."""
+        """End the server and everything it started. Idempotent."""
         self.end("was ended")
         self._watching.cancel()
         for task in self._tasks:
@@ -172,7 +175,7 @@ class Connection:
         self.end(f"ended with exit code {code}{said}")
 
     def end(self, why: str) -> None:
-        """Take and send nothing any more; whoever waits for an answer gets the reason."""
+        """Stop sending and receiving; everyone who waits for an answer gets the reason."""
         self.why_ended = self.why_ended or why
         self.ended.set()
         for answer in self._waiting.values():
@@ -232,7 +235,7 @@ class Connection:
     # -- what it is sent ---------------------------------------------------------------------------
 
     def _later(self, message: dict[str, Any]) -> None:
-        """Send a message beside whatever is going on; a server that is gone misses nothing."""
+        """Send a message in the background; does nothing if the server is gone."""
 
         async def send() -> None:
             with contextlib.suppress(ServerError):
@@ -266,5 +269,5 @@ class Connection:
 
 
 def _plain(said: object) -> str:
-    """Return a server's words for an answer: one line, without secrets."""
+    """Return a server's message as one line without secrets."""
     return remove_secrets(one_line(str(said), MAX_SAID))

@@ -1,4 +1,4 @@
-"""The files of a project as one language server knows them: told of changes, opened, and found wrong."""
+"""Keeps one language server up to date with a project's files, and collects its reports on them."""
 
 import asyncio
 import os
@@ -16,21 +16,22 @@ from tui_agent.tools.language_servers.known import Language
 from tui_agent.tools.language_servers.place import ServerPlace
 
 MAX_FILE_BYTES = 4_000_000
-"""A larger file is not opened in a server."""
+"""Maximum size of a file that is opened in a server, in bytes."""
 MAX_OPEN = 30
-"""Files that are open in a server at once."""
+"""Maximum files open in a server at once."""
 MAX_OPENED = 10
-"""Written files that are opened at once."""
+"""Maximum changed files that are opened at once."""
 MAX_WATCHED = 20_000
-"""Files of a project whose changes a server is told of."""
+"""Maximum files of a project whose changes a server is told."""
 CHECK_SECONDS = 20.0
-"""Seconds a server may take to check a file; one that says nothing has found nothing."""
+"""Seconds to wait for a server's report on a file; without a report there are no errors."""
 UNSURE_SECONDS = 3.0
-"""The same for a server that doesn't number its reports: it may say nothing where nothing has changed."""
+"""The same, in seconds, for a server without version numbers, which may not report if nothing
+changed."""
 MORE_SECONDS = 0.5
-"""Seconds that are waited for more: some servers tell of the syntax first."""
+"""Seconds to wait for a further report, because some servers report syntax errors first."""
 MAX_REPORTS = 10
-"""Reports on one text of a file that are waited for."""
+"""Maximum reports on one text of a file that are waited for."""
 _CREATED = 1
 _CHANGED = 2
 _DELETED = 3
@@ -38,7 +39,7 @@ _DELETED = 3
 
 @dataclass
 class _Document:
-    """A file as it was last sent, and what the server has found in it since."""
+    """A file as last sent to the server, and the errors reported for it since."""
 
     text: str
     version: int = 1
@@ -64,7 +65,7 @@ class Documents:
         self._updating = asyncio.Lock()
 
     async def look(self) -> None:
-        """Note the files as they are when the server starts."""
+        """Record the state of the project's files when the server starts."""
         self._stamps = await self._seen_files()
 
     async def tell_changes(self) -> None:
@@ -73,12 +74,12 @@ class Documents:
             await self._tell_changes()
 
     async def open(self, path: Path) -> None:
-        """Have a file open in the server, as it is now."""
+        """Open a file in the server with its present text."""
         async with self._updating:
             await self._send(path, await asyncio.to_thread(self._content, path))
 
     async def errors(self, path: Path, text: str) -> list[Finding]:
-        """Return the errors that the server finds in a file if it has some text."""
+        """Return the errors that the server reports for a file with the given text."""
         async with self._updating:
             await self._tell_changes()
             if await asyncio.to_thread(self._place.keeps_back, path):
@@ -95,10 +96,7 @@ class Documents:
             return document.errors
 
     def hear(self, params: Mapping[str, Any]) -> None:
-        """Take what the server has found in a file.
-
-        Only files that are open count, as they are now.
-        """
+        """Record a server's report on the present text of an open file; ignores any other."""
         path = self._place.path_of(str(params.get("uri")))
         document = self._open.get(path) if path is not None else None
         version = params.get("version")
@@ -136,7 +134,7 @@ class Documents:
         return kind != _DELETED and Path(name).suffix.lower() in self._language.suffixes
 
     async def _seen_files(self) -> dict[str, tuple[int, int]]:
-        """Return time and size of the files in the project, without those that git ignores."""
+        """Return modification time and size of each file in the project, without ignored ones."""
         names = await shared_files(self._place.project, MAX_WATCHED)
 
         def look() -> dict[str, tuple[int, int]]:
@@ -150,7 +148,7 @@ class Documents:
         return await asyncio.to_thread(look)
 
     async def _send(self, path: Path, text: str | None) -> _Document | None:
-        """Have a file open with a text, closed with None."""
+        """Open or update a file with a text; None closes it."""
         known = self._open.pop(path, None)
         uri = self._place.uri_of(path)
         if text is None:
@@ -178,7 +176,7 @@ class Documents:
         return document
 
     def _content(self, path: Path) -> str | None:
-        """Return what a file holds, None where the server is not to know it."""
+        """Return a file's text, None if the server mustn't have it."""
         if self._place.keeps_back(path):
             return None
         data = read_regular(path, MAX_FILE_BYTES + 1)
@@ -188,7 +186,7 @@ class Documents:
 
 
 async def in_time(event: asyncio.Event, seconds: float) -> bool:
-    """Wait for an event, no longer than some seconds; return whether it came."""
+    """Wait for an event for at most ``seconds`` seconds; returns True if it was set."""
     try:
         async with asyncio.timeout(seconds):
             await event.wait()

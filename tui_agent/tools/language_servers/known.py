@@ -1,4 +1,4 @@
-"""The language servers that are looked for, and the one for a file."""
+"""The known language servers, and how the one for a file is found."""
 
 import fnmatch
 import shlex
@@ -11,20 +11,21 @@ from tui_agent.processes.own_programs import find_own_program, find_program
 from tui_agent.tools.language_servers.settings import CodeSettings
 
 MAX_NAMES = 3_000
-"""Names that are looked at to find a project's languages, the nearest first."""
+"""Maximum file names seen to find a project's languages, nearest first."""
 MAX_DEPTH = 4
 _LEFT_OUT = frozenset({"node_modules", "target", "dist", "build", "vendor", "venv", "__pycache__"})
 
 _LOAD_ON_DEMAND = frozenset({"basedpyright", "pyright", "pylsp", "typescript-language-server"})
-"""Servers that load what a question needs before they answer it, whatever they are at besides."""
+"""Servers that load everything a request needs before they answer, so loading needn't be
+awaited."""
 _READY_WORDS = dict.fromkeys(("basedpyright", "pyright"), r"(Found [\d,]+|No) source files?\b")
 
 
 @frozen
 class Language:
-    """A language with its servers, the preferred first.
+    """A language with its servers, preferred first.
 
-    ``suffixes`` has the protocol's name of the language by file suffix.
+    ``suffixes`` has the protocol's language id by file suffix.
     """
 
     name: str
@@ -34,7 +35,7 @@ class Language:
 
 @frozen
 class ServerCommand:
-    """How a server is started. ``is_users`` says that the settings name it."""
+    """The command of a server; ``is_users`` is True if the settings name it."""
 
     language: Language
     words: tuple[str, ...]
@@ -46,12 +47,12 @@ class ServerCommand:
 
     @property
     def ready_words(self) -> str:
-        """What the server logs when it knows the project's files; "" where it tells in other ways."""
+        """The server's log message when it has loaded the project, "" if it logs none."""
         return _READY_WORDS.get(self.name, "")
 
     @property
     def loads_first(self) -> bool:
-        """Whether its answers have gaps until it has loaded the project."""
+        """Whether the server's answers are incomplete until it has loaded the project."""
         return self.name not in _LOAD_ON_DEMAND
 
 
@@ -123,7 +124,7 @@ def find_server(language: Language, root: Path, settings: CodeSettings) -> Serve
 
 
 def has_server(root: Path, settings: CodeSettings, has_sandbox: Callable[[], bool]) -> bool:
-    """Return whether a server can run for one of the nearest files. Takes some milliseconds."""
+    """Return True if a server can run for one of the nearest files. Takes some milliseconds."""
     served = {pattern for pattern, command in settings.servers.items() if command.strip()}
     found = {one.name for one in LANGUAGES if find_server(one, root, settings) is not None}
     if found and has_sandbox():
@@ -139,5 +140,5 @@ def has_server(root: Path, settings: CodeSettings, has_sandbox: Callable[[], boo
 
 
 def _is_of_project(directory: str) -> bool:
-    """Whether a directory is neither hidden nor output, by its name."""
+    """Return True if a directory's name is neither hidden nor one for output."""
     return not directory.startswith(".") and directory not in _LEFT_OUT

@@ -1,4 +1,4 @@
-"""Answers one question about code: finds what is meant, asks the servers, returns places in files."""
+"""Answers one question about code: finds the symbol, asks the servers, returns places in files."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -42,11 +42,11 @@ from tui_agent.tools.language_servers.spots import (
 from tui_agent.tools.searching import cut_line
 
 MAX_CANDIDATES = 20
-"""Files that are looked through for the declaration of a name."""
+"""Maximum files searched for the declaration of a name."""
 MAX_SPOTS = 5
-"""Declarations of one name that a server is asked about."""
+"""Maximum declarations of one name that a server is asked about."""
 MAX_HOVER = 8_000
-"""Characters of a type with its documentation."""
+"""Maximum characters of a hover text."""
 
 _KNOWS_SYMBOLS = "workspaceSymbolProvider"
 _AMBIGUOUS = (
@@ -68,7 +68,7 @@ _METHODS = {
 
 @frozen
 class Question:
-    """What a call asks. ``path`` is absolute and without links; ``line`` and ``column`` count from 1."""
+    """A question. ``path`` is absolute and without links; ``line`` and ``column`` count from 1."""
 
     op: Operation
     symbol: str
@@ -80,7 +80,7 @@ class Question:
 
 @frozen
 class Answer:
-    """Where something is; ``text`` is what a server says of the first place."""
+    """The places found; ``text`` is the server's hover text for the first one."""
 
     spots: Sequence[Spot]
     text: str = ""
@@ -88,12 +88,12 @@ class Answer:
 
 
 class Lookup:
-    """One call's questions to servers."""
+    """Answers one call's question with the help of servers."""
 
     def __init__(
         self, servers: LanguageServers, place: ServerPlace, report: Callable[[str], None]
     ) -> None:
-        """``report`` shows the user what is waited for."""
+        """``report`` shows the user what the call is waiting for."""
         self._servers = servers
         self._settings = servers.settings
         self._place = place
@@ -157,7 +157,7 @@ class Lookup:
         return list(dict.fromkeys(named))
 
     async def _mentioned(self, name: str, where: Path) -> list[Spot]:
-        """Return the first place of a name that is declared elsewhere: in a library."""
+        """Return the first mention of a name that is declared elsewhere, such as in a library."""
         for mention in await self._mentions(name, where, "--word-regexp"):
             lines = await asyncio.to_thread(lines_in, mention.path)
             if mention.line < len(lines):
@@ -211,7 +211,7 @@ class Lookup:
         return [spot for spot, _symbol in known if spot.path.is_relative_to(path)]
 
     async def _symbols_known(self, name: str, files: Sequence[Path]) -> list[tuple[Spot, Symbol]]:
-        """Return the symbols like a name that the servers of some files know in the project."""
+        """Return the project's symbols that match a name, from the servers of some files."""
         firsts: dict[tuple[str, ...], Path] = {}
         for file in files:
             command = self._command(file)
@@ -230,7 +230,7 @@ class Lookup:
         return found
 
     async def _mentions(self, name: str, where: Path, *options: str) -> list[Mention]:
-        """Return the lines with a name in files that a server is there for."""
+        """Return the lines with a name, in files for which there is a server."""
         root = where if is_directory(where) else where.parent
         globs = [f"*{suffix}" for language in LANGUAGES for suffix in language.suffixes]
         globs += self._settings.servers
@@ -245,7 +245,7 @@ class Lookup:
     # -- questions ---------------------------------------------------------------------------------
 
     def _command(self, path: Path) -> ServerCommand | None:
-        """Return the server for a file, None where none is known or installed."""
+        """Return the server for a file, None if none is known or installed."""
         language = language_of(path.name, self._settings)
         if language is None:
             return None
@@ -348,7 +348,7 @@ class Lookup:
 
 
 def _files(found: Iterable[Mention]) -> list[Path]:
-    """Return the files of mentions, each once."""
+    """Return the files of the mentions, each once."""
     return list(dict.fromkeys([mention.path for mention in found]))
 
 

@@ -1,4 +1,4 @@
-"""Where a language server works: what it may see of a project, and how it names the files."""
+"""Where a language server runs: what it may see of a project, and the addresses of its files."""
 
 import os
 from collections.abc import Mapping
@@ -14,15 +14,16 @@ from tui_agent.sandbox.view import RuleOfReading
 
 @frozen
 class ServerPlace:
-    """Where a server works, as commands of the session do."""
+    """Where a server runs: the directory, project and sandbox of the session's commands."""
 
     project: Path
     environment: Mapping[str, str]
     sandbox: Sandbox | None
     reading: RuleOfReading | None = None
-    """What rules say about reading files, None where they name none."""
+    """The rules' verdict on reading a file, None if there are no rules about reading."""
     stands_for: Path | None = None
-    """The project that this one is a copy of: its place in the sandbox."""
+    """The project that this one is a copy of, whose place it has in the sandbox; None if it is
+    none."""
 
     @property
     def root(self) -> Path:
@@ -51,7 +52,7 @@ class ServerPlace:
         return path.as_uri()
 
     def path_of(self, uri: str) -> Path | None:
-        """Return the file of an address, None for what is no file."""
+        """Return the file of a URI, None if it isn't a file's."""
         try:
             parts = urlsplit(uri)
             path = Path(os.path.normpath(os.fsdecode(unquote_to_bytes(parts.path))))

@@ -1,4 +1,4 @@
-"""One language server in a project: kept up to date with the files, and asked about places in them."""
+"""Runs one language server for a project: keeps it up to date, and sends it requests."""
 
 import asyncio
 import os
@@ -21,20 +21,20 @@ from tui_agent.tools.language_servers.place import ServerPlace
 from tui_agent.version import __version__
 
 MEMORY_KILOBYTES = 4 * 1024 * 1024
-"""Memory of a server's process; rust-analyzer and pyright take one or two gigabytes of large projects."""
+"""Memory limit of a server in KiB; rust-analyzer and pyright take 1 to 2 GiB for large projects."""
 START_SECONDS = 60.0
-"""Seconds a server may take until it shakes hands."""
+"""Time limit of a server's start and handshake, in seconds."""
 LOADING_SECONDS = 60.0
-"""Seconds after its start that are waited for a server that says it is loading."""
+"""Maximum seconds after its start to wait for a server that reports that it is loading."""
 FIRST_WORD_SECONDS = 0.5
-"""Seconds a started server is given to say that it is loading."""
+"""Seconds to wait after the start for a server's report that it is loading."""
 MAX_LOADING = 1_000
-"""Things a server says it is at that are remembered."""
+"""Maximum progress tokens of a server that are remembered."""
 MAX_TOKEN = 100
-"""Characters of its name for such a thing."""
+"""Maximum characters of a progress token."""
 TRIES = 3
 _TRY_AGAIN = frozenset({-32801, -32802})
-"""Codes of answers that a change or the loading of the project came in between of."""
+"""Error codes of answers that a change or the loading of the project has cancelled."""
 _START = "start"
 
 CAPABILITIES = {
@@ -63,12 +63,12 @@ CAPABILITIES = {
 
 @dataclass
 class LanguageServer:
-    """A server that runs. Errors of every kind are ServerError."""
+    """A running server. All its errors are ServerError."""
 
     command: ServerCommand
     place: ServerPlace
     timeout: float
-    """Seconds for an answer."""
+    """Time limit of an answer, in seconds."""
     capabilities: Mapping[str, Any] = field(default_factory=dict)
     _connection: Connection | None = None
     _life: "asyncio.Task[None] | None" = None
@@ -76,7 +76,7 @@ class LanguageServer:
     _loaded: asyncio.Event = field(default_factory=asyncio.Event)
     _spoke: asyncio.Event = field(default_factory=asyncio.Event)
     _patience: float = 0.0
-    """The loop's time until which a loading server is waited for."""
+    """The event loop's time until which to wait for a loading server."""
 
     @property
     def name(self) -> str:
@@ -145,7 +145,7 @@ class LanguageServer:
         return limited(*self.command.words, kilobytes=MEMORY_KILOBYTES)
 
     async def _launch(self) -> Launch | None:
-        """Lay out the view of the server; None where it runs without one."""
+        """Lay out the sandbox of the server; None if it runs without one."""
         sandbox = self.place.sandbox
         in_sandbox = await asyncio.to_thread(lambda: self.place.in_sandbox)
         if sandbox is None or not in_sandbox:
@@ -171,7 +171,7 @@ class LanguageServer:
             raise ServerError(f"could not be started in the sandbox: {error}") from None
 
     def _hidden(self, sandbox: Sandbox) -> Path | None:
-        """Return the directory of the program that the sandbox does not show, None where it shows it."""
+        """Return the server's directory if the sandbox doesn't show it, None if it does."""
         program = find_program(self.command.words[0], environ=self._environment)
         if program is None:
             return None
@@ -192,7 +192,7 @@ class LanguageServer:
         return {**environment, "PATH": path}
 
     async def _live(self, connection: Connection, launch: Launch | None) -> None:
-        """Wait for the end of the server, however it comes, and clear up."""
+        """Wait for the end of the server, and clean up."""
         await connection.ended.wait()
         self._loaded.set()
         await connection.aclose()
@@ -270,7 +270,7 @@ class LanguageServer:
             self._loaded.set()
 
     def _answer(self, method: str, params: Any) -> Any:
-        """Return the answer to a request of the server's. It changes nothing: edits are refused."""
+        """Return the answer to a server's request; nothing is changed, and edits are refused."""
         match method:
             case "workspace/applyEdit":
                 return {"applied": False, "failureReason": "Files are only read here."}

@@ -1,4 +1,4 @@
-"""The language servers of a session: started when they are first asked, at most a few at once."""
+"""The language servers of a session, started on first use, at most a few at once."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -14,16 +14,16 @@ from tui_agent.tools.language_servers.server import LanguageServer
 from tui_agent.tools.language_servers.settings import CodeSettings
 
 MAX_RUNNING = 4
-"""Servers of a project that run at once; the one that was asked longest ago makes room."""
+"""Maximum servers of a project that run at once; the least recently used one is ended."""
 MAX_FAILURES = 3
-"""How often a server of a project may fail to start or end by itself in a session."""
+"""Maximum failed starts and unexpected ends of a project's server in a session."""
 
 _Key = tuple[Path, str]
 
 
 @dataclass
 class LanguageServers:
-    """Those that run, by their project and language, the last asked at the end."""
+    """The running servers by project and language, the most recently used last."""
 
     settings: CodeSettings
     _running: dict[_Key, LanguageServer] = field(default_factory=dict)
@@ -35,10 +35,9 @@ class LanguageServers:
     async def running(
         self, command: ServerCommand, place: ServerPlace, report: Callable[[str], None]
     ) -> LanguageServer:
-        """Return the server of a language, started where it does not run, which is reported.
+        """Return the server of a language; starts it if needed, which is reported.
 
-        Raises:
-            ServerError: it does not start, or ended too often.
+        Raises ServerError if it doesn't start, or has ended too often.
         """
         key = (place.project, command.language.name)
         async with self._starting[key]:
@@ -70,7 +69,7 @@ class LanguageServers:
         return server
 
     def of(self, project: Path, language: Language) -> LanguageServer | None:
-        """Return the server of a language if it runs."""
+        """Return the running server of a language, None if it isn't running."""
         server = self._running.get((project, language.name))
         return server if server is not None and server.is_running else None
 

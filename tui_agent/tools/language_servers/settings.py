@@ -7,13 +7,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 
 def _command(text: str) -> str:
-    """Return a command line; raises ValueError where it is none."""
+    """Return a command line; raises ValueError if it is not one."""
     shlex.split(text)
     return text
 
 
 class CodeSettings(BaseModel):
-    """``[code]``: the servers that know a project's code."""
+    """``[code]``: the language servers of code navigation."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 

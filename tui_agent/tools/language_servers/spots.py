@@ -1,4 +1,4 @@
-"""Finds what a call means: a symbol's name, or a line of a file, as places that a server can be asked about."""
+"""Finds the places that a symbol's name or a line means, about which a server can be asked."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,11 +13,11 @@ from tui_agent.tools.language_servers.answers import Position
 from tui_agent.tools.language_servers.documents import MAX_FILE_BYTES
 
 MAX_MENTIONS = 5_000
-"""Lines with a symbol's name that are looked at."""
+"""Maximum lines with a symbol's name that are considered."""
 MAX_ABOVE = 10
-"""Lines from the beginning of a declaration in which its name is looked for."""
+"""Lines from the beginning of a declaration that are searched for its name."""
 MAX_NAMED = 12
-"""Names that are offered where a line has several."""
+"""Maximum names that a message lists for a line with several."""
 _BETWEEN_NAMES = LazyPattern(r"::|->|[.:#/]")
 _WORD = LazyPattern(r"[^\W\d][\w$]*")
 _MENTION = LazyPattern(rb"(\d+):(.*)", re.DOTALL)
@@ -28,12 +28,12 @@ _DECLARED = r"""
       | NAME\s*\(.*\{\s*$
       | NAME\s*(?::[^=]{0,80})?=(?!=)
     )"""
-"""A line that says what a name is: by a word before it, as a method with its body, as a variable."""
+"""A line that declares a name: after a keyword, as a method with its body, or as a variable."""
 
 
 @frozen
 class Spot:
-    """A place in a file that a server is asked about."""
+    """A place in a file about which a server is asked."""
 
     path: Path
     at: Position
@@ -46,7 +46,7 @@ class Mention:
     path: Path
     line: int
     is_declared: bool
-    """Whether the line looks like its declaration."""
+    """Whether the line looks like the symbol's declaration."""
 
 
 def names_of(symbol: str) -> tuple[str, ...]:
@@ -76,12 +76,12 @@ def lines_in(path: Path) -> list[str]:
 
 
 def character_at(line: str, index: int) -> int:
-    """Return how the protocol counts the characters before a position of a line."""
+    """Return the protocol's number (UTF-16 units) for a character index of a line."""
     return len(line[:index].encode("utf-16-le", "surrogatepass")) // 2
 
 
 def spots_in_line(path: Path, number: int, line: str, name: str) -> list[Spot]:
-    """Return where a name stands in a line, as a word."""
+    """Return the places where a name occurs in a line as a whole word."""
     return [
         Spot(path, Position(line=number, character=character_at(line, found.start())))
         for found in re.finditer(rf"(?<![\w$]){re.escape(name)}(?![\w$])", line)
