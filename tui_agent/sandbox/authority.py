@@ -1,4 +1,4 @@
-"""The certificates of the proxy for encrypted requests to the hosts of masked credentials."""
+"""A certificate authority for the proxy's encrypted connections to hosts of masked credentials."""
 
 import datetime as dt
 import ipaddress
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
 
 LIFETIME = dt.timedelta(days=30)
-"""How long the certificates are valid: longer than a session usually stays open."""
+"""How long the certificates are valid, which is longer than sessions usually stay open."""
 
 _REPLACING = in_order(
     """
@@ -41,7 +41,7 @@ _LEAF_NAME = "tui-agent sandbox proxy"
 
 
 class Authority:
-    """An authority of one run: its key is in memory and never leaves this program."""
+    """A certificate authority for one run, whose key never leaves this program's memory."""
 
     def __init__(self) -> None:
         self._contexts: dict[str, ssl.SSLContext] = {}
@@ -54,7 +54,7 @@ class Authority:
         return self._own[1].public_bytes(Encoding.PEM)
 
     def context(self, host: str) -> ssl.SSLContext:
-        """Return the TLS context with which a server is ``host`` to those who trust this authority.
+        """Return the TLS context of a server that is ``host`` for clients trusting this authority.
 
         Takes a few milliseconds.
         """

@@ -1,7 +1,7 @@
-"""Decides about a command's changes: which the project keeps, and which grants the rest needs.
+"""Decides about a command's changes: which the project keeps, and which grants the others need.
 
-Changes on a layer are judged before they are kept, those of places that a command works on itself
-after it has ended.
+Changes on a layer are judged before they are kept; those made without a layer, after the command
+has ended.
 """
 
 import contextlib
@@ -48,10 +48,10 @@ _SOURCE: ChangeVerdict = ("sources", Grants())
 
 @frozen
 class KnownPaths:
-    """What git and the checkpoints know of some paths of a project, relative to it.
+    """What git and the checkpoints know about paths of a project, relative to it.
 
-    ``shared`` are files that a checkpoint looks at, ``directories`` those around any such file,
-    ``tracked`` git's.
+    ``shared`` are files that checkpoints include, ``directories`` those that contain such files,
+    and ``tracked`` are git's files.
     """
 
     shared: frozenset[str] = frozenset()
@@ -60,7 +60,7 @@ class KnownPaths:
 
 
 class ProjectFacts:
-    """Facts about a project for judging its changes. ``rules``: git's ignore rules above it."""
+    """Facts about a project for judging changes; ``rules`` are the ignore rules above it."""
 
     def __init__(self, root: Path, rules: IgnoreRules, layout: Layout, known: KnownPaths) -> None:
         self.root = root
@@ -70,7 +70,7 @@ class ProjectFacts:
         self._programs: dict[str, bool] = {}
 
     def is_program(self, target: str) -> bool:
-        """Whether a link leads to a program outside that commands see and can't change.
+        """Return True if a link leads to a program outside that commands see and can't change.
 
         Virtual environments have such links to Python.
         """
@@ -97,7 +97,7 @@ class ProjectFacts:
 
 @dataclass
 class JudgedChanges:
-    """Changes by verdict. ``lost`` are intended ones that the view does not allow."""
+    """Changes by verdict. ``lost`` are deliberate changes that the view doesn't allow."""
 
     outputs: list[LayerChange] = field(default_factory=list)
     sources: list[LayerChange] = field(default_factory=list)
@@ -105,7 +105,7 @@ class JudgedChanges:
     wanted: Grants = Grants()
 
     def add(self, change: LayerChange, into: Literal["outputs", "sources", "lost"] | None) -> None:
-        """Note a change; one inside of a whole directory comes with that, unless it is lost."""
+        """Add a change; one inside a whole directory goes with the directory, unless it is lost."""
         match into:
             case "lost":
                 self.lost.append(change)
@@ -116,7 +116,7 @@ class JudgedChanges:
 
 
 def judge(changes: Sequence[LayerChange], view: View, known: ProjectFacts) -> JudgedChanges:
-    """Decide about every change in a layer; ``view`` is the command's."""
+    """Judge every change in a layer by the command's view."""
     judged = JudgedChanges()
     stays = set[str]()
     for change in changes:
@@ -169,7 +169,7 @@ def _judge(
 
 
 def _judge_steering(change: LayerChange, path: Path, view: View, steering: Grants) -> ChangeVerdict:
-    """Return the verdict on a change that needs ``steering`` for what it is."""
+    """Return the verdict on a change that by itself needs the grants ``steering``."""
     opened = view.grants.protected | view.grants.secrets | view.grants.write
     if not steering.repository and is_among(path, opened):
         return _SOURCE
@@ -182,7 +182,7 @@ def _judge_steering(change: LayerChange, path: Path, view: View, steering: Grant
 
 
 def _unshared_around(path: PurePosixPath, known: ProjectFacts) -> Path:
-    """Return the outermost directory around a path with nothing shared in it, else the path."""
+    """Return the outermost directory around a path without shared files, or else the path."""
     for parent in reversed(path.parents[:-1]):
         if parent.as_posix() not in known.paths.directories:
             return known.root / parent
@@ -190,7 +190,7 @@ def _unshared_around(path: PurePosixPath, known: ProjectFacts) -> Path:
 
 
 def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
-    """Return the grants needed for a path that steers programs or holds secrets."""
+    """Return the grants for changing a path that controls programs or holds secrets."""
     if change.repository or any(map(is_repository, path.parts)):
         return Grants(repository=True)
     for depth, part in enumerate(path.parts):
@@ -213,10 +213,10 @@ def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
 
 
 def _acting(path: PurePosixPath, root: Path) -> Path | None:
-    """Return the new path on the way that may be a program's settings; None for harmless ones.
+    """Return the new part of a path that may be a program's settings, None if there is none.
 
-    That is anything whose name begins with a dot, and settings in the root: nobody can list what
-    reads such.
+    That is any name with a leading dot, and settings in the root, because it isn't known what reads
+    them.
     """
     for depth, part in enumerate(path.parts, 1):
         place = root.joinpath(*path.parts[:depth])
@@ -228,9 +228,9 @@ def _acting(path: PurePosixPath, root: Path) -> Path | None:
 
 
 def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
-    """Whether a link leads to something in the project, or to a program outside that commands see.
+    """Return True if a link leads into the project, or to a program outside that commands see.
 
-    Only leading ``..`` are followed: the part before a later one may be a link itself.
+    Only leading ``..`` are followed, because the part before a later one may be a link.
     """
     if change.link is None:
         return True
@@ -245,7 +245,10 @@ def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts)
 
 
 def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
-    """Whether a changed file is one that the same command makes again; a script is not."""
+    """Return True if a changed file is output that the same command makes again.
+
+    Not for scripts.
+    """
     if change.directory or change.head.startswith(b"#!"):
         return False
     named = is_output_name(path.name, directory=False)
@@ -259,10 +262,10 @@ def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) ->
 
 @dataclass
 class WorkedOnItself:
-    """Places that a command changes without a layer: ``outputs``, with ``in_place`` all of the project.
+    """Places that a command changes without a layer: ``outputs`` or, with ``in_place``, the whole project.
 
-    ``repositories`` are the project's, ``besides`` directories of it that are output. ``before``:
-    paths there that programs obeyed or that led outside.
+    ``repositories`` are the project's, ``besides`` its output directories. ``before`` are the paths
+    there that programs obeyed or that led outside when the command began.
     """
 
     root: Path
@@ -287,10 +290,10 @@ class WorkedOnItself:
         return found
 
     def tidied(self, tracked: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Set aside what other programs would obey; return the paths set aside, and new ones that stay.
+        """Set aside what other programs would obey; returns the paths set aside, and new ones that stay.
 
-        Where it may write to repositories, files that git checked out stay, and so do repositories
-        that it made.
+        If the command may write to repositories, files that git checked out and new repositories
+        stay.
         """
         aside = set[Path]()
         kept = set[Path]()
@@ -313,7 +316,7 @@ class WorkedOnItself:
         return _names(aside, self.root), _names(kept, self.root)
 
     def _planted(self) -> set[Path]:
-        """Return what the command left for other programs to obey and may not have left."""
+        """Return what the command left for other programs to obey without permission."""
         opened = self.grants.protected | self.grants.write
         found = set[Path]()
         for path in self.look().planted - self.before:
@@ -322,14 +325,14 @@ class WorkedOnItself:
         return found
 
     def _of_unknown_repositories(self, paths: set[Path]) -> set[Path]:
-        """Return the settings of repositories that are new: nobody obeys those yet."""
+        """Return the settings of new repositories, which no program obeys yet."""
         known = {path.parent for path in self.before} | {*self.repositories}
         known |= {place / inner for place in known for inner in ("info", "objects/info")}
         return {path for path in paths if path.name in STEERING and path.parent not in known}
 
 
 def _made_by_git(paths: set[Path], tracked: Sequence[str]) -> set[Path]:
-    """Return those of new paths that git checked out, and repositories."""
+    """Return the new paths that git checked out, and new repositories."""
     kept = {path for path in paths if any(Path(name).is_relative_to(path) for name in tracked)}
     for path in paths:
         if path.name not in STEERING and (is_repository(path.name) or _is_in_bare(path)):
@@ -346,7 +349,7 @@ def _names(paths: set[Path], root: Path) -> list[str]:
 
 
 def _is_harmless_now(path: Path) -> bool:
-    """Take the setuid and setgid bits off a file; return whether nothing else was wrong with it."""
+    """Remove a file's setuid and setgid bits; returns True if nothing else was wrong with it."""
     runs_as_owner = stat.S_ISUID | stat.S_ISGID
     with contextlib.suppress(OSError), directory(path.parent) as parent:
         state = state_at(parent, path.name)
@@ -358,10 +361,10 @@ def _is_harmless_now(path: Path) -> bool:
 
 
 def _set_aside(path: Path) -> Path | None:
-    """Rename a file or directory so that no program obeys it, and return its path; remove links and pipes.
+    """Rename a file or directory so that no program obeys it, and return its new path.
 
-    None if there was nothing. It may be the user's by now, who works in the same directories:
-    nothing with content is ever removed.
+    Links and pipes are removed. None if there was nothing. Nothing with content is removed, because
+    the user may have made it meanwhile.
     """
     with contextlib.suppress(OSError), directory(path.parent) as parent:
         state = state_at(parent, path.name)

@@ -1,4 +1,4 @@
-"""The copies of projects that no command works on now: each serves the next command."""
+"""Pool of the copies of projects that no command is using, for the next commands."""
 
 import threading
 from contextlib import AbstractContextManager
@@ -17,7 +17,7 @@ class CopyPool:
         self._first = threading.Lock()
 
     def first(self) -> AbstractContextManager[object]:
-        """Give the block in which a session's first copy is made: `take` waits for its end."""
+        """Give a context for making the session's first copy; `take` waits for its end."""
         return self._first
 
     def take(self, root: Path, *, live: bool) -> Layer | None:

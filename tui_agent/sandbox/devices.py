@@ -1,8 +1,7 @@
-"""Puts back the permissions of device files that a command changed.
+"""Restores the permissions of device files that a command has changed.
 
-bubblewrap binds the machine's ``/dev/null`` and its like into a view, because a view has no devices
-of its own. Root owns them, so a command of root could change their permissions for the whole
-machine; other users can't.
+bubblewrap binds the machine's own ``/dev/null`` and similar devices into a view. A command run by
+root could change their permissions for the whole machine.
 """
 
 import os

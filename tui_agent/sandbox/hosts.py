@@ -1,8 +1,7 @@
-"""Which hosts commands can reach: public ones, and private ones that the user's settings name.
+"""Decides which hosts commands can reach: public ones, and private ones named in the user's settings.
 
-A name is looked up before the user is asked only where no stranger's server hears of it: names of
-this machine's own files and network. Of any other name the question comes first, because a look-up
-alone can carry data away.
+Only names in this machine's files and own network are looked up before the user is asked. For any
+other name the question comes first, because a look-up alone can carry data away.
 """
 
 import ipaddress
@@ -18,8 +17,7 @@ _LOCAL_ENDS = listed(
     corp home internal intranet invalid lan local localdomain localhost mail private test example
     """
 )
-"""Top-level domains that are not on the internet (RFC 2606, 6762, and those that ICANN does not
-give away)."""
+"""Top-level domains that don't exist on the internet (RFC 2606, RFC 6762, reserved by ICANN)."""
 _LOCAL_SUFFIXES = (".home.arpa", ".in-addr.arpa", ".ip6.arpa")
 _HOSTS = Path("/etc/hosts")
 _RESOLVER = Path("/etc/resolv.conf")
@@ -69,7 +67,7 @@ def _listed_hosts() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _searched_domains() -> tuple[str, ...]:
-    """Return the ends of the names in this machine's own network, as its resolver knows them."""
+    """Return the domains of this machine's own network, from its resolver's settings."""
     ends = []
     for line in _lines(_RESOLVER):
         first, *names = line.split() or [""]

@@ -1,9 +1,8 @@
-"""The judge: a program of its own that sees one project, the layers over it, and programs.
+"""The judge: a process of its own that sees only one project, the layers over it, and programs.
 
-It finds out what a command changed, decides about it, keeps what may be kept and discards the rest.
-Whatever it is led to do by the files it looks at stays in the project. Each line of its standard
-input is a request, an object of JSON whose ``do`` names a method of `Judge`; the answer is a line
-of JSON, too.
+It finds a command's changes, judges them, keeps what is allowed and discards the rest. Whatever the
+files it reads make it do stays within the project. Each line of its standard input is a request, a
+JSON object whose ``do`` names a method of `Judge`; each answer is a line of JSON.
 """
 
 import json
@@ -72,7 +71,7 @@ class _Case:
 
 
 class Judge:
-    """Answers the requests of one program about one project."""
+    """Answers requests about one project."""
 
     def __init__(self, project: Path) -> None:
         self._project = project

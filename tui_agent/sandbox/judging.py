@@ -1,7 +1,6 @@
-"""Starts the judge, a process in the sandbox that is kept warm, and checks its answers.
+"""Starts the judge, a process in the sandbox that keeps running, and checks its answers.
 
-Nothing of an answer is more than a text or a number until it was looked at here: paths lie in the
-project, and there is an end to how long, how many and how late.
+An answer isn't trusted: its paths must be in the project, and its size, count and time are limited.
 """
 
 import contextlib
@@ -70,7 +69,7 @@ class Names:
 
 @frozen
 class Verdict:
-    """What became of a command's changes. ``sources`` are files that are about to be kept."""
+    """The verdict on a command's changes; ``sources`` are files that are about to be kept."""
 
     needs: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
@@ -89,7 +88,7 @@ class Verdict:
 
 
 class JudgeProcess:
-    """The judge of one project. It is started when it is asked first, and again when it failed."""
+    """The judge of one project, started by the first request, and again after a failure."""
 
     def __init__(self, start: Callable[[], Started]) -> None:
         self._start = start
@@ -99,10 +98,9 @@ class JudgeProcess:
         self._end: Callable[[], object] = bool
 
     def ask(self, do: str, **given: Any) -> dict[str, Any]:
-        """Return the answer to a request. Blocks: call it in a thread.
+        """Return the answer to a request. Blocks, so call it in a thread.
 
-        Raises:
-            JudgeError: there is none that can be believed; the process is gone then.
+        Raises JudgeError if there is no valid answer; the process is then ended.
         """
         request = json.dumps({"do": do, **given}).encode() + b"\n"
         with self._lock:
@@ -227,10 +225,9 @@ def _wait(until: float, *, reading: int | None = None, writing: int | None = Non
 
 
 def verdict_from(row: Mapping[str, Any], project: Path) -> Verdict:
-    """Return the verdict an answer holds.
+    """Return the verdict in an answer.
 
-    Raises:
-        JudgeError: there is more or something else in it than a judge of this project may say.
+    Raises JudgeError if it has anything that a judge of this project may not say.
     """
     with believed():
         wanted = grants_from(row.get("wanted", {}))

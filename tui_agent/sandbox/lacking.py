@@ -1,7 +1,4 @@
-"""The grants that a failed command lacked, read from what it printed beside the system's refusal.
-
-Looks at files.
-"""
+"""Finds the grants that a failed command lacked, from its output and by looking at files."""
 
 import errno
 import os
@@ -27,7 +24,7 @@ _WORDS = {
 """Error numbers of refusals, by the system's message and by the error's name."""
 _REFUSAL = LazyPattern("|".join(map(re.escape, sorted(_WORDS, key=len, reverse=True))))
 _WHO = LazyPattern(r"^\S+: line \d+:")
-"""How a shell's messages begin."""
+"""Beginning of a shell's own error messages."""
 _QUOTED = LazyPattern(r"""['"‘“`]([^'"’”`\n]{1,400})['"’”`]""")
 _PATH = LazyPattern(r"(?:~|\.{0,2})/[^\s:'\"’”`,;()\[\]<>|]+|[\w.@+-]+(?:/[\w.@+-]+)*")
 
@@ -40,10 +37,10 @@ def lacking(
     shows: Callable[[Path], bool],
     large: Sequence[Path] = (),
 ) -> Grants:
-    """Return the grants a command lacked, from paths in its output beside the system's refusal.
+    """Return the grants a command lacked, from the paths next to the system's errors in its output.
 
-    ``shows`` tells whether commands see a path outside of the project; ``large`` are the places in
-    it that were too large for a copy.
+    ``shows`` returns True if commands see a path outside the project; ``large`` are the places in
+    the project that were too large for a copy.
     """
     wanted = Grants()
     for path, refusal in refused_paths(output, cwd):
@@ -59,7 +56,7 @@ def lacking(
 
 
 def refused_paths(output: str, cwd: Path) -> Iterator[tuple[Path, int]]:
-    """Yield the paths named beside a refusal of the system, each with the error's number."""
+    """Yield the paths named next to the system's errors, each with the error's number."""
     for line in output.splitlines()[-_LINES:]:
         refusal = _REFUSAL.search(line)
         if refusal is None:

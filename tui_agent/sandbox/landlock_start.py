@@ -1,12 +1,11 @@
-"""Runs a command under Landlock and a filter of system calls. Run as a program of its own.
+"""Runs a command under Landlock and a filter of system calls; run as a program of its own.
 
-Landlock does not know permissions and times of files: whoever may only read a file could still open
-it to everybody. So the system calls that change them wait for this program, which stays outside as
-the command's parent and does them where the command may write.
+Landlock doesn't cover permissions and times of files: a command that may only read a file could
+still open it to everybody. So the system calls that change them wait for this program, the
+command's parent, which makes the change only where the command may write.
 
-There is no namespace that would end with its first process. So one more process is started before,
-which does nothing but wait: when it is killed, or this program is, the parent ends the command and
-everything below it.
+Without a namespace nothing ends with a first process. So another process is started that only
+waits; when it or this program is killed, the parent ends the command and all its descendants.
 """
 
 import _socket
@@ -263,7 +262,7 @@ def _filter(rows: bytes) -> int:
 
 
 def serve(listener: int, ends: tuple[int, int], writable: tuple[str, ...]) -> None:
-    """Set permissions and times below ``writable`` for a command until one of two processes ends."""
+    """Set permissions and times below ``writable`` for a command, until a process ends."""
     names = {
         number: name for name, number in calls_of(platform.machine()).items() if name in _ASKED
     }
@@ -282,7 +281,7 @@ def serve(listener: int, ends: tuple[int, int], writable: tuple[str, ...]) -> No
 
 
 def _change(pid: int, call: str, arguments: list[int], writable: tuple[str, ...]) -> int:
-    """Do a system call for a process; returns an error's number, 0 for none."""
+    """Make a system call for a process; returns the error number, 0 for none."""
     base, path, value = (arguments[place] if place >= 0 else None for place in _ASKED[call])
     name = "" if not path else _path_at(pid, path).replace("/proc/self/", f"/proc/{pid}/", 1)
     here = -1 if base is None else ctypes.c_int(base & 0xFFFFFFFF).value
@@ -325,10 +324,7 @@ def _path_at(pid: int, address: int) -> str:
 
 
 def _end_others() -> None:
-    """End the processes the command left: nothing would judge their later changes.
-
-    Orphans are this program's.
-    """
+    """End the processes that the command left, as nothing would judge their later changes."""
     while True:
         try:
             if os.waitpid(-1, os.WNOHANG) != (0, 0):
@@ -358,7 +354,7 @@ def _end_like(status: int) -> None:
 
 
 def _wait_for_supervisor() -> int:
-    """Go on in a child with its own session, which ends the command when this process is killed.
+    """Continue in a child process, which ends the command if this process is killed.
 
     Returns the descriptor of the process that waits.
     """
@@ -377,7 +373,7 @@ def _wait_for_supervisor() -> int:
 
 
 def _become(command: list[str], grants: list[tuple[str, str]], told: _socket.socket) -> None:
-    """Give up all but the grants, send the descriptor of waiting calls, become the command."""
+    """Drop all rights but the grants, send the descriptor of waiting calls, run the command."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     try:
         listener = restrict(grants)
@@ -392,7 +388,7 @@ def _become(command: list[str], grants: list[tuple[str, str]], told: _socket.soc
 
 
 def main() -> None:
-    """Read the grants, give up the rest in a child and become the command there."""
+    """Read the grants, and run the command with only these in a child process."""
     packages, specification, *command = sys.argv[1:]
     sys.path.append(packages)
     with open(specification, "rb") as file:  # noqa: PTH123 - a descriptor of who started it

@@ -57,7 +57,7 @@ MAX_CHANGES = 200_000
 
 
 IsIgnored = Callable[[str], bool]
-"""Tells whether git ignores a directory of the project."""
+"""Returns True if git ignores a directory of the project."""
 
 Stamp = tuple[int, ...]
 """Values that differ after a file has changed or a directory was created again."""
@@ -76,9 +76,9 @@ class ChangeKind(Enum):
 
 @frozen
 class LayerChange:
-    """One path that is different in the layer.
+    """One path that differs in the layer, relative to the project.
 
-    ``path`` is relative to the project, of a new directory only its own.
+    A new directory without its contents.
     """
 
     path: str
@@ -87,37 +87,38 @@ class LayerChange:
     size: int = 0
     """Size of the previous entry in bytes."""
     regular: bool = True
-    """The previous and the new entry are plain files or missing."""
+    """Whether the previous and the new entry are regular files or missing."""
     head: bytes = b""
     """The start of a new file, or of the previous version of a changed one."""
     whole: bool = False
-    """A directory with all its contents; only entries marked ``inside`` are listed separately."""
+    """Whether it is a directory with all its contents, of which only ``inside`` entries are
+    listed."""
     output: bool = False
-    """The path is in an output directory, whether that is new or not."""
+    """Whether the path is in an output directory, new or old."""
     inside: bool = False
-    """It is in a new directory that is taken as a whole, and comes with that unless it is thrown
-    away."""
+    """Whether it is in a new directory kept as a whole, with which it is kept unless discarded."""
     link: str | None = None
-    """Target of the new entry if that is a symbolic link, else None."""
+    """Target of the new entry if it is a symbolic link, otherwise None."""
     special: bool = False
-    """It is a pipe, a socket or a device now, or runs as its owner: nothing of the kind is kept."""
+    """Whether it is now a pipe, socket or device, or setuid; such entries are never kept."""
     repository: bool = False
-    """It is, or is in, a directory that git takes for a bare repository."""
+    """Whether it is, or is in, a directory that git takes for a bare repository."""
 
 
 @frozen
 class Layer:
-    """Where the changes of one command go.
+    """The place of one command's changes.
 
-    ``place`` holds ``upper`` and ``work``, as the kernel wants them. Where it has no layers,
-    ``upper`` is a copy of the project.
+    ``place`` contains ``upper`` and ``work`` for the kernel's overlay. Without overlays, ``upper``
+    is a copy of the project.
     """
 
     project: Path
     place: Path
     is_copy: bool = False
     live: bool = False
-    """Only directories of output are on it; the command sees the rest of the project as it changes."""
+    """Whether only output directories are on the layer; the command sees the rest of the project
+    live."""
 
     @property
     def upper(self) -> Path:
@@ -128,7 +129,7 @@ class Layer:
         return self.place / "work"
 
     def part(self, name: Path) -> tuple[Path, Path]:
-        """Make ``upper`` and ``work`` for a directory of the project that is on the layer alone."""
+        """Make ``upper`` and ``work`` for a single directory of the project."""
         upper = self.upper / name
         work = self.work / name_for(name)
         for place in (upper, work):
@@ -143,9 +144,9 @@ def name_for(path: Path) -> str:
 
 
 def make_own_directory(owner: object, parent: Path) -> Path:
-    """Make a directory that goes with ``owner``; those of killed sessions go.
+    """Make a directory that is removed with ``owner``; removes those of killed sessions, too.
 
-    OSError if another user made ours.
+    Raises OSError if another user made the directory around it.
     """
     ours = parent / f"tui-agent-{os.geteuid()}"
     with contextlib.suppress(FileExistsError):
@@ -168,7 +169,7 @@ def make_own_directory(owner: object, parent: Path) -> Path:
 
 
 def make_layer(project: Path, parent: Path, *, is_copy: bool = False, live: bool = False) -> Layer:
-    """Make an empty layer for a command; raises OSError where there is no room for it."""
+    """Make an empty layer for a command; raises OSError if there is no space."""
     parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     place = Path(tempfile.mkdtemp(prefix="layer-", dir=parent))
     layer = Layer(project, place, is_copy, live)
@@ -206,11 +207,9 @@ def changes_in(
 
 @frozen
 class _Place:
-    """A directory of the layer, and the project's at the same path: -1 for none.
+    """A directory of the layer, and the project's at the same path ``prefix``, -1 for none.
 
-    ``prefix`` is that path.
-
-    ``opaque``: it is in a directory that was recreated, ``output``: in one that is made again.
+    ``opaque``: it is in a recreated directory; ``output``: it is in an output directory.
     """
 
     upper: int
@@ -230,7 +229,7 @@ class _Place:
         return self.made.get(self.prefix, {})
 
     def is_made_anew(self, name: str, directory: int) -> bool:
-        """Whether nothing is left in a directory of what was there before."""
+        """Return True if a directory was recreated, so that nothing of its old contents is left."""
         if self.made is None:
             return _is_opaque(directory)
         stamp = stamp_of(os.fstat(directory))
@@ -261,7 +260,7 @@ def _changes(place: _Place) -> Iterator[LayerChange]:
 
 
 def _marked(change: LayerChange, prefix: str) -> LayerChange:
-    """Mark what makes a directory a repository; the rest of it may be the user's own work."""
+    """Mark a change if it makes its directory a repository; the rest may be the user's own work."""
     name = change.path.removeprefix(prefix).partition("/")[0]
     if is_of_repository(name):
         return replace(change, repository=True)
@@ -294,7 +293,7 @@ def _is_output(place: _Place, name: str) -> bool:
 
 
 def _directory(name: str, was: os.stat_result | None, place: _Place) -> Iterator[LayerChange]:
-    """Yield the changes to a directory of the layer, ``place`` is around it."""
+    """Yield the changes of a directory in the layer; ``place`` is the directory around it."""
     path = place.prefix + name
     try:
         upper = open_directory(place.upper, name)
@@ -348,7 +347,7 @@ def _whole(top: int, path: str) -> Iterator[LayerChange]:
 
 
 def _unjudged(path: str, *, output: bool) -> LayerChange:
-    """Return the change of a directory that can't be looked into: it can't be judged."""
+    """Return the change for a directory that can't be read, and so can't be judged."""
     return LayerChange(
         path, ChangeKind.NEW, directory=True, special=True, output=output, inside=output
     )
@@ -405,7 +404,7 @@ def _target(parent: int, name: str, now: os.stat_result) -> str | None:
 def _file(
     name: str, now: os.stat_result, was: os.stat_result | None, place: _Place
 ) -> Iterator[LayerChange]:
-    """Yield the change to a file. In outputs the time counts too: build tools compare times."""
+    """Yield the change of a file; in outputs its time counts, too, as build tools compare times."""
     path = place.prefix + name
     output = place.output
     regular = stat.S_ISREG(now.st_mode)
@@ -475,7 +474,7 @@ def _same(place: _Place, name: str, was: os.stat_result, now: os.stat_result) ->
 
 
 def _same_content(place: _Place, name: str) -> bool:
-    """Whether a file has the same bytes in the layer and in the project."""
+    """Return True if a file has the same bytes in the layer and in the project."""
     try:
         with _reading(place.lower, name) as one, _reading(place.upper, name) as other:
             while data := one.read(_PIECE):
@@ -500,9 +499,9 @@ def _head(parent: int, name: str) -> bytes:
 
 
 def keep(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
-    """Move changes into the project; return those that failed, as another process interfered.
+    """Move changes into the project; returns those that failed because another process interfered.
 
-    No link is ever followed on the way: a process that runs beside may have put one there.
+    Links are never followed, because another process may have made them.
     """
     failed = []
     with opened(layer) as (root, upper):
@@ -519,8 +518,8 @@ def keep(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
 def publish(layer: Layer, changes: Sequence[LayerChange]) -> None:
     """Copy files and directories into the project while a command still works on the layer.
 
-    It may replace an entry at any moment: files that steer programs, links and repositories wait
-    for the end.
+    The command may replace an entry at any time, so files that control programs, links and
+    repositories are left for its end.
     """
     with opened(layer) as (root, upper):
         for change in changes:
@@ -538,7 +537,7 @@ def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
 
 @contextlib.contextmanager
 def opened(layer: Layer) -> Iterator[tuple[int, int]]:
-    """Open the project and the layer's changes; both descriptors are closed after the block."""
+    """Give descriptors of the project and of the layer's changes, closed after the block."""
     with (
         using(os.open(layer.project, DIRECTORY)) as root,
         using(os.open(layer.upper, DIRECTORY)) as upper,
@@ -580,7 +579,7 @@ def _bring(root: int, upper: int, change: LayerChange, *, ended: bool = True) ->
 
 
 def _make_like(there: int, here: int, name: str) -> int:
-    """Make a directory with the permissions that it has in the layer, and return its descriptor."""
+    """Make a directory with the permissions it has in the layer; returns its descriptor."""
     return make_directory(here, name, os.stat(name, dir_fd=there, follow_symlinks=False).st_mode)
 
 
@@ -628,7 +627,7 @@ def _copy(there: int, here: int, name: str, *, ended: bool = True) -> None:
 
 
 def copy_file(there: int, here: int, name: str, beside: str) -> None:
-    """Copy a file to a new name, with its times and permissions but for setuid and setgid."""
+    """Copy a file to a new name, with its times and permissions except setuid and setgid."""
     source, state = open_regular(there, name)
     with os.fdopen(source, "rb") as reading:
         target = os.open(
@@ -644,7 +643,7 @@ def copy_file(there: int, here: int, name: str, beside: str) -> None:
 
 
 def _is_copied(state: os.stat_result, here: int, name: str) -> bool:
-    """Whether a file with the same size and time is there already."""
+    """Return True if a file with the same size and time exists already."""
     try:
         there = os.stat(name, dir_fd=here, follow_symlinks=False)
     except OSError:

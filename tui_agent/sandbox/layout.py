@@ -30,11 +30,11 @@ _OF_KERNEL = in_order(
     partitions interrupts crypto sys self
     """
 )
-"""What commands see of ``/proc``: the kernel and their first process. Others' command lines may
-hold passwords."""
+"""What commands see of ``/proc``: the kernel and their first process. Other command lines may have
+passwords."""
 
 _OWN_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
-"""What is each command's own. Of processes too: others' environments hold keys."""
+"""Namespaces of each command's own, also for processes, as other environments hold keys."""
 
 _STARTER = Path(__file__).with_name("landlock_start.py")
 
@@ -63,11 +63,11 @@ class MountKind(Enum):
 
 @frozen
 class Mount:
-    """How one path appears. ``source`` is where it comes from when not from the place itself.
+    """How one path appears; ``source`` is where it comes from, if not from the path itself.
 
-    For a layer ``source`` is the directory of its changes, ``work`` the kernel's beside it,
-    ``below`` the directory under it when not the place itself; without them its changes are lost. A
-    hidden file without a ``source`` is empty.
+    For a layer ``source`` is the directory with its changes, ``work`` the kernel's own beside it,
+    and ``below`` the directory under the layer if that isn't the path itself; without ``source``
+    and ``work`` the changes are lost. A hidden file without a ``source`` is empty.
     """
 
     place: Path
@@ -90,13 +90,13 @@ class Mount:
 
 
 def mounted(places: Iterable[Path], put: MountKind) -> Iterator[Mount]:
-    """Yield the mounts of places that come from themselves or from nowhere."""
+    """Yield mounts of places that have no source but themselves."""
     for place in places:
         yield Mount(place, put)
 
 
 def places_put(mounts: Iterable[Mount], *kinds: MountKind) -> set[Path]:
-    """Return the places of the mounts of some kinds."""
+    """Return the places of the mounts of certain kinds."""
     return {mount.place for mount in mounts if mount.put in kinds}
 
 
@@ -154,7 +154,7 @@ class Layout:
         return sorted(last.values(), key=lambda mount: len(mount.place.parts))
 
     def put_at(self, path: Path) -> MountKind | None:
-        """Return how a path appears to a command; None where nothing is mounted."""
+        """Return how a path appears to a command, None if nothing is mounted there."""
         for mount in reversed(self.ordered()):
             if path.is_relative_to(mount.place):
                 return mount.put
@@ -163,7 +163,10 @@ class Layout:
 
 @frozen
 class CopyOf:
-    """A project that is a copy of another. ``shared``: paths it reads, in the copy and really."""
+    """A copy of a project.
+
+    ``shared`` are pairs of paths it reads: in the copy, and the real one.
+    """
 
     of: Path
     shared: tuple[tuple[Path, Path], ...] = ()
@@ -174,21 +177,21 @@ class Proc(Enum):
 
     OWN = ("--proc", "/proc")
     OUTER = ("--ro-bind", "/proc", "/proc")
-    """Containers don't let a new one be mounted: processes outside can be seen there, and not be
-    looked into."""
+    """The outer one, for containers that forbid a new one; processes outside are visible, but not
+    readable."""
     NONE = ("--dir", "/proc")
 
 
 @frozen
 class BubblewrapForm:
-    """How bubblewrap is called on this machine: with the options it was tried with."""
+    """The options with which bubblewrap works on this machine."""
 
     program: str
     users: bool = True
-    """In a user namespace; without, this program is root with the right to mount."""
+    """Whether to use a user namespace; without one this program is root with the right to mount."""
     proc: Proc = Proc.OWN
     root: bool = True
-    """This program is root, to whom the kernel's settings belong."""
+    """Whether this program is root, who owns the kernel's settings."""
     capabilities: tuple[str, ...] = ()
     """Capabilities of root that bubblewrap keeps."""
 
@@ -260,9 +263,9 @@ def _words(mount: Mount, empty: Path) -> tuple[str, ...]:
 
 
 def seatbelt_profile(layout: Layout, port: int = 0) -> str:
-    """Return the profile for sandbox-exec; of its rules the last that fits counts.
+    """Return the profile for sandbox-exec, in which the last matching rule wins.
 
-    ``port`` is where the proxy listens on this machine, 0 for no network at all.
+    ``port`` is the proxy's port on this machine, 0 for no network at all.
     """
     lines = [
         "(version 1)",
@@ -331,14 +334,14 @@ def landlock_grants(layout: Layout) -> list[tuple[str, str]]:
 
 
 def _real(place: Path, project: Path | None) -> str:
-    """Return a place without links; those in the project are not followed."""
+    """Return a place with links resolved, except those in the project."""
     if project is not None and place.is_relative_to(project):
         return str(place)
     return os.path.realpath(place)
 
 
 def _with_fewer_rights(mount: Mount, mounts: Iterable[Mount]) -> set[str]:
-    """Return the places in that of a mount where a command may do less."""
+    """Return the places within a mount in which a command has fewer rights."""
     less = [MountKind.HIDDEN_FILE, MountKind.HIDDEN_DIRECTORY, MountKind.EMPTY]
     if mount.put is MountKind.WRITE:
         less.append(MountKind.READ)
@@ -349,7 +352,7 @@ def _with_fewer_rights(mount: Mount, mounts: Iterable[Mount]) -> set[str]:
 def _beside(
     path: str, apart: set[str], on_the_way: set[str], right: str
 ) -> Iterator[tuple[str, str]]:
-    """Yield a directory as a whole, or its parts beside those ``apart``, which have fewer rights."""
+    """Yield a directory, or its parts except those ``apart``, which have fewer rights."""
     if path in apart:
         return
     if path not in on_the_way:

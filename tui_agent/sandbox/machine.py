@@ -1,9 +1,7 @@
-"""The parts of this machine that commands see beside the project: system, toolchains, own caches.
+"""Finds the parts of this machine that commands see besides the project: system, toolchains, caches.
 
-Looks at files.
-
-Everything is named here or by the environment; the rest does not exist for a command. A toolchain
-is shown in parts, because the directory of many holds its credentials too.
+Looks at files. A path that is named neither here nor in the environment doesn't exist for a
+command. A toolchain is shown in parts, because many keep credentials in the same directory.
 """
 
 import contextlib
@@ -25,8 +23,7 @@ SYSTEM = in_order(
     /run/opengl-driver-32 /run/wrappers
     """
 )
-"""Directories of the system that are shown on Linux; of those below ``/run`` only where NixOS keeps
-programs."""
+"""Directories of the system that are shown on Linux; below ``/run`` only NixOS's programs."""
 
 MACOS_SYSTEM = in_order(
     """
@@ -36,13 +33,13 @@ MACOS_SYSTEM = in_order(
 )
 
 ADMINISTERED = ("/etc", "/opt")
-"""Where files that not everybody may read are secrets of the system; they are hidden from root's
-commands too."""
+"""Directories whose restricted files are secrets of the system, hidden from root's commands,
+too."""
 
 SETTINGS = in_order(
     ".gitconfig .config/git/config .config/git/ignore .config/git/attributes .tool-versions"
 )
-"""Files of the home directory that tools can't do without; one that holds a secret is not shown."""
+"""Files in the home directory that tools need; one with a secret in it is not shown."""
 
 _PREFIX = in_order(
     """
@@ -50,7 +47,7 @@ _PREFIX = in_order(
     conda-meta envs pkgs x86_64-conda-linux-gnu aarch64-conda-linux-gnu
     """
 )
-"""The parts of an installation of programs of which only its ``bin`` is known."""
+"""The parts shown of an installation that is known by its ``bin`` only."""
 
 _PYTHON = LazyPattern(r"(?:python|pypy)[\d.]*t?")
 
@@ -60,7 +57,7 @@ _WHOLE = in_order(
     GRADLE_HOME HOMEBREW_PREFIX R_LIBS_USER PLAYWRIGHT_BROWSERS_PATH
     """
 )
-"""Variables that name a directory that holds only an installation of programs."""
+"""Variables that name a directory with nothing but an installation of programs."""
 
 _PROGRAMS = {
     "bin": "",
@@ -86,7 +83,7 @@ _PROGRAMS = {
     ".cache/puppeteer": "",
     ".cache/Cypress": "",
 }
-"""Directories that are shown whole, with the variable that names another place."""
+"""Directories that are shown as a whole, with the variable that moves each."""
 
 _CACHES = {
     ".ccache": "CCACHE_DIR",
@@ -102,7 +99,7 @@ _CACHES = {
     ".cache/ccache": "",
     ".cache/sccache": "SCCACHE_DIR",
 }
-"""The same, for directories that are written to."""
+"""The same for directories that commands write to."""
 
 
 @frozen
@@ -157,14 +154,14 @@ TOOLCHAINS = (
 TOOLCHAIN_VARIABLES = frozenset(
     {"PATH", "XDG_CACHE_HOME", *_WHOLE, *(known.variable for known in TOOLCHAINS)}
 )
-"""Environment variables that say where toolchains are installed."""
+"""Environment variables that name places of toolchains."""
 
 
 @frozen
 class Machine:
-    """The parts of the machine that are shown.
+    """The parts of the machine that commands see.
 
-    Paths are as commands name them; ``hidden`` lie in shown ones.
+    Paths are as commands name them; ``hidden`` are within shown ones.
     """
 
     home: Path
@@ -173,7 +170,7 @@ class Machine:
     written: tuple[Path, ...]
     hidden: tuple[Path, ...]
     cache: Path
-    """The user's cache directory, in whose place is one of the project's own."""
+    """The user's cache directory, which commands see replaced by one of the project's own."""
 
 
 def scan_machine(
@@ -211,17 +208,17 @@ def scan_machine(
 
 
 def _existing(place: Path, names: Iterable[str]) -> Iterator[Path]:
-    """Yield what is there of some names in a directory, links that lead nowhere too."""
+    """Yield the existing ones of some names in a directory, broken links included."""
     for name in names:
         if os.path.lexists(path := place / name):
             yield path
 
 
 def base_of_environment(folder: Path) -> Iterator[Path]:
-    """Yield the installation that a virtual environment takes its Python from, in parts.
+    """Yield the parts of the installation that a virtual environment takes its Python from.
 
-    The environment may be the project's, and its link lead anywhere: a directory without Python is
-    no installation.
+    The environment may be the project's and its link lead anywhere, so a directory without Python
+    doesn't count.
     """
     try:
         program = (folder / "bin" / "python").resolve(strict=True)
@@ -278,7 +275,10 @@ def _named_by(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
 
 
 def _parts_of(programs: Path) -> Iterator[Path]:
-    """Return the installation around a directory of programs; of a repository only the directory."""
+    """Yield the parts of the installation around a directory of programs.
+
+    In a repository only the directory.
+    """
     prefix = programs.parent
     if os.path.lexists(prefix / ".git"):
         return _existing(prefix, ["bin"])
@@ -286,7 +286,7 @@ def _parts_of(programs: Path) -> Iterator[Path]:
 
 
 def _is_broad(place: Path, home: Path) -> bool:
-    """Whether a directory holds more than an installation, such as the home directory."""
+    """Return True if a directory contains more than an installation, such as the home directory."""
     return home.is_relative_to(place) or place in {
         home / ".local",
         home / ".config",
@@ -296,7 +296,7 @@ def _is_broad(place: Path, home: Path) -> bool:
 
 @lru_cache(maxsize=1)
 def _unreadable() -> tuple[Path, ...]:
-    """Return the system's settings that this user may read and others may not."""
+    """Return the system's settings that this user can read and others can't."""
     found: list[Path] = []
     pending = list(ADMINISTERED)
     while pending:

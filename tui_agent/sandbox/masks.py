@@ -1,7 +1,7 @@
-"""Masked credentials: commands see placeholders, the proxy puts in the values for named hosts.
+"""Masked credentials: commands see placeholders, and the proxy inserts the values for named hosts.
 
-A placeholder is as long as its value, so that an answer that repeats the value can be changed back
-without counting its bytes anew.
+A placeholder has the length of its value, so that an answer which repeats the value can be changed
+back without a new length.
 """
 
 import base64
@@ -52,7 +52,7 @@ class Mask:
 
 
 class Masks:
-    """What the settings mask, with the values that variables and files have now."""
+    """The credentials masked by the settings, with the present values of variables and files."""
 
     def __init__(
         self, settings: Mapping[str, Sequence[str]], environ: Mapping[str, str], home: Path
@@ -101,11 +101,14 @@ class Masks:
         return [mask for mask in masks if mask.is_for(host, encrypted=encrypted)]
 
     def intercepts(self, host: str) -> bool:
-        """Whether the proxy decrypts connections to a host, to put values in."""
+        """Return True if the proxy decrypts connections to a host in order to insert values."""
         return bool(self.for_host(host, encrypted=True))
 
     def note(self, command: str, output: str, *, failed: bool) -> str:
-        """Return a note for the model on the masks that a command names or shows; "" for nothing new."""
+        """Return a note for the model on masks that a command names or prints.
+
+        "" for nothing new.
+        """
         rows = {}
         for mask in self._masks.values():
             if mask.name in command or mask.placeholder in output:
@@ -120,7 +123,7 @@ class Masks:
         )
 
     def described(self) -> list[str]:
-        """Return the masked names with their hosts, for people; says which have no value now."""
+        """Return lines for people with the masked names and hosts, and which have no value now."""
         rows = []
         for name, hosts in self._settings.items():
             rows.append(f"{name} ({', '.join(hosts) or 'no host'})")
@@ -139,7 +142,7 @@ class Masks:
         return self._masks[name, value]
 
     def _masked(self, name: str, text: str) -> str:
-        """Return a file's text with placeholders for its secrets; all is one if none is recognised."""
+        """Return a file's text with placeholders for its secrets, or for all if none is found."""
         from tui_agent.secret_detector import find_secrets
 
         spans = [(secret.start, secret.end) for secret in find_secrets(text)]
@@ -166,9 +169,9 @@ def _placeholder(size: int) -> str:
 def with_values(
     fields: Iterable[Field], masks: Iterable[Mask]
 ) -> tuple[list[Field], dict[bytes, bytes]]:
-    """Put values into header fields, those of HTTP's basic authentication included.
+    """Insert values into header fields, including HTTP's basic authentication.
 
-    Returns the fields, and what an answer may not show, each with what stands for it there.
+    Returns the fields, and what an answer must not show, each with its replacement.
     """
     # A line break would begin another field.
     masks = [mask for mask in masks if mask.value.isprintable()]
@@ -216,19 +219,19 @@ def _bytes_of(value: str) -> bytes:
 
 
 def _on_the_wire(value: str) -> str:
-    """Return a value as the text that header fields are read as here, a character a byte."""
+    """Return a value as header text, one character for each byte."""
     return _bytes_of(value).decode("latin-1")
 
 
 class Hiding:
-    """Replaces hidden bytes in a stream by what stands for them, however it is cut."""
+    """Replaces secret bytes in a stream by their placeholders, however the stream is split."""
 
     def __init__(self, hidden: Mapping[bytes, bytes]) -> None:
         self._hidden = hidden
         self._held = b""
 
     def feed(self, chunk: bytes) -> bytes:
-        """Take a piece and return what can be passed on; b"" takes the end."""
+        """Add a piece and return what can be passed on; b"" marks the end."""
         text = self._held + chunk
         for value, stand_in in self._hidden.items():
             text = text.replace(value, stand_in)
@@ -239,6 +242,6 @@ class Hiding:
 
 
 def _begun(text: bytes, value: bytes) -> int:
-    """Return how many bytes at the end of a text may be the beginning of a value."""
+    """Return how many bytes at the end of a text may be the beginning of a secret value."""
     most = min(len(value) - 1, len(text))
     return next((size for size in range(most, 0, -1) if text.endswith(value[:size])), 0)

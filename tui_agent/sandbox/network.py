@@ -64,7 +64,7 @@ socket.send_fds(socket.socket(fileno=0), [b"x"], [server.fileno(), network.filen
 _OWN_FIELDS = listed("proxy-authorization proxy-connection connection keep-alive")
 
 _FIRST_OF_TLS = b"\x16"
-"""The first byte of a handshake (RFC 8446, section 5.1)."""
+"""The first byte of a TLS handshake (RFC 8446, section 5.1)."""
 
 _NO_MASKS = Masks({}, {}, Path())
 
@@ -78,7 +78,7 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Head = tuple[str, list[Field]]
 """The first line of a request, and its header fields."""
 Change = Callable[[bytes], bytes]
-"""Takes a piece of a stream, b"" for its end, and returns what is passed on."""
+"""Takes a piece of a stream (b"" at its end) and returns what to pass on."""
 
 
 _UNANSWERED = "The command ended before the user had answered whether it may reach {host}."
@@ -86,10 +86,10 @@ _UNANSWERED = "The command ended before the user had answered whether it may rea
 
 @dataclass
 class Gateway:
-    """The hosts one command may reach.
+    """The hosts that one command may reach.
 
-    ``refused`` are those it asked for in vain, each with the reason; ``closed`` those of them that
-    no answer opens.
+    ``refused`` are those it was denied, each with the reason; ``closed`` are those among them that
+    no answer of the user can open.
     """
 
     hosts: frozenset[str] = frozenset()
@@ -101,7 +101,7 @@ class Gateway:
 
     @contextlib.contextmanager
     def handshake(self) -> Iterator[None]:
-        """Mark that a program is being shown a certificate, for as long as the block runs."""
+        """Mark that a program is checking a certificate for as long as the block runs."""
         ended = asyncio.get_running_loop().create_future()
         self._handshakes.add(ended)
         try:
@@ -111,12 +111,12 @@ class Gateway:
             ended.set_result(None)
 
     async def settled(self) -> None:
-        """Wait briefly until it is known whether ended programs took the certificates."""
+        """Wait briefly until it is known whether ended programs accepted the certificates."""
         if self._handshakes:
             await asyncio.wait(self._handshakes, timeout=SETTLE_SECONDS)
 
     async def allows(self, host: str, port: int) -> bool:
-        """Whether a host may be reached; asks once for each."""
+        """Return True if a host may be reached; asks the user once for each host."""
         if EVERY_HOST in self.hosts or host in self.hosts:
             return True
         if self.allow_host is None:
@@ -133,19 +133,19 @@ class Gateway:
 
     @property
     def unanswered(self) -> frozenset[str]:
-        """The hosts that were still asked about when the command ended."""
+        """The hosts whose questions were still open when the command ended."""
         return frozenset(
             host for host, why in self.refused.items() if why == _UNANSWERED.format(host=host)
         )
 
     def refuse(self, host: str, why: str, *, closed: bool = False) -> None:
-        """Note that a host was not reached; ``closed``: whatever the user answers."""
+        """Record that a host was denied; ``closed``: whatever the user answers."""
         self.refused.setdefault(host, why)
         if closed:
             self.closed.add(host)
 
     def end(self) -> None:
-        """Withdraw open questions and refuse their hosts: the command has ended."""
+        """Withdraw open questions and deny their hosts, because the command has ended."""
         for host, answer in self._answers.items():
             if not answer.done():
                 self.refuse(host, _UNANSWERED.format(host=host))
@@ -153,7 +153,7 @@ class Gateway:
 
 
 class RefusedError(Exception):
-    """A connection is not made; the message says why."""
+    """A connection is refused; the message says why."""
 
 
 class PrivateHostError(RefusedError):
@@ -164,7 +164,7 @@ class PrivateHostError(RefusedError):
 
 
 class Proxy:
-    """An HTTP proxy (``CONNECT`` and plain) that knows commands by the password each is given."""
+    """An HTTP proxy (``CONNECT`` and plain) that identifies each command by a password."""
 
     def __init__(
         self,
@@ -175,11 +175,10 @@ class Proxy:
         authority: Authority | None = None,
         tls: Callable[[], ssl.SSLContext] = system_tls,
     ) -> None:
-        """Make it.
+        """Make a proxy to public hosts and ``private`` ones.
 
-        It reaches ``private`` hosts beside public ones; ``reaches`` tells addresses that are as
-        good. The hosts of ``masks`` have to show a certificate that ``tls`` trusts; to commands
-        this is those hosts by certificates of ``authority``.
+        ``reaches`` returns True for further allowed addresses. Hosts of ``masks`` need a
+        certificate that ``tls`` trusts; commands see certificates by ``authority`` for them.
         """
         self._authority = authority or Authority()
         self._masks = masks
@@ -267,7 +266,7 @@ class Proxy:
     async def _request(
         self, near: Stream, far: Stream, host: str, head: Head, *, encrypted: bool = False
     ) -> None:
-        """Pass on a connection's one request with the values its host gets, and the answer without them."""
+        """Pass on a connection's one request with the host's values, the answer without them."""
         first, fields = head
         kept = [field for field in fields if field[0].lower() not in _OWN_FIELDS]
         masks = self._masks.for_host(host, encrypted=encrypted)
@@ -277,7 +276,7 @@ class Proxy:
         await _both_ways(near, far, Hiding(hidden).feed if hidden else None)
 
     async def _intercept(self, near: Stream, far: Stream, host: str, gateway: Gateway) -> None:
-        """Answer a command as the server that it wanted a tunnel to."""
+        """Answer a command in place of the server to which it wanted a tunnel."""
         reader, writer = near
         with gateway.handshake():
             first = await _first_byte(writer)
@@ -335,7 +334,10 @@ class Proxy:
         return found or self._opened(await self._look(host, port), host)
 
     def _opened(self, addresses: Sequence[str], host: str) -> str:
-        """Return a host's first address; raises PrivateHostError unless all may be connected to."""
+        """Return a host's first address.
+
+        Raises PrivateHostError unless all its addresses are allowed.
+        """
         if not addresses or not all(
             self._reaches(one) or self._private.reaches(one, host) for one in addresses
         ):
@@ -349,10 +351,7 @@ def _parsed(head: bytes) -> Head:
 
 
 async def _first_byte(writer: asyncio.StreamWriter) -> bytes:
-    """Say that a tunnel is there, and return the first byte that comes through it.
-
-    It stays to be read, by whoever goes on with reading.
-    """
+    """Confirm a tunnel, and return its first byte, which stays in the stream."""
     transport = writer.transport
     transport.pause_reading()  # type: ignore[attr-defined]
     writer.write(_ESTABLISHED)
@@ -378,7 +377,7 @@ def _password(fields: list[Field]) -> str:
 
 
 def _target(method: str, target: str) -> tuple[str, int, str]:
-    """Return host, port and path of a request; raises ValueError where there are none."""
+    """Return host, port and path of a request; raises ValueError if they are missing."""
     parts = urlsplit(f"//{target}" if method == "CONNECT" else target)
     if method != "CONNECT" and parts.scheme != "http":
         raise ValueError(target)
@@ -390,9 +389,9 @@ def _target(method: str, target: str) -> tuple[str, int, str]:
 
 
 def _is_literal(host: str) -> bool:
-    """Whether a host is an address.
+    """Return True if a host is an IP address.
 
-    One for inet_aton is a name for the system's look-up: 127.1, 0x7f000001.
+    Forms that only inet_aton knows (127.1, 0x7f000001) are looked up as names.
     """
     try:
         return bool(ipaddress.ip_address(host))
@@ -411,7 +410,7 @@ async def _say(writer: asyncio.StreamWriter, status: str, text: str) -> None:
 
 
 async def _both_ways(near: Stream, far: Stream, change: Change | None = None) -> None:
-    """Pass bytes on in both directions until both end; ``change`` is made to those that come back."""
+    """Pass bytes on in both directions until both end; ``change`` is applied to the answer's."""
     sending = asyncio.ensure_future(_pass_on(near[0], far[1]))
     try:
         # When the far side has said all, nobody waits for more.
@@ -440,8 +439,7 @@ async def _pass_on(
 class SessionNetwork:
     """The proxy of a session, and the descriptors of the network that its commands share.
 
-    Without a ``listener`` there is no such network: the proxy is reached as on any machine, if it
-    has a port.
+    Without a ``listener`` there is no such network, and the proxy is reached at its port, if any.
     """
 
     proxy: Proxy
@@ -449,18 +447,18 @@ class SessionNetwork:
     listener: socket.socket | None = None
     network: int = -1
     users: int = -1
-    """The user namespace that the network belongs to; -1 where it is this program's own."""
+    """Descriptor of the network's user namespace; -1 if it is this program's own."""
     program: str = ""
-    """``nsenter``, which starts a command in another network."""
+    """The path of ``nsenter``, which starts a command in another network."""
 
     def joining(self) -> tuple[str, ...]:
-        """Return the words before a command that put it into this network."""
+        """Return the words in front of a command that run it in this network."""
         ours = f"/proc/{os.getpid()}/fd"
         users = (f"--user={ours}/{self.users}", "--preserve-credentials") if self.users >= 0 else ()
         return (self.program, *users, f"--net={ours}/{self.network}", "--")
 
     def close(self) -> None:
-        """Close our descriptors; the network exists until its last command has ended."""
+        """Close this program's descriptors; the network exists until its last command has ended."""
         if self.listener is not None:
             self.listener.close()
         for descriptor in (self.network, self.users):
@@ -515,7 +513,7 @@ async def make_network(state: SandboxState, proxy: Proxy, outside: Path | None) 
 
 
 def proxy_environment(address: str) -> Mapping[str, str]:
-    """Return the variables by which programs find the proxy; none for hosts in the network itself."""
+    """Return the variables that name the proxy, except for hosts in the network itself."""
     here = "localhost,127.0.0.1,::1"
     names = in_order("HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy")
     return dict.fromkeys(names, address) | {

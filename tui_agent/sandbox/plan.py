@@ -29,19 +29,19 @@ from tui_agent.sandbox.view import View
 
 TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - the sandbox's own
 OWN_PLACES = (Path("/run"), Path("/dev"), Path("/proc"))
-"""Places of which commands have their own, and nothing of the user's is there."""
+"""Directories of which each command has its own, without anything of the user's."""
 
 EMPTY = "empty"
-"""In ``SandboxFolders.place``: a file that stands for hidden ones."""
+"""Name of the file, in ``SandboxFolders.place``, that replaces hidden files."""
 CLOSED = "closed"
-"""A socket that stands for hidden files where git may write: git takes none in, an empty file it
-would."""
+"""Name of a socket that replaces hidden files where git may write, as git would commit an empty
+file."""
 MAX_HIDDEN_FILES = 150
-"""Maximum files hidden one by one; above it, whole directories are hidden."""
+"""Maximum files hidden one by one; with more, whole directories are hidden."""
 MAX_HIDDEN_DIRECTORIES = 100
 
 HOME = "home"
-"""A home directory, where nothing can be put in the place of the user's."""
+"""Name of the home directory used if nothing can be put in place of the user's."""
 
 
 @frozen
@@ -62,11 +62,11 @@ class SandboxFolders:
 
 @frozen
 class ViewPlan:
-    """Everything that goes into the view of a command.
+    """Everything from which a command's view is made.
 
-    With a ``layer`` it works on that, else on the project itself. ``linked`` are directories of
-    output, without a layer, in which files have names outside too: writes would reach those, so
-    they are read-only.
+    With a ``layer`` the command works on that, otherwise on the project itself. ``linked`` are
+    output directories without a layer that are read-only, because files in them have hard links
+    outside.
     """
 
     root: Path
@@ -83,15 +83,15 @@ class ViewPlan:
     private: tuple[Path, ...] = ()
     """Directories of this program, which commands must not see."""
     stand_ins: Mapping[Path, Path] = field(default_factory=dict)
-    """Files that commands see others for: masked ones, and the certificates they trust."""
+    """Files that commands see replaced by others: masked ones, and the trusted certificates."""
     unreadable: Mapping[Path, str] = field(default_factory=dict)
-    """Files of the project that rules keep from being read, see ``unreadable_files``."""
+    """Files of the project that rules don't allow to be read; see `unreadable_files`."""
     shared: tuple[Path, ...] = ()
     """Directories of another project that this one, a copy of it, reads."""
 
     @property
     def whole(self) -> bool:
-        """Whether all of the project is on the layer."""
+        """Whether the whole project is on the layer."""
         return self.layer is not None and not self.layer.live
 
     @property
@@ -121,10 +121,10 @@ class ViewPlan:
         return Layout(self.cwd, self.room.place / EMPTY, mounts_of, project=self.root)
 
     def hidden(self) -> tuple[Path, ...]:
-        """Return the project's files that are empty because they hold secrets, or rules say so.
+        """Return the project's files that commands see empty, for their secrets or because of rules.
 
-        Secrets committed to git can be read there anyway, and git would commit an emptied file as a
-        change.
+        Committed secrets stay, because they can be read in git anyway, and git would commit an
+        emptied file.
         """
         root = self.root
         opened = self.view.grants.secrets | self.view.grants.write
@@ -151,9 +151,9 @@ class ViewPlan:
         return tuple(found)
 
     def secret_mounts(self) -> Iterator[Mount]:
-        """Yield what hides the project's secrets, and everything not searched for secrets yet.
+        """Yield the mounts that hide the project's secrets, and files not searched for secrets yet.
 
-        Many of them are hidden with the directories they are in.
+        If there are many, whole directories are hidden.
         """
         stand_in = None
         if self.view.grants.repository:
@@ -170,7 +170,7 @@ class ViewPlan:
                 yield Mount(path, MountKind.HIDDEN_FILE, stand_in)
 
     def _directories_of(self, files: set[Path]) -> set[Path]:
-        """Return a few directories that hold most of the files, and nothing that must stay open."""
+        """Return a few directories that contain most of the files, and nothing needed."""
         opened = self.view.grants.secrets | self.view.grants.write
         open_ones = {self.cwd, *self.cwd.parents, *self.root.parents, self.root}
         for path in opened:
@@ -187,9 +187,9 @@ class ViewPlan:
         return {path for path in found if found.isdisjoint(path.parents)}
 
     def _is_masked(self, path: Path) -> bool:
-        """Whether commands see another file in the place of one.
+        """Return True if commands see another file in place of this one.
 
-        Git would commit that of a project; only bubblewrap can put a file in the place of one.
+        Not for files of a repository, where git would commit the other, and only with bubblewrap.
         """
         grants = self.view.grants
         if path not in self.stand_ins or path in grants.secrets | grants.write:
@@ -297,7 +297,7 @@ class ViewPlan:
         return [path for path in kept if not path.is_symlink() and not is_among(path, opened)]
 
     def _repositories(self) -> Iterator[Mount]:
-        """Yield repositories: read-only, or writable but for the files that steer them."""
+        """Yield the mounts of repositories: read-only, or writable except for git's settings."""
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
             if repository.is_symlink():
                 continue
@@ -311,7 +311,7 @@ class ViewPlan:
         yield from self._without_passwords()
 
     def _without_passwords(self) -> Iterator[Mount]:
-        """Yield copies without passwords of repositories' settings: git needs the rest of them."""
+        """Yield mounts of repositories' settings without passwords, because git needs the rest."""
         from tui_agent.secret_detector import remove_secrets
 
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
@@ -345,7 +345,7 @@ class ViewPlan:
 
 
 def _between(top: Path, paths: Iterable[Path]) -> set[Path]:
-    """Return the directories that paths are in, up to ``top``."""
+    """Return the directories around the paths, up to ``top``."""
     found = set[Path]()
     for path in paths:
         found.update(path.parents)
@@ -353,7 +353,7 @@ def _between(top: Path, paths: Iterable[Path]) -> set[Path]:
 
 
 def _over(layer: Layer, path: Path) -> Mount:
-    """Return what shows a directory of the project with a command's changes."""
+    """Return the mount that shows a directory with a command's changes."""
     name = path.relative_to(layer.project)
     if layer.is_copy:
         return Mount(path, MountKind.PRIVATE, layer.upper / name)
@@ -363,7 +363,7 @@ def _over(layer: Layer, path: Path) -> Mount:
 
 
 def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
-    """Yield the existing paths that settings name; names of project files are left out."""
+    """Yield the existing absolute paths that settings name; names of project files are skipped."""
     for text in texts:
         if text.startswith(("/", "~", "$")):
             if text.startswith("~/"):
@@ -375,7 +375,7 @@ def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
 
 
 def unrestorable(seen: ProjectScan) -> list[Path]:
-    """Return the project's paths that no checkpoint restores: ignored data, too large files."""
+    """Return the project's paths that no checkpoint restores: ignored data, and too large files."""
     shared = frozenset(asyncio.run(shared_files(seen.root)))
     directories = folders_around(shared)
     found: list[Path] = []
@@ -403,7 +403,7 @@ def unrestorable(seen: ProjectScan) -> list[Path]:
 
 
 def _mounted_below(root: Path) -> Iterator[Path]:
-    """Yield other file systems in a project: a layer over it does not show their contents."""
+    """Yield other file systems mounted in a project, whose contents a layer doesn't show."""
     try:
         rows = Path("/proc/self/mountinfo").read_text().splitlines()
     except OSError:

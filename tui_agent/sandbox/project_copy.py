@@ -42,7 +42,8 @@ from tui_agent.sandbox.project_scan import MAX_DEPTH, MAX_FILE_BYTES, NEVER_KEPT
 
 MAX_FILES = 10_000
 MAX_BYTES = 500 * 1024**2
-"""Size of the largest output or ignored directory that is copied; others are read-only."""
+"""Maximum size, in bytes, of an output or ignored directory that is copied; others are read-
+only."""
 
 _LEFT_OUT: Stamp = ()
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
@@ -50,10 +51,10 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
 
 @dataclass
 class ProjectCopy:
-    """A copy, and what it holds.
+    """A copy of a project, and a record of its contents.
 
-    ``made`` has the stamps of its entries by directory, ``originals`` those of the project's files
-    by path, and of its directories by path with a slash.
+    ``made`` has the stamps of the copy's entries by directory; ``originals`` has those of the
+    project's files by path, and of its directories by path with a slash.
     """
 
     layer: Layer
@@ -62,20 +63,16 @@ class ProjectCopy:
     large: set[str] = field(default_factory=set)
     """Paths that are not copied because they are too large."""
     stand_ins: set[int] = field(default_factory=set)
-    """Inodes of the empty files and directories that stand for what was left out."""
+    """Inodes of the empty files and directories in place of what was left out."""
 
     def refresh(
         self, parts: Iterable[str] | None, left_out: Iterable[str], bounded: Iterable[str]
     ) -> None:
-        """Make the copy what the project is now.
+        """Bring the copy up to date with the project; raises OSError if there is no space.
 
-        Args:
-            parts: directories that alone are copied; None for all.
-            left_out: places where a command finds something else; of those only the name is there.
-            bounded: places that are not copied when they are large.
-
-        Raises:
-            OSError: there is no room.
+        ``parts`` are the only directories copied, None for all; ``left_out`` are places that
+        commands find replaced, so only their names are copied; ``bounded`` are places that are not
+        copied if they are large.
         """
         before = replace(self)
         # What fails on the way is copied anew by the next one.
@@ -98,10 +95,10 @@ class ProjectCopy:
             os.close(open_directory(place, self.layer.upper.name))
 
     def conflicts(self, changes: Sequence[LayerChange]) -> list[LayerChange]:
-        """Return the changes of files that others changed in the project since the last refresh.
+        """Return the changes of files that others also changed in the project since the last refresh.
 
-        Theirs stays: the command did not know of it. What stands for a file that was left out is
-        among them, too.
+        These are not kept, because the command didn't know about the others' changes. Changes of
+        placeholders are among them.
         """
         with opened(self.layer) as (root, upper):
             return list(_Conflicts(self, root, upper).among(changes))
@@ -115,7 +112,7 @@ class ProjectCopy:
 
 
 class _Conflicts:
-    """Compares what a command changed on a copy with what has changed in the project meanwhile.
+    """Compares a command's changes on a copy with changes of the project since then.
 
     ``root`` and ``upper`` are descriptors of the project and of its copy.
     """
@@ -177,14 +174,14 @@ def _key(path: str, state: os.stat_result) -> str:
 
 
 def _state_of(top: int, path: str) -> os.stat_result | None:
-    """Return the state of an entry below a directory; None where there is none."""
+    """Return the state of an entry below a directory, None if there is none."""
     with contextlib.suppress(OSError), parent_beneath(top, path) as (parent, name):
         return state_at(parent, name)
     return None
 
 
 def _at_and_below(top: int, path: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield an entry and all that are below it, each with its state."""
+    """Yield an entry and all entries below it, each with its state."""
     pending = [path]
     while pending:
         inner = pending.pop()
@@ -200,7 +197,7 @@ def _at_and_below(top: int, path: str) -> Iterator[tuple[str, os.stat_result]]:
 
 @frozen
 class _Refresh:
-    """One pass over a project and its copy."""
+    """One pass over a project, which updates its copy."""
 
     before: ProjectCopy
     now: ProjectCopy
@@ -209,7 +206,10 @@ class _Refresh:
     device: int
 
     def directory(self, lower: int, upper: int, prefix: str, only: frozenset[str] | None) -> None:
-        """Refresh a directory and all below it; ``only`` are the paths in it that are copied."""
+        """Update a directory and everything below.
+
+        ``only`` are the paths in it to copy, None for all.
+        """
         before = self.before.made.get(prefix, {})
         made: dict[str, Stamp] = {}
         for row in entries(lower):
@@ -265,7 +265,7 @@ class _Refresh:
     def _file(
         self, lower: int, upper: int, path: str, was: os.stat_result, known: Stamp | None
     ) -> Stamp:
-        """Refresh a file; ``known`` is the copy's stamp from the last time."""
+        """Update a file; ``known`` is the copy's stamp from the last pass."""
         name = path.rpartition("/")[2]
         original = stamp_of(was)
         if self._is_left_out(path, was):
@@ -296,7 +296,10 @@ class _Refresh:
         return False
 
     def _is_large(self, path: str, was: os.stat_result) -> bool:
-        """Whether something is too large to be copied; what was copied is not looked at again."""
+        """Return True if an entry is too large to be copied.
+
+        One copied before isn't measured again.
+        """
         if not stat.S_ISDIR(was.st_mode):
             return was.st_size > MAX_FILE_BYTES
         if path in self.before.large or f"{path}/" in self.before.made:

@@ -32,16 +32,16 @@ from tui_agent.path_checks import is_file
 from tui_agent.word_lists import in_order, listed
 
 MAX_FILE_BYTES = 5_000_000
-"""A larger file has no image in a checkpoint: its changes can't be undone."""
+"""Maximum size, in bytes, of a file with a snapshot; changes of larger ones can't be undone."""
 
 MAX_HOLES = 256 * 1024**2
-"""Bytes without data that a file may have: a program that reads it whole would not survive more."""
+"""Maximum bytes of holes in a file; a program that reads a file with more might not survive."""
 
 MAX_DEPTH = 150
 """Deepest directory level that is scanned; deeper directories are left out."""
 
 _MAX_POINTER_BYTES = 64_000
-"""Size of the largest file that may say where a repository is."""
+"""Maximum size, in bytes, of a file that names the place of a repository."""
 
 OUTPUT_DIRECTORIES = listed(
     """
@@ -54,7 +54,7 @@ OUTPUT_DIRECTORIES = listed(
     .benchmarks
     """
 )
-"""Directories that programs make again, by name in lower case, where they are ignored."""
+"""Names, in lower case, of directories with generated files, if git ignores them."""
 
 OUTPUT_SUFFIXES = in_order(
     """
@@ -70,7 +70,7 @@ OUTPUT_NAMES = listed(
     .install-stamp config.status config.log
     """
 )
-"""Files that programs make again, by their ends and names in lower case."""
+"""Names of generated files, in lower case."""
 
 PRODUCT_MAGIC = (
     b"\x7fELF",
@@ -84,11 +84,10 @@ PRODUCT_MAGIC = (
     b"MZ\x90\x00",
     b"\x1bLua",
 )
-"""How the output of compilers and linkers begins."""
+"""First bytes of files made by compilers and linkers."""
 
 _PACKAGES = frozenset({"node_modules", ".venv", "venv", "site-packages", ".tox", ".nox"})
-"""Directories full of other people's files. What steers programs there is theirs, and made again
-with it."""
+"""Directories of installed packages, whose settings and hooks are the packages' own."""
 
 _IGNORE_FILES = frozenset({".gitignore", ".ignore"})
 CACHE_DIRECTORIES = listed(
@@ -99,15 +98,15 @@ CACHE_DIRECTORIES = listed(
 )
 """Output directories that are caches, whether git ignores them or not."""
 NEVER_KEPT = frozenset({"__pycache__"})
-"""Directories made again in no time, and run by the next Python without being looked at."""
+"""Directories that are never kept: quickly made again, and run by Python without a check."""
 STEERING = listed("config config.worktree hooks commondir alternates attributes include")
-"""Entries of a repository that say what git runs and where it looks."""
+"""Entries of a repository that control what git runs and where it looks."""
 _REPOSITORY_DATA = listed("objects refs logs")
-"""Directories of a repository in which nothing says that, ``objects/info`` aside."""
+"""Directories of a repository without such entries, except ``objects/info``."""
 
 
 def is_output_name(name: str, *, directory: bool) -> bool:
-    """Whether programs make files or directories of this name, and make them again."""
+    """Return True if files or directories of this name are usually generated."""
     plain = name.casefold()
     if directory:
         return plain in OUTPUT_DIRECTORIES
@@ -125,34 +124,32 @@ def is_output_directory(name: str, path: str, is_ignored: Callable[[str], bool])
 
 @dataclass
 class ProjectScan:
-    """A project at a moment.
+    """A project's special paths at one moment.
 
-    Paths are absolute, without links on the way from the root of the project.
+    Paths are absolute, and without links below the project's root.
     """
 
     root: Path
     repositories: list[Path] = field(default_factory=list)
     """Repositories' own data: ``.git`` directories and files, bare repositories."""
     elsewhere: list[Path] = field(default_factory=list)
-    """Directories outside of the project in which linked worktrees and submodules keep their
-    repository."""
+    """Directories outside the project with the repositories of linked worktrees and submodules."""
     protected: list[Path] = field(default_factory=list)
     """Files that other programs execute or obey."""
     secrets: list[Path] = field(default_factory=list)
     """Files that hold secrets, by their names or contents."""
     unseen: list[str] = field(default_factory=list, repr=False)
-    """Files and directories that there was no time to look at."""
+    """Files and directories that there was no time to search."""
     outputs: list[Path] = field(default_factory=list)
     """Output directories, outermost ones only."""
     environments: list[Path] = field(default_factory=list)
     """Python's virtual environments."""
     looked_at: list[tuple[str, int]] = field(default_factory=list, repr=False)
-    """Every directory, and every file that names others, with when it last changed; nobody can set
-    that back."""
+    """Every directory, and every file that names others, with its status change time."""
     named: list[Path] = field(default_factory=list, repr=False)
     """Files whose names say that they hold secrets."""
     files: list[FileState] = field(default_factory=list, repr=False)
-    """Files whose contents decide, as they were."""
+    """Files judged by their contents, with their state at the scan."""
     left_out: list[str] = field(default_factory=list, repr=False)
     """Directories that were not scanned."""
     is_whole: bool = True
@@ -160,7 +157,7 @@ class ProjectScan:
 
     @property
     def kept_outputs(self) -> list[Path]:
-        """Output directories without those that are made again in no time."""
+        """The output directories, except those that are never kept."""
         return [path for path in self.outputs if path.name not in NEVER_KEPT]
 
     def holds(self) -> bool:
@@ -173,7 +170,7 @@ class ProjectScan:
             return False
 
     def search(self, search: SecretSearch, goes_on: GoesOn) -> None:
-        """Look for secrets in files that nobody has looked at, while there is time."""
+        """Search files that weren't searched yet for secrets, as long as there is time."""
         search.look(self.files, goes_on)
         secrets = [*self.named]
         unseen = [*self.left_out]
@@ -189,9 +186,9 @@ class ProjectScan:
 
 
 def walk_project(root: Path, goes_on: GoesOn) -> ProjectScan:
-    """Scan a project without reading its files, nearest directories first. ``root`` has no links.
+    """Scan a project without reading its files, nearest directories first.
 
-    Takes about 30 ms for 10,000 files.
+    ``root`` is without links. Takes about 30 ms for 10,000 files.
     """
     found = ProjectScan(root)
     _Walk(found).go_through(goes_on)
@@ -203,15 +200,15 @@ def walk_project(root: Path, goes_on: GoesOn) -> ProjectScan:
 
 @dataclass
 class OutputState:
-    """What directories hold that a command works on itself. Paths are absolute."""
+    """The special contents of directories that a command changes directly. Paths are absolute."""
 
     linked: set[Path] = field(default_factory=set)
-    """Those of the directories in which a file has names outside of all."""
+    """The directories in which a file has a hard link outside all of them."""
     planted: set[Path] = field(default_factory=set)
-    """What no command may leave: files that programs obey, repositories, links that lead outside,
+    """What no command may leave: files that programs obey, repositories, links to the outside,
     special files."""
     parts: set[Path] = field(default_factory=set)
-    """Entries that belong to a repository where all parts of one are there."""
+    """Entries that make a directory a repository if all parts of one are there."""
 
 
 def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] = ()) -> OutputState:
@@ -248,7 +245,7 @@ def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] =
 
 
 def steering_in(repository: Path) -> Iterator[Path]:
-    """Yield files of a repository that say what git runs and where it looks, and its passwords."""
+    """Yield the files of a repository that control git, or have its passwords."""
 
     def enters(place: Path, name: str) -> bool:
         if place.name in _REPOSITORY_DATA:
@@ -265,7 +262,7 @@ def steering_in(repository: Path) -> Iterator[Path]:
 
 
 def is_special(state: os.stat_result) -> bool:
-    """Whether an entry is a pipe, socket or device, runs as its owner, or is mostly holes."""
+    """Return True if an entry is a pipe, socket or device, is setuid, or is mostly holes."""
     if stat.S_ISREG(state.st_mode):
         holes = state.st_size - state.st_blocks * 512
         return bool(state.st_mode & (stat.S_ISUID | stat.S_ISGID)) or holes > MAX_HOLES
@@ -283,10 +280,7 @@ def _is_planted(path: Path, state: os.stat_result, root: Path) -> bool:
 
 @frozen
 class _Place:
-    """A directory on the way through a project.
-
-    ``packages``: it is in one full of other people's files.
-    """
+    """A directory in the walk; ``packages`` is True inside a directory of installed packages."""
 
     path: str
     rules: IgnoreRules
@@ -295,7 +289,7 @@ class _Place:
 
 
 class _Walk:
-    """Goes through a project once."""
+    """Walks through a project once."""
 
     def __init__(self, found: ProjectScan) -> None:
         self._found = found
@@ -314,7 +308,7 @@ class _Walk:
                 self._found.left_out.append(place.path)
 
     def _enter(self, place: _Place) -> list[_Place]:
-        """Note what is in a directory; return the directories in it that are to be gone through."""
+        """Record the contents of a directory; returns the directories in it to walk through."""
         try:
             changed = os.lstat(place.path).st_ctime_ns
             with os.scandir(place.path) as scanned:
@@ -341,7 +335,7 @@ class _Walk:
         return below
 
     def _note(self, row: "os.DirEntry[str]", place: _Place, below: list[_Place]) -> None:
-        """Note an entry of a directory; a directory to go through is added to ``below``."""
+        """Record an entry of a directory; adds a directory to walk through to ``below``."""
         if row.name in _IGNORE_FILES and not place.output:
             self._look_again_at(row)
         if is_repository(row.name) and not place.packages:
@@ -389,10 +383,10 @@ class _Walk:
 
 
 def _linked_repositories(link: Path) -> Iterator[Path]:
-    """Yield the repository that a ``.git`` file leads to.
+    """Yield the repository that a ``.git`` file names.
 
-    Such a file could be written by a command to name any directory, so the other end must name this
-    one too.
+    A command could write such a file to name any directory, so the repository must name this one,
+    too.
     """
     try:
         directory = (link.parent / _read(link).removeprefix("gitdir:").strip()).resolve()
@@ -417,11 +411,7 @@ def _linked_repositories(link: Path) -> Iterator[Path]:
 
 
 def _read(path: Path) -> str:
-    """Return the text of a small file.
-
-    Raises:
-        ValueError: it is something else.
-    """
+    """Return the text of a small file; raises ValueError if it isn't one."""
     data = read_regular(path, _MAX_POINTER_BYTES)
     if data is None:
         raise ValueError(path)

@@ -99,7 +99,7 @@ _PLACES_NAMED = 3
 _INHERITED = 9  # the filter's descriptor in a command that is started without any of ours
 
 CERTIFICATES = Path("/run/tui-agent/certificates.pem")
-"""The certificates that commands trust, where something is masked."""
+"""Path of the certificates that commands trust, if there are masked credentials."""
 _WITH_NETWORK = frozenset({"bubblewrap", "sandbox-exec"})
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a directory of ours in it
@@ -110,17 +110,17 @@ SCAN_SECONDS = 3.0
 """Seconds a command waits for the search for secrets; unsearched files are hidden from it."""
 
 WHOLE_SCAN_SECONDS = 600.0
-"""Seconds for which a project is searched in the background of a session."""
+"""Maximum seconds of the background search for secrets in a session."""
 
 MAX_MOUNTS = 400
-"""Places of a project with a treatment of their own; with more, nothing in it runs unasked."""
+"""Maximum mounts for a project; with more, every command in it is asked about."""
 
 Recorded = Callable[[Sequence[Path]], AbstractAsyncContextManager[None]]
-"""Records changes to some files while it is entered."""
+"""A context in which changes of the given files are recorded."""
 
 
 _HIDES_FAILURE = LazyPattern(r"[|;\n]")
-"""What a line holds whose exit code may not be that of the program that failed."""
+"""Characters in a command line whose exit code may not be that of the failed program."""
 _OF_ROOT = ("CAP_DAC_OVERRIDE", "CAP_FOWNER")
 _PLAIN_VIEW = View()
 _UNJUDGED = "[What the command changed could not be judged and is not kept: {}.]"
@@ -132,18 +132,18 @@ class SandboxError(Exception):
 
 @dataclass
 class Launch:
-    """How a command is started in its view. ``descriptors`` must stay open in it."""
+    """A command's start in its view; ``descriptors`` must stay open in the process."""
 
     environment: dict[str, str]
     view: View
     seen: ProjectScan
     layout: Layout
     watched: str = ""
-    """The judge's name for the places that the command works on itself; "" for none."""
+    """The judge's name for its watch of places that the command changes directly; "" for none."""
     hidden: tuple[Path, ...] = ()
     layer: Layer | None = None
     large: tuple[Path, ...] = ()
-    """Places of the project that were too large for a copy, and are read-only."""
+    """Places in the project that were too large to copy, and so are read-only."""
     command: tuple[str, ...] = ()
     """The command itself, and how it is started."""
     arguments: tuple[str, ...] = ()
@@ -160,13 +160,13 @@ class Launch:
     is_gone: bool = False
     """True once no process of the command is left."""
     told: list[str] = field(default_factory=list)
-    """What was done about its changes in place, at its end or while it ran."""
+    """Notes on what was done about the changes that it made directly."""
 
     async def gone(self) -> None:
-        """Wait, after the command's own process, until all others have ended too.
+        """Wait, after the end of the command's own process, for the end of all others.
 
-        Where its own was killed before the first one inside had asked to end with it, that is
-        killed, and all others with it.
+        If its own was killed too early for the first process inside to end with it, that one is
+        killed, and so all others.
         """
         with contextlib.suppress(OSError, ValueError, KeyError):
             told = json.loads(os.read(self.info, _INFO_BYTES))
@@ -189,7 +189,7 @@ class Launch:
 
 
 def _end_first(process: int, number: int, namespace: int | None) -> None:
-    """Kill the first process of a namespace: its number may be reused, its namespace is not."""
+    """Kill the first process of a namespace, if it is still in it: its id may be used again."""
     with contextlib.suppress(OSError):
         if os.stat(f"/proc/{number}/ns/pid").st_ino == namespace:  # noqa: PTH116 - a link of the kernel's
             signal.pidfd_send_signal(process, signal.SIGKILL)
@@ -197,14 +197,14 @@ def _end_first(process: int, number: int, namespace: int | None) -> None:
 
 @frozen
 class CommandOutcome:
-    """The outcome of a command. ``note`` is for the model, "" when there is nothing to say."""
+    """The outcome of a command. ``note`` is for the model, "" if there is none."""
 
     wanted: Grants | None = None
     note: str = ""
 
 
 async def _known_paths(root: Path, paths: Sequence[str]) -> dict[str, list[str]]:
-    """Return what git and the checkpoints know of paths of a project, as the judge asks for it."""
+    """Return what git and the checkpoints know about paths, in the form for the judge."""
     shared = frozenset(await shared_files(root))
     tracked = await asyncio.to_thread(tracked_files, root)
     return {
@@ -216,7 +216,7 @@ async def _known_paths(root: Path, paths: Sequence[str]) -> dict[str, list[str]]
 
 @frozen
 class _KeptBack:
-    """The files that rules keep from being read, and what they were found by."""
+    """The files that rules don't allow to be read, and the scan and rules that this is based on."""
 
     seen: ProjectScan
     reading: RuleOfReading
@@ -226,7 +226,8 @@ class _KeptBack:
 class Sandbox:
     """The sandbox of one session.
 
-    ``private`` are directories of this program that commands have no business in; no program of ``project`` is used.
+    ``private`` are directories of this program that commands must not see. No program in
+    ``project`` is used.
     """
 
     def __init__(
@@ -266,13 +267,14 @@ class Sandbox:
         self._bounded: tuple[ProjectScan, tuple[Path, ...]] | None = None
         self._devices = DevicePermissions()
         self._judging = asyncio.Lock()
-        """Held while changes are judged and kept: of two halves of a repository neither is one."""
+        """Held while changes are judged and kept, so that two commands can't each make half a
+        repository."""
 
     def for_copy(self, root: Path, of: Path, shared: Iterable[tuple[Path, Path]]) -> "Sandbox":
-        """Return a sandbox like this one for a copy of a project, with caches beside the copy.
+        """Return a sandbox like this one for ``root``, a copy of a project, with caches beside the copy.
 
-        Where the system can do that, commands find the copy, ``root``, in the place of the project. ``shared`` are
-        places that the copy reads the project's things at, each with where those are.
+        If the system can do that, commands find the copy in place of the project. ``shared`` are
+        paths that the copy reads, each with its place in the project.
         """
         if self._cache is None:
             cache = None
@@ -292,14 +294,14 @@ class Sandbox:
 
     @cached_property
     def state(self) -> SandboxState:
-        """The sandbox in use. The first look takes some milliseconds: call it off the event loop."""
+        """The sandbox in use; takes some milliseconds the first time, so not on the event loop."""
         if self.settings.mode == "off":
             return SandboxState(None, reason="it is switched off (sandbox = off)")
         return self._find()
 
     @property
     def active(self) -> bool:
-        """Whether commands run in a sandbox, those excluded aside."""
+        """Whether commands run in a sandbox, except those excluded by the settings."""
         return self.state.kind is not None
 
     @property
@@ -314,7 +316,7 @@ class Sandbox:
         )
 
     def lacks(self, view: View) -> str:
-        """Return why this sandbox can't give a command a view; "" when it can."""
+        """Return why this sandbox can't give a command a view, "" if it can."""
         if self.state.kind != "landlock":
             return ""
         if view.grants.repository:
@@ -324,7 +326,7 @@ class Sandbox:
         return ""
 
     def refusal(self) -> str:
-        """Return why no command may run: it is required and there is none; "" when one may."""
+        """Return why no command may run, as a required sandbox is missing; "" if they may."""
         if self.settings.mode != "required" or self.active:
             return ""
         return f"Commands may only run in a sandbox (sandbox = required), and {self.state.reason}. Tell the user."
@@ -348,21 +350,21 @@ class Sandbox:
         return f"{text} See: tui-agent doctor"
 
     def is_layered(self, view: View) -> bool:
-        """Whether a command works on a layer or copy, so that its changes are known."""
+        """Return True if a command works on a layer or copy, so that its changes are known."""
         return self.state.kind == "bubblewrap" and not view.grants.repository
 
     def shows(self, path: Path, project: Path) -> bool:
-        """Whether commands see something that is outside of the project. Looks at files."""
+        """Return True if commands see a path outside the project. Looks at files."""
         kinds = {MountKind.READ, MountKind.WRITE, MountKind.LAYER, MountKind.LINK}
         return self._plan(project.resolve()).layout().put_at(path) in kinds
 
     def hides(self, path: Path, project: Path) -> bool:
-        """Whether commands see a file of the project as empty, as it holds secrets. Looks at files."""
+        """Return True if commands see a file empty because of its secrets. Looks at files."""
         self._scan(project)
         return path in self._plan(project.resolve()).hidden()
 
     def view_lines(self) -> list[str]:
-        """Return the paths commands see beside the project, for people."""
+        """Return the paths that commands see besides the project, for people."""
         machine = self._machine_of(os.environ)
         rows: dict[str, Sequence[Path | str]] = {
             "read-only": machine.system,
@@ -384,14 +386,14 @@ class Sandbox:
     # -- running a command ---------------------------------------------------------------------
 
     def get_ready(self, project: Path, environment: Mapping[str, str]) -> None:
-        """Look at the machine and the project in the background, before the first command."""
+        """Scan the machine and the project in the background, before the first command."""
         if project not in self._ready and self.settings.mode != "off":
             self._ready[project] = asyncio.create_task(
                 self._look(project.resolve(), dict(environment))
             )
 
     def _search_on(self, project: Path) -> None:
-        """Go on with the search for secrets while the command runs."""
+        """Continue the search for secrets while the command runs."""
         if (before := self._ready.get(project)) is None or before.done():
             searching = asyncio.to_thread(self._scan_to_the_end, project)
             self._ready[project] = asyncio.create_task(searching)
@@ -474,9 +476,9 @@ class Sandbox:
     async def finish(
         self, launch: Launch, output: str, exit_code: int | None, recorded: Recorded | None = None
     ) -> CommandOutcome:
-        """Keep the changes that a command's view allows, and discard the rest.
+        """Keep the changes that a command's view allows, and discard the rest; call it after its end.
 
-        Its own process has ended. Missing grants are read from its output. ``exit_code`` is None when it was stopped.
+        Missing grants are read from its output. ``exit_code`` is None if it was stopped.
         """
         if self._network is not None:
             self._network.proxy.close(launch.gateway)
@@ -510,7 +512,7 @@ class Sandbox:
     async def look(self, launch: Launch, leader: int) -> None:
         """Copy a running command's outputs into the project; ``leader`` is the process started.
 
-        The command stands still meanwhile. One that can't be stopped is not looked at.
+        The command is stopped meanwhile; nothing is copied if that fails.
         """
         async with self._judging:
             if launch.done:
@@ -525,7 +527,7 @@ class Sandbox:
                     log.warning("what a job has made could not be looked at: %s", error)
 
     async def aclose(self) -> None:
-        """Let go of the network and the judges; commands that still run lose their way out."""
+        """Close the network and end the judges; commands that still run lose the network."""
         self._ended.set()
         if self._ready:
             await asyncio.wait(self._ready.values())
@@ -577,7 +579,7 @@ class Sandbox:
             raise
 
     def _launch_of(self, plan: ViewPlan, made: tuple[Path, ...], *, keeps_caches: bool) -> Launch:
-        """Return the launch that a plan leads to; ``made`` are paths that were made for it."""
+        """Return the launch for a plan; ``made`` are the paths created for it."""
         root = plan.root
         view = plan.view
         layer = plan.layer
@@ -614,9 +616,9 @@ class Sandbox:
     def _plan(
         self, root: Path, environ: Mapping[str, str] = os.environ, view: View = _PLAIN_VIEW
     ) -> ViewPlan:
-        """Return the plan of a command on the project itself that may change build output alone.
+        """Return the plan for a command on the project itself that may only change build output.
 
-        Of the ``view`` only the rules of reading count.
+        Of ``view`` only the rules about reading are used.
         """
         seen = self._scan(root, anew=False)
         shared: tuple[Path, ...] = ()
@@ -648,7 +650,7 @@ class Sandbox:
         return known.files
 
     def _stand_ins(self, root: Path) -> dict[Path, Path]:
-        """Return the files in whose place commands see others; writes those."""
+        """Write the replacements of files for commands, and return them by file."""
         if not self.masks:
             return {}
         found = {}
@@ -665,7 +667,7 @@ class Sandbox:
 
     @property
     def _certificates(self) -> Path:
-        """Where commands find the certificates they trust."""
+        """The file with the certificates that commands trust."""
         if self.state.kind == "bubblewrap":
             return CERTIFICATES
         return self._place / CERTIFICATES.name
@@ -733,7 +735,7 @@ class Sandbox:
             launch.arguments = ("/bin/sh", "-c", opener, place, *joining, *words)
 
     def _made(self, root: Path, view: View, *, needed: bool) -> Iterator[Path]:
-        """Make and yield paths that must exist to be opened: files outside, live output directories."""
+        """Create and yield paths that must exist: files outside, live output directories."""
         for path in view.grants.write:
             if (
                 not os.path.lexists(path)
@@ -765,7 +767,10 @@ class Sandbox:
             return self._judges[key]
 
     def _judge_command(self, root: Path) -> Started:
-        """Return the judge's command line: it may change the project and layers, and sees programs."""
+        """Return the judge's command line.
+
+        It may change the project and layers, and sees programs.
+        """
         plan = self._plan(root)
         opened = [root, *plan.seen.elsewhere, *filter(None, [self._layers_at(root)])]
         mounts: dict[Path, Mount] = {}
@@ -784,7 +789,7 @@ class Sandbox:
         return state.starts(layout, judge_words(root))
 
     async def _judged(self, launch: Launch, layer: Layer, *, ended: bool) -> Verdict:
-        """Have the changes on a layer judged, and those of outputs kept."""
+        """Have the changes on a layer judged, and the outputs kept."""
         root = launch.seen.root
         request: dict[str, Any] = {
             "place": str(layer.place),
@@ -808,7 +813,7 @@ class Sandbox:
     async def _apply_changes(
         self, launch: Launch, recorded: Recorded | None
     ) -> tuple[Grants, list[str]]:
-        """Have a command's changes judged and kept; return the grants it lacked, and notes."""
+        """Have a command's changes judged and kept; returns the grants it lacked, and notes."""
         if (layer := launch.layer) is None:
             await self._tidy(launch, ended=True)
             return Grants(), launch.told
@@ -911,15 +916,15 @@ class Sandbox:
     # -- caches --------------------------------------------------------------------------------
 
     def _scan(self, project: Path, *, anew: bool = True) -> ProjectScan:
-        """Return the scan of a project; with ``anew`` it is scanned again if anything has changed.
+        """Return the scan of a project; with ``anew`` a new one if anything has changed.
 
-        What can't be looked at in a few seconds is ``unseen`` in it.
+        What can't be searched within a few seconds is ``unseen`` in it.
         """
         until = time.monotonic() + SCAN_SECONDS
         return self._scanned(project.resolve(), lambda: time.monotonic() < until, anew=anew)
 
     def _scan_to_the_end(self, project: Path) -> None:
-        """Scan all of a project, until the session ends; commands see what was scanned by then."""
+        """Scan the whole project in the background; commands see what has been scanned so far."""
         until = time.monotonic() + WHOLE_SCAN_SECONDS
         self._scanned(
             project.resolve(),
@@ -957,7 +962,7 @@ class Sandbox:
         return self._machine[1]
 
     def _cache_of(self, root: Path) -> Path | None:
-        """Return a project's own caches: no other project's build uses files from them."""
+        """Return the directory of a project's own caches, which no other project uses."""
         try:
             cache = self._made_cache()
             if cache is None:
@@ -970,14 +975,17 @@ class Sandbox:
         return place
 
     def _made_cache(self) -> Path | None:
-        """Make the directory of all caches; raises FileNotFoundError after its race has ended."""
+        """Create the directory of all caches.
+
+        Raises FileNotFoundError after the end of its race.
+        """
         if self._cache is not None:
             # Without parents: those of a copy go with its race, and nothing may bring them back.
             self._cache.mkdir(parents=self._copy is None, exist_ok=True, mode=0o700)
         return self._cache
 
     def _layer_parent(self, root: Path) -> Path | None:
-        """Return where layers over a project are kept; None where the system can't make them."""
+        """Return the directory for layers over a project, None if the system can't make layers."""
         if not self.state.layered:
             return None
         with self._lock:
@@ -995,7 +1003,7 @@ class Sandbox:
         return None
 
     def _layers_at(self, root: Path) -> Path | None:
-        """Return the place of layers or copies; None where commands work on the project itself."""
+        """Return the directory for layers or copies, None if commands work on the project."""
         if self.state.kind != "bubblewrap":
             return None
         if parent := self._layer_parent(root):
@@ -1004,10 +1012,9 @@ class Sandbox:
         return next(usable, None)
 
     def _layer(self, root: Path, *, live: bool) -> Layer | None:
-        """Return what a command is to work on: a layer, a copy, or None for the project itself.
+        """Return the layer or copy for a command, None for the project itself.
 
-        Raises:
-            SandboxError: there is no place for one.
+        Raises SandboxError if there is no place for it.
         """
         if self.state.kind != "bubblewrap":
             return None
@@ -1024,14 +1031,14 @@ class Sandbox:
             raise SandboxError(text) from error
 
     def _let_go(self, layer: Layer) -> None:
-        """Remove a layer; a copy is there for the next command."""
+        """Remove a layer, or return a copy to the pool."""
         if layer.is_copy:
             self._copies.put_back(layer)
         else:
             remove_tree(layer.place)
 
     def _copied(self, root: Path) -> None:
-        """Start the judge and make the first copy, if any: no command has to wait for it."""
+        """Start the judge and make the first copy, if needed, ahead of the first command."""
         self._judge(root).ask("ready")
         parent = self._layers_at(root)
         if parent is None or parent == self._layer_parent(root):
@@ -1047,10 +1054,9 @@ class Sandbox:
             self._let_go(layer)
 
     def _refreshed(self, layer: Layer, plan: ViewPlan, layout: Layout) -> tuple[Path, ...]:
-        """Have a copy made what the project is now; returns what is too large for it.
+        """Have a copy brought up to date.
 
-        Raises:
-            SandboxError: it can't be done.
+        Returns the places too large for it. Raises SandboxError.
         """
         root = plan.root
         bounded = {path.relative_to(root).as_posix(): path for path in self._may_be_large(plan)}
@@ -1078,7 +1084,7 @@ class Sandbox:
             raise SandboxError(f"The project could not be copied: {why}.") from error
 
     def _may_be_large(self, plan: ViewPlan) -> tuple[Path, ...]:
-        """Return output directories, and unless it is live what no checkpoint restores."""
+        """Return output directories and, unless the layer is live, what no checkpoint restores."""
         outputs = tuple(plan.seen.kept_outputs)
         if not plan.whole:
             return outputs
@@ -1099,7 +1105,7 @@ class Sandbox:
 
     @cached_property
     def _memory(self) -> Path | None:
-        """A directory in memory, None where there is little room."""
+        """A directory in memory, None if there is little memory."""
         try:
             room = os.statvfs(SHARED_MEMORY)
             if room.f_bavail * room.f_frsize < MIN_MEMORY:
@@ -1110,7 +1116,7 @@ class Sandbox:
 
     @cached_property
     def _disk(self) -> Path:
-        """A directory for copies on a disk, where the project's blocks can be shared."""
+        """A directory on disk for copies, where blocks can be shared with the project."""
         try:
             return make_own_directory(self, self._made_cache() or self._place)
         except OSError:
@@ -1132,7 +1138,7 @@ class Sandbox:
         return place
 
     def _environment(self, environ: Mapping[str, str], root: Path) -> dict[str, str]:
-        """Return the environment inside: no variables for sockets outside, writable caches."""
+        """Return the environment in the sandbox: no sockets outside, writable caches."""
         found = without_left_out("sandbox", environ)
         found["GIT_OPTIONAL_LOCKS"] = "0"
         found |= self.masks.of_variables()
@@ -1163,7 +1169,7 @@ class Sandbox:
         return found
 
     async def _own_network(self) -> SessionNetwork | None:
-        """Return the network of the session's commands; None where they have no network."""
+        """Return the network of the session's commands, None if they have none."""
         if self.state.kind not in _WITH_NETWORK:
             return None
         loop = asyncio.get_running_loop()
@@ -1184,18 +1190,18 @@ class Sandbox:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file that a command may be reading, if it has to change."""
+    """Replace a file that commands may be reading, if its content differs."""
     if not path.exists() or path.read_bytes() != data:
         path.write_bytes(data)
 
 
 def _names_in(root: Path, paths: Iterable[Path]) -> list[str]:
-    """Return paths of a project as the judge takes them."""
+    """Return paths relative to the project, as the judge needs them."""
     return [path.relative_to(root).as_posix() for path in paths]
 
 
 def _hidden_in(layout: Layout, plan: ViewPlan) -> tuple[Path, ...]:
-    """Return the project's files that are hidden and may be asked about: no rule denies them."""
+    """Return the project's hidden files that no rule denies, so that the user can be asked."""
     found = []
     for mount in layout.mounts:
         is_hidden = mount.put is MountKind.HIDDEN_FILE and mount.place.is_relative_to(plan.root)
@@ -1205,7 +1211,7 @@ def _hidden_in(layout: Layout, plan: ViewPlan) -> tuple[Path, ...]:
 
 
 def _of_unseen(seen: ProjectScan) -> str:
-    """Return a note on files hidden as they were not searched for secrets yet; "" for none."""
+    """Return a note on files hidden because they weren't searched for secrets yet; "" for none."""
     if not seen.unseen:
         return ""
     if seen.is_whole and len(seen.unseen) == len(seen.left_out):

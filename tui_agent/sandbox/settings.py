@@ -11,14 +11,14 @@ _PLAIN = "http://"
 
 
 def _masked_host(text: str) -> str:
-    """Return the host of a masked credential in one form; ``http://`` before it stays."""
+    """Return a masked credential's host in canonical form, with its ``http://`` if any."""
     plain = text.strip().lower()
     host = plain.removeprefix(_PLAIN)
     return plain[: len(plain) - len(host)] + host_or_network(host)
 
 
 class SandboxSettings(BaseModel):
-    """``[sandbox]``, or ``sandbox = "off"``: what commands may touch, enforced by the system."""
+    """``[sandbox]``, or ``sandbox = "off"``: what commands may read, change and reach."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 

@@ -9,17 +9,16 @@ from typing import Any
 from tui_agent.lazy import frozen
 
 AllowHost = Callable[[str, int], Awaitable[bool]]
-"""Asks whether a command may reach a host and port; answered while the command waits for its
-connection."""
+"""Asks whether a command may reach a host and port, while the command waits for its connection."""
 
 EVERY_HOST = "*"
-"""Among ``Grants.hosts``: every public host. Addresses of this machine and of private networks are
-never reached."""
+"""In ``Grants.hosts``: every public host, without addresses of this machine and private
+networks."""
 
 
 RuleOfReading = Callable[[str], str]
-"""Takes the path of a file in the project as rules name it: "deny" where nobody may read it, "ask"
-where the user has to be asked first, "" where anybody may."""
+"""Returns the rules' answer for reading a file, given by its path in the project: "deny", "ask", or
+"" for allowed."""
 
 
 class Writes(StrEnum):
@@ -30,7 +29,7 @@ class Writes(StrEnum):
     OUTPUTS = "outputs"
     """Build output and caches: files that the same command makes again."""
     PROJECT = "project"
-    """Everything that a checkpoint can take back."""
+    """Everything that a checkpoint can restore."""
 
 
 @frozen
@@ -38,18 +37,18 @@ class Grants:
     """The rights of a command beyond its mode. Paths are absolute, links followed."""
 
     sources: bool = False
-    """The project's files may be changed, as in ``Writes.PROJECT``."""
+    """Whether the project's files may be changed, as in ``Writes.PROJECT``."""
     repository: bool = False
-    """Repositories may be written to, but for their hooks and settings."""
+    """Whether repositories may be changed, except their hooks and settings."""
     protected: frozenset[Path] = frozenset()
     """Files that other programs execute or obey, and that may be changed: ``.husky/pre-commit``."""
     secrets: frozenset[Path] = frozenset()
     """Files with secrets that may be read and, where sources may, changed."""
     read: frozenset[Path] = frozenset()
-    """Paths outside of the project that may be read."""
+    """Paths outside the project that may be read."""
     write: frozenset[Path] = frozenset()
-    """Paths that may be changed: outside of the project, or in it where no checkpoint can take it
-    back."""
+    """Paths that may be changed: outside the project, or in it where no checkpoint can restore
+    them."""
     hosts: frozenset[str] = frozenset()
     """Host names that may be reached on every port, or ``*``."""
 
@@ -69,7 +68,7 @@ class Grants:
         return Grants(secrets=self.secrets, read=self.read, hosts=self.hosts)
 
     def beyond(self, other: "Grants") -> "Grants":
-        """Return the grants in these and not in others."""
+        """Return the grants that ``other`` doesn't have."""
         more: dict[str, Any] = {}
         for name in (field.name for field in fields(self)):
             mine = getattr(self, name)
@@ -88,11 +87,11 @@ class View:
     writes: Writes = Writes.OUTPUTS
     grants: Grants = Grants()
     reading: RuleOfReading | None = None
-    """None where no rule is about reading single files."""
+    """The rules about reading single files, None if there are none."""
 
     @property
     def changes_sources(self) -> bool:
-        """Whether sources can change, which a checkpoint would restore; git can change them too."""
+        """Whether sources can change, by the command or by git."""
         return self.writes is Writes.PROJECT or self.grants.sources or self.grants.repository
 
     @property
