@@ -87,7 +87,11 @@ def _clone(address: str, folder: Path) -> None:
 
 
 def _chosen(folder: Path, name: str) -> Path:
-    """Return a plugin's folder: ``folder`` itself, or if that is a marketplace the one of ``name``."""
+    """Return a plugin's folder: ``folder`` or, if that is a marketplace, its plugin ``name``'s.
+
+    ``name`` may be "" if the marketplace has only one. Raises PluginError if it has no such plugin,
+    or keeps it elsewhere.
+    """
     market = market_of(folder)
     if not market:
         return folder

@@ -200,8 +200,10 @@ class PluginStore:
         """Remove a plugin; raises PluginError where there is none of that name."""
         rows = self.installed()
         if name not in rows:
+            if not rows:
+                raise PluginError(f"There is no plugin {name}; no plugins are installed.")
             raise PluginError(
-                f"There is no plugin {name}. There are: {', '.join(sorted(rows)) or 'none'}."
+                f"There is no plugin {name}. Installed are: {', '.join(sorted(rows))}."
             )
         del rows[name]
         self._write(rows)

@@ -160,7 +160,9 @@ def test_a_subcommand_that_is_told_nothing_does_what_it_usually_does(
         assert printed(capsys, *line.split()) == printed(capsys, "-c", "-p", f"/{line}"), (
             "one implementation"
         )
-    assert "/compact #N summarises up to" in printed(capsys, "compact", "--preview", code=1)
+    assert "/compact #N summarises everything before" in printed(
+        capsys, "compact", "--preview", code=1
+    )
 
 
 def test_the_request_is_the_same_every_time(

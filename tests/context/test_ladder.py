@@ -115,7 +115,7 @@ def test_a_summary_that_saves_a_tenth_is_committed_alone_and_measured():
     build = long_session()
     before = history(build.path)
     _, commit = attempt(build, 10 * before, keep=round(0.94 * before), trigger="manual")
-    assert commit.steps[:1] == ("kept half of the tail",)
+    assert commit.steps[:1] == ("kept fewer recent messages",)
     assert commit.tokens_after <= 0.9 * before
 
 

@@ -21,7 +21,7 @@ NOT_USER_TEXT = {
         "session/formats/html session/formats/linear_writers session/formats/native session/formats/reading "
         "agent/race/copies cli/update plugin_sources sandbox/masks "
         "tools/language_servers/spots web/searching tools/functions/runner tools/grep tools/functions/signature "
-        "tools/webfetch "
+        "tools/functions/add_ons tools/webfetch "
         "web/addresses web/callback web/fetching web/proxies sandbox/hosts ui/driver ui/prompting/dropped"
     ),
     "what the program itself writes or brings along": (

@@ -49,7 +49,9 @@ class Allowance:
             self.ports.meter.elsewhere = spent - self.spent("session")
         if spent < limit + self.ports.meter.extensions.get(period, 0.0):
             return
-        fact = f"${spent:.2f} is spent for {_NAMES[period]}; budget.{period} is ${limit:.2f}."
+        fact = (
+            f"${spent:.2f} spent for {_NAMES[period]}; the limit budget.{period} is ${limit:.2f}."
+        )
         answer = await self.questions.ask(
             PermissionRequest(
                 call_id=f"budget-{period}",

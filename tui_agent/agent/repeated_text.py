@@ -23,9 +23,10 @@ Equal rows of a table, dump, drawing, JSON or code in a fence may be intended.
 _PHRASE_WORDS = 2
 """Words of repeated text: a phrase has at least this many, a row of data at most."""
 MAX_EQUAL_CALLS = 3
-"""Number of equal rows that call a tool, one after another, that stops an answer."""
+"""Number of equal lines in a row that call a tool, at which the answer is stopped."""
 MAX_LIKE_CALLS = 12
-"""Number of rows that call a tool and differ only in digits, one after another, that stops an answer."""
+"""Number of lines in a row that call a tool and differ only in digits, at which the answer is
+stopped."""
 MAX_REPEATED_ANSWERS = 5
 """Number of repeating answers since the user's last message that ends the run."""
 REPEATING = "repeating"

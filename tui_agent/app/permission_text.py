@@ -122,7 +122,10 @@ def answers(request: PermissionRequest, made: Sequence[str] = ()) -> list[Answer
     rows = [
         Answer("once", "y", "yes, once"),
         Answer(
-            "session", "a", f"always in this session: {rules or 'not for this one'}", bool(rules)
+            "session",
+            "a",
+            f"always in this session: {rules or 'not possible for this call'}",
+            bool(rules),
         ),
         Answer("deny", "n", "no"),
         Answer("note", "e", "no, but …"),

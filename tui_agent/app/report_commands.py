@@ -97,7 +97,7 @@ async def doctor(controller: Controller, _argument: str) -> None:
     controller.say("Looking …")
     lines = list(await asyncio.to_thread(controller.services.doctor))
     if warned := controller.warnings.lines():
-        lines = [Heading("Warnings since the start"), *warned, "", Heading("Set up now"), *lines]
+        lines = [Heading("Warnings since the start"), *warned, "", Heading("Current setup"), *lines]
     controller.frontend.warnings_read()
     shown = [line if isinstance(line, Heading) else visible(line) for line in lines]
     controller.show(Report("Doctor", shown or ["There is nothing to report."]))

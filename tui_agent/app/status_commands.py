@@ -204,7 +204,7 @@ def _ping_words(agent: Agent) -> str:
         return (
             f"{done}no ping: the cache or its prices are unknown, or nothing cached would be used"
         )
-    odds = f"{forecast.chance:.0%} to save {money(forecast.saving)} for {money(forecast.price)}"
+    odds = f"{forecast.chance:.0%} chance of saving {money(forecast.saving)} for {money(forecast.price)}"
     if forecast.pays:
         return f"{done}a ping is worth it ({odds})"
     return f"{done}a ping is not worth it ({odds})"

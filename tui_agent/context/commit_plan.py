@@ -334,7 +334,7 @@ def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[st
         shorter = recut(plan, keep, count)
         if shorter is not None:
             plan = shorter
-            yield "kept half of the tail", plan
+            yield "kept fewer recent messages", plan
         keep //= 2
     # Each rung is measured whole, so the number of turns that are dropped at once doubles.
     at_once = 1

@@ -391,7 +391,10 @@ def _same(one: str, other: str) -> bool:
 
 
 def _changed(state: MemoryState, change: MemoryChange) -> MemoryState:
-    """Apply a change, so that it can be undone; the proposal that it answers no longer waits."""
+    """Return the state after a change, which is recorded for undo.
+
+    The proposal that it answers, if any, no longer waits.
+    """
     update: dict[str, object] = {"lines": _replaced(state.lines, change.before, change.after)}
     if change.proposal is not None:
         update["proposed"] = state.proposals_beside(change.proposal)

@@ -52,11 +52,11 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class _Attempt:
-    """One request on its way: its shape, the call made of it, and how it failed."""
+    """One attempt at a request: its shape, its call, and how it failed."""
 
     asked: ModelRequest
     request: ModelRequest
-    """The request, changed to the form that is tried."""
+    """The request in the form of this attempt."""
     shape: Shape
     route: Route
     call: "Call | dict[str, Any]"
@@ -85,7 +85,7 @@ class _Attempt:
 
 @dataclass
 class _Tries:
-    """The tries of one request: the next shape, what was refused so far, the calls sent."""
+    """The attempts at one request: the next shape, the refusals so far, the calls sent."""
 
     shape: Shape
     told: dict[Part, str] = field(default_factory=dict)
@@ -98,9 +98,9 @@ class _Tries:
 
 
 class ProviderClient:
-    """Answers requests of every provider.
+    """Answers requests to every provider.
 
-    A process for litellm is started only where a model needs it.
+    A process for litellm is started only if a model needs it.
     """
 
     def __init__(
@@ -113,25 +113,25 @@ class ProviderClient:
         prompt: Callable[[str], str] = lambda _name: "{tools}",
         now: Callable[[], float] = time.time,
     ) -> None:
-        """``prompt`` returns a text of ``prompts/`` by name, for models that can't be sent tools."""
+        """``prompt`` returns a text of ``prompts/`` by name, for models without tool calls."""
         self._router = router
         self._learnt = learnt or LearntFacts()
         self._now = now
         self._log_path = log_path
         self._prompt = prompt
         self.settings = host or HostSettings.model_construct()
-        """Time limits; they count from the next request on."""
+        """Time limits; changes take effect with the next request."""
         self._hosted: HostClient | None = None
         self._loading: asyncio.Task[Http] | None = None
         self._warming: asyncio.Task[None] | None = None
         self._tools: MendedTools | None = None
         self._pictures = PictureFitter()
         self._marks_ends: set[str] = set()
-        """Models, where they are served, whose answers were seen to end with a mark."""
+        """Served models whose answers have been seen to end with a mark."""
 
     @property
     def hosted(self) -> "HostClient":
-        """The client for litellm; its process isn't there before it is needed."""
+        """The client of the model host with litellm, which starts its process when it is needed."""
         if self._hosted is None:
             from tui_agent.model.hosted.client import HostClient
 
@@ -243,9 +243,9 @@ class ProviderClient:
         return route.provider.pictures
 
     def _mended(self, request: ModelRequest) -> MendedTools:
-        """Return the tools of a request as its provider takes them.
+        """Return the tools of a request in the form that its provider accepts.
 
-        Those of a session are mended once.
+        Cached for a session.
         """
         wire = self._router.wire(request.model)
         if self._tools is None or not self._tools.are(request.tools, wire):
@@ -277,7 +277,7 @@ class ProviderClient:
         return (shape, refusal)
 
     def _remember(self, served: str, form: ServerForm) -> None:
-        """Keep a form for later requests, now that it helped."""
+        """Store a form that helped, for later requests."""
         if form != self._learnt.form(served):
             self._learnt.keep_form(served, form)
 
@@ -367,7 +367,7 @@ def _load_wire(name: WireName) -> "Wire":
 
 
 def _expected_form(form: ServerForm, route: Route) -> ServerForm:
-    """Return a server's form with what is known of it before it refuses anything."""
+    """Return a server's form with the known limits of its provider added."""
     known: dict[str, Any] = {}
     if route.info.without_tools:
         known["tools"] = False
@@ -378,7 +378,7 @@ def _expected_form(form: ServerForm, route: Route) -> ServerForm:
 
 
 def _shaped_route(route: Route, form: ServerForm) -> Route:
-    """Return a route as a server's form changes it: its format, its marks, its longest answer."""
+    """Return a route with the changes of a server's form: format, end marks, longest answer."""
     info = route.info
     if not form.cache_marks:
         info = replace(info, cache_marks=False)
@@ -390,7 +390,7 @@ def _shaped_route(route: Route, form: ServerForm) -> Route:
 
 
 def _answer_tokens(body: Mapping[str, Any]) -> int:
-    """Return the longest answer that a body asks for, in tokens; 0 where it names none."""
+    """Return the longest answer that a body asks for, in tokens; 0 if it names no limit."""
     for name in ("max_tokens", "max_completion_tokens", "max_output_tokens"):
         if isinstance(size := body.get(name), int):
             return size

@@ -115,7 +115,10 @@ class DemoClient:
         """Nothing is held."""
 
     def _usage(self, lines: tuple[bytes, ...], turn: "DemoTurn") -> Usage:
-        """Count the request's tokens; the prefix shared with the one before counts as cached."""
+        """Count the request's tokens.
+
+        The prefix shared with the previous request counts as cached.
+        """
         shared = 0
         for before, now in zip(self._cached, lines, strict=False):
             if before != now:
@@ -136,7 +139,7 @@ class DemoClient:
 
 
 def _tokens(lines: tuple[bytes, ...]) -> int:
-    """Count as the gauge does before it knows better, so that the usage is what it showed."""
+    """Count tokens like an uncalibrated gauge, so that the usage equals what it showed."""
     sizes = first_calibration(DEMO_MODEL)
     return round(sum(sizes.apply(MESSAGE_TOKENS + rough_count(line.decode())) for line in lines))
 

@@ -28,16 +28,16 @@ from tui_agent.session.entries import INTERRUPTED_OUTPUT
 
 _REMINDER = re.compile(r"\s*<system-reminder>(.*)</system-reminder>\s*", re.DOTALL)
 _SUMMARISE = "handover note of a coding session"
-"""Words to a model that is to summarise the conversation it is in."""
+"""Words of the prompt that asks a model to summarise the conversation."""
 _COMPARE = "attempts at the same task"
-"""Words to a model that is to say how the runners of a race differ."""
+"""Words of the prompt that asks a model to compare the runners of a race."""
 _DENIED = re.compile(
     r"\b(denied|declined|rejected|did not allow|not allowed|not run)\b", re.IGNORECASE
 )
 _CALL_ID = re.compile(r"demo_([a-z]+)_([a-z]+)_\d+_[0-9a-f]+")
 _DENIAL_LENGTH = 160
-"""Characters at the start of a result in which a denial says so; a file may hold the word further
-down."""
+"""Characters at the start of a result that are searched for a denial; a file may have the word
+later."""
 
 
 class _Data(BaseModel):
@@ -52,7 +52,7 @@ class DemoCall(_Data):
 
 
 class Branch(_Data):
-    """Where a step leads when its results fit: how they ended, texts they hold, texts they lack."""
+    """A step's successor for certain results: their status, texts they contain, texts they lack."""
 
     result: Literal["denied"] | None = None
     contains: str | None = None
@@ -269,7 +269,7 @@ def _says(text: str, phrase: str) -> bool:
 
 
 def pieces(text: str, size: int = 12) -> Iterator[str]:
-    """Cut a text the way models stream it: a few words at a time, of about ``size`` characters."""
+    """Split a text as models stream it: a few words at a time, about ``size`` characters."""
     piece = ""
     for word in re.findall(rf"\s*\S{{1,{size * 2}}}|\s+$", text):
         piece += word

@@ -1,9 +1,9 @@
-"""Asks model servers for their models with windows, abilities and prices, and whether a key is good.
+"""Asks model servers for their models, with windows, abilities and prices, and tries keys.
 
-Asked are, when the user lists or picks models, the servers the user set up and the gateways whose
-models no file knows; a server on this machine or its network also when a session works with its
-model; the ports on which servers usually listen on this machine when the user opens the page that
-picks a model. A key goes to the host it belongs to and nowhere else.
+When the user lists or picks models, the user's own servers and gateways without a shipped list are
+asked; on the page that picks a model also the usual ports of this machine. A server on this machine
+or its network is asked, too, when a session uses its model. A key is sent only to the host that it
+belongs to.
 """
 
 import asyncio
@@ -32,9 +32,9 @@ from tui_agent.model.wires.http import Http
 from tui_agent.model.wires.wire import WireFailure
 
 TIMEOUT = 0.7
-"""Seconds a server on this machine gets for each answer."""
+"""Time limit of each answer of a server on this machine, in seconds."""
 REMOTE_TIMEOUT = 5.0
-"""Seconds a server elsewhere gets for each answer."""
+"""Time limit of each answer of any other server, in seconds."""
 
 _MAX_ANSWER_BYTES = 16 << 20
 _MAX_MODELS_ASKED = 40
@@ -58,7 +58,7 @@ _KINDS = {"language", "llm", "vlm", "chat", "model", "base", "text", "moderated"
 
 # -- whether a key is taken ---------------------------------------------------------------------------------------
 _TRIAL_TIMEOUT = 15.0
-"""Seconds each of the two requests that try a key may take."""
+"""Time limit of each of the two requests that try a key, in seconds."""
 
 _NO_SUCH_PATH = {404, 405, 501}
 _LATER = "The first message will show whether it is good."
@@ -72,7 +72,7 @@ class SilentServerError(Exception):
 class Server:
     """A server to ask.
 
-    ``headers`` hold its key, if it has one; ``source`` says who named the address.
+    ``headers`` include its key, if any; ``source`` says where the address comes from.
     """
 
     provider: Provider
@@ -86,7 +86,7 @@ class Server:
 
 @frozen
 class ServerReply:
-    """How asking a server went: ``problem`` is "" when it answered."""
+    """The result of asking a server; ``problem`` is "" if it answered."""
 
     server: Server
     problem: str = ""
@@ -140,7 +140,7 @@ def request_headers(provider: Provider, key: Key | None) -> dict[str, str]:
 async def refresh(
     asked: Iterable[Server], served: ServedModels, *, seconds: float | None = None
 ) -> list[ServerReply]:
-    """Ask servers side by side and keep their answers; earlier ones of a silent server stay."""
+    """Ask servers in parallel and store their answers; a silent server's earlier answer stays."""
 
     async def one(server: Server) -> ServerReply:
         try:
@@ -187,7 +187,7 @@ def _refusal(status: int) -> str:
 
 
 class _Asker:
-    """Gets JSON from one server. Nobody is followed elsewhere with a key."""
+    """Gets JSON from one server, without following redirects, which might leak the key."""
 
     def __init__(self, connections: Http, headers: Mapping[str, str], timeout: float) -> None:
         self._connections = connections
@@ -291,7 +291,7 @@ def _limits(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _windows(row: dict[str, Any]) -> Iterator[Any]:
-    """Yield the values under the names that servers have for a window, the most exact first."""
+    """Yield the values of a server's fields for the window, the most exact first."""
     yield row.get("loaded_context_length")  # LM Studio: the size it runs with
     yield row.get("max_model_len")  # vLLM
     yield _limits(row).get("context_length")  # OpenRouter: of the best of its hosts
@@ -313,7 +313,10 @@ def _longest_answers(row: dict[str, Any]) -> Iterator[Any]:
 
 
 def _abilities(row: dict[str, Any]) -> dict[str, bool]:
-    """Return the abilities a server names; lists of parameters or inputs also tell what is missing."""
+    """Return the abilities that a server lists.
+
+    Lists of parameters or inputs show missing ones, too.
+    """
     words = _words(row.get("supported_parameters")) | _words(row.get("tags"))
     for flags in (table_in(row, "capabilities"), table_in(row, "capabilities", "supports")):
         words |= {name for name, value in flags.items() if value is True}
@@ -341,7 +344,7 @@ def _chats(row: dict[str, Any]) -> bool:
 
 
 def _prices(pricing: Mapping[str, Any]) -> dict[str, float]:
-    """Return prices in dollars per token, as OpenRouter and Vercel list them."""
+    """Return prices in US dollars per token, from the form of OpenRouter and Vercel."""
     names = {
         "input_price": ("prompt", "input"),
         "output_price": ("completion", "output"),
@@ -357,7 +360,7 @@ def _prices(pricing: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _of_llama(props: dict[str, Any]) -> dict[str, Any]:
-    """Return llama.cpp's facts of its model: the window of one request, its template's abilities."""
+    """Return llama.cpp's facts about its model: one request's window, its template's abilities."""
     size = _count(table_in(props, "default_generation_settings").get("n_ctx")) or _count(
         props.get("n_ctx")
     )
@@ -370,12 +373,10 @@ def _of_llama(props: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_ollama(name: str, shown: dict[str, Any]) -> ServedModel:
-    """Return Ollama's facts of a model.
+    """Return Ollama's facts about a model.
 
-    Without abilities it is an old version, whose models all chat.
-
-    The window is the size a model file sets, else the model's own, kept small: memory grows with
-    it.
+    Without abilities it is an old version, whose models all chat. The window is that of the model
+    file, or else a limited part of the model's own, because memory grows with it.
     """
     set_size = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
     info = table_in(shown, "model_info")
@@ -412,7 +413,7 @@ def _first(values: Iterable[Any], read: Callable[[Any], _Found | None]) -> _Foun
 
 
 def _sizes(parameters: object) -> dict[str, bool]:
-    """Return what the number of a model's parameters says of it; nothing where there is none."""
+    """Return ``small`` and ``tiny`` by the number of a model's parameters, {} if it is unknown."""
     count = _count(parameters, 1)
     if count is None:
         return {}
@@ -420,7 +421,7 @@ def _sizes(parameters: object) -> dict[str, bool]:
 
 
 def _count(value: object, least: int = _SMALLEST_WINDOW) -> int | None:
-    """Return a number of tokens; a number smaller than any window is none."""
+    """Return a number of tokens, None if it is smaller than any window."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if least <= value < 1e9:
@@ -429,7 +430,7 @@ def _count(value: object, least: int = _SMALLEST_WINDOW) -> int | None:
 
 
 def _price(value: object) -> float | None:
-    """Return a price; OpenRouter writes -1 where it changes with the model chosen."""
+    """Return a price, None for OpenRouter's -1, which means that it depends on the chosen model."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -441,9 +442,9 @@ def _price(value: object) -> float | None:
 
 @frozen
 class Trial:
-    """How trying a key went; ``sentence`` tells it to a person.
+    """The result of trying a key, with a sentence for people.
 
-    ``unknown``: nothing can be said of the key.
+    ``unknown``: nothing is known about the key.
     """
 
     verdict: Literal["accepted", "refused", "unknown"]
@@ -451,10 +452,10 @@ class Trial:
 
 
 async def try_key(provider: Provider, place: AddressSetting, secret: str) -> Trial:
-    """Try a key with the cheapest request: the provider's list of models or its ``key_path``.
+    """Try a key with the cheapest request: the provider's list of models, or its ``key_path``.
 
-    Some show that to anyone. So it is asked for without the key as well: only a refusal then says
-    something.
+    Some providers answer it for anyone, so it is sent without the key, too: only if that is refused
+    does an answer prove the key.
     """
     name = provider.name
     secret = secret.strip()
@@ -485,10 +486,7 @@ async def try_key(provider: Provider, place: AddressSetting, secret: str) -> Tri
 
 
 async def _refusal_of(provider: Provider, place: AddressSetting, secret: str) -> Failure | None:
-    """Return why a request was not answered, None when it was.
-
-    Nobody is followed elsewhere with a key.
-    """
+    """Return why a request failed, None if it succeeded; follows no redirect."""
     http = Http(os.environ)
     url = f"{place.url.rstrip('/')}{provider.key_path}"
     headers = request_headers(provider, Key(SecretStr(secret), "") if secret else None)
@@ -522,6 +520,6 @@ def usual_servers(addresses: Addresses, known: Iterable[str] = ()) -> list[Serve
 
 
 def _port_here(url: str) -> str:
-    """Return host and port of an address, the same for every name of this machine."""
+    """Return host and port of an address, with one form for all names of this machine."""
     here = r"^(localhost|\[::1\]|0\.0\.0\.0)(?=:|$)"
     return re.sub(here, "127.0.0.1", split(url).netloc.lower())

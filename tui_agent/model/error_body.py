@@ -1,4 +1,4 @@
-"""Reads an error body of any shape: its message, its codes, the status inside it."""
+"""Parses an error body of any form: its message, its codes, the status in it."""
 
 import ast
 import json
@@ -18,7 +18,7 @@ PAGE = LazyPattern(
 )
 _TITLE = LazyPattern(r"<(title|h1|message)\b[^>]*>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
 _STATUS_TAG = LazyPattern(r"<([45]\d\d)>\s*")
-"""How DashScope begins each of its messages."""
+"""The status at the beginning of each of DashScope's messages."""
 _CODE_KEYS = ("code", "type", "status", "reason", "error_type", "__type")
 _WORD_KEYS = (
     "message",
@@ -32,7 +32,7 @@ _WORD_KEYS = (
 )
 _STATUS_KEYS = ("status_code", "status", "code")
 _LEVELS = 4
-"""Times a message may hold another one: a gateway's, and in it the provider's."""
+"""Maximum depth of messages within messages, such as a provider's in a gateway's."""
 _STATUS_OF_TYPE = {
     "invalidrequesterror": 400,
     "authenticationerror": 401,
@@ -45,8 +45,8 @@ _STATUS_OF_TYPE = {
     "timeouterror": 504,
     "overloadederror": 529,
 }
-"""The statuses that Anthropic documents for its types of errors; an error within a stream has the
-type alone."""
+"""Anthropic's documented statuses by type of error, as an error within a stream has only the
+type."""
 _ANSWER_KEYS = frozenset(
     {
         "choices",
@@ -66,7 +66,7 @@ _ANSWER_KEYS = frozenset(
         "x_groq",
     }
 )
-"""Keys of answers and their events in any format; a document with words but none of these is an
+"""Keys of answers and events in any format; a document with a message and none of these is an
 error."""
 _ERROR_TYPE = LazyPattern(r"(?:error|exception)$", re.IGNORECASE)
 
@@ -90,12 +90,12 @@ class ErrorBody:
 
     @property
     def judged(self) -> str:
-        """Everything that may say which part of the request is refused."""
+        """All texts that may say which part of the request is refused."""
         return " ".join(filter(None, (self.words, self.place, *self.codes)))
 
 
 def is_error(value: dict[str, Any], event: str = "") -> bool:
-    """Return whether a document, or an event of a stream, is an error and no part of an answer."""
+    """Return True if a document, or an event of a stream, is an error and not part of an answer."""
     if (
         value.get("error")
         or event == "error"
@@ -142,14 +142,14 @@ def read_body(text: str) -> ErrorBody:
 
 
 def _codes(level: dict[str, Any]) -> Iterator[str]:
-    """Yield an error's names for programs, in lower case, letters and digits only."""
+    """Yield an error's codes, in lower case, letters and digits only."""
     for key in _CODE_KEYS:
         if code := re.sub(r"[^a-z0-9]", "", as_text(level.get(key)).lower()):
             yield code
 
 
 def _status(levels: Iterable[dict[str, Any]]) -> int | None:
-    """Return the first status in an error's objects, which may be written as text."""
+    """Return the first status in an error's objects, where it may be text."""
     for level in levels:
         for key in _STATUS_KEYS:
             value = level.get(key)
@@ -195,7 +195,7 @@ def _parse(text: str) -> dict[str, Any] | None:
 
 
 def _inner(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the object that says what is wrong."""
+    """Return the object with the error's message."""
     within = as_dict(data.get("response")).get("error")  # OpenAI's response.failed
     several = objects(data.get("errors"))  # Cloudflare
     base = as_dict(data.get("base_resp"))  # MiniMax
@@ -226,7 +226,7 @@ def _message_of(data: dict[str, Any], text: str) -> str:
 
 
 def _said(data: dict[str, Any]) -> object:
-    """Return the message of an object, under whichever of its names."""
+    """Return the message of an object, under any of its usual keys."""
     for key in _WORD_KEYS:
         if data.get(key):
             return data[key]

@@ -111,7 +111,7 @@ def _status(errors: Iterable[BaseException]) -> int | None:
 
 
 def _response(error: BaseException) -> Any | None:
-    """Return a provider's response on an exception. Those on litellm's own classes are made up."""
+    """Return an exception's response, None for litellm's own classes, which invent one."""
     if type(error).__module__.partition(".")[0] == "litellm":
         return None
     response = getattr(error, "response", None)

@@ -149,9 +149,8 @@ _CODES: dict[ErrorKind, frozenset[str]] = {
         }
     ),
 }
-"""Kinds of errors by providers' own names. Names that several kinds share
-(``invalid_request_error``, ``INVALID_ARGUMENT``, ``RESOURCE_EXHAUSTED``) say nothing; there status
-and wording decide."""
+"""Kinds of errors by providers' codes. Codes shared by several kinds (``invalid_request_error``,
+``INVALID_ARGUMENT``, ``RESOURCE_EXHAUSTED``) are left to the status and the wording."""
 
 _UNUSABLE_SAMPLE = frozenset(
     {
@@ -163,9 +162,8 @@ _UNUSABLE_SAMPLE = frozenset(
         "malformedresponse",
     }
 )
-"""Groq's and Google's names for output of their model that they could not read themselves.
-
-Asked again, the model writes something else."""
+"""Groq's and Google's codes for output of their model that they couldn't parse; a retry may
+help."""
 
 _QUOTA = LazyPattern(
     r"insufficient[_ ](?:quota|balance|credit|funds)|exceeded your current quota|credit balance is too low|billing"
@@ -181,7 +179,8 @@ _USED_UP = LazyPattern(
     r"\b(?:limits?|quota|cap|allowance)",
     re.IGNORECASE,
 )
-"""An allowance of a plan is used up. Where it is back only after hours, waiting doesn't help."""
+"""Messages about a used up allowance of a plan, for which waiting doesn't help if it takes
+hours."""
 _LONG_WAIT = 3_600.0
 """Longest wait, in seconds, that still counts as a rate limit."""
 _AUTH = LazyPattern(
@@ -207,13 +206,13 @@ _LOADING = LazyPattern(
     r"\bloading (?:the )?model|model\b.{0,80}\b(?:is|still|currently) (?:being )?load(?:ing|ed)\b",
     re.IGNORECASE | re.DOTALL,
 )
-"""llama.cpp, Hugging Face, LM Studio while they start."""
+"""Messages of llama.cpp, Hugging Face and LM Studio while they load a model."""
 _RATE = LazyPattern(
     r"rate.?limit|too many requests|resource.?exhausted|throttl|wait before|tokens? per (?:minute|day)",
     re.IGNORECASE,
 )
 _ITEM = LazyPattern(r"\b(?:rs|msg|fc)_\w+.{0,40}not found", re.IGNORECASE | re.DOTALL)
-"""Something in the request that the server doesn't have; the model is another matter."""
+"""Messages about an unknown item of the request, and not about an unknown model."""
 _MODULE = LazyPattern(r"No module named '([\w.]+)'|pip install ['\"]?([\w\[\]-]+)")
 
 _KINDS = {
@@ -230,16 +229,16 @@ _KINDS = {
 
 
 _NOT_OF_A_PART = {401, 402, 403, 429}
-"""Statuses that are about the account, whatever the words are."""
+"""Statuses that are always about the account, whatever the message says."""
 _OF_TEMPLATES = {Part.ROLES, Part.SYSTEM, Part.PICTURES}
-"""Parts that a model's template refuses, which never passes by waiting."""
+"""Parts that a model's template refuses, for which waiting never helps."""
 _MAY_NAME_A_PART = {
     ErrorKind.UNKNOWN,
     ErrorKind.NOT_FOUND,
     ErrorKind.INVALID_REQUEST,
     ErrorKind.CONTEXT_OVERFLOW,
 }
-"""Kinds that give way to a part that the words name."""
+"""Kinds that are replaced if the message names a refused part."""
 
 _SENTENCES = {
     ErrorKind.AUTH: "{name} refuses the key{detail}. Check it: {key}.",
@@ -270,10 +269,10 @@ _BROKEN_CONNECTIONS: dict[Cause, str] = {
 
 @frozen
 class Failure:
-    """The facts known of a call that failed, as the model host reports it.
+    """The known facts about a failed call, whoever made it: a wire, the model host, discovery, a sign-in.
 
-    ``text`` is the provider's or the library's words, ``seconds`` how long was waited when time ran
-    out.
+    ``text`` is the message of the provider or library; ``seconds`` is how long was waited before a
+    timeout.
     """
 
     text: str = ""
@@ -285,9 +284,9 @@ class Failure:
 
 @frozen
 class Target:
-    """Whom a call went to, for messages.
+    """The model and server a call went to, for the message and for judging the error.
 
-    ``provider`` is a name for people, ``key`` says where its key comes from.
+    ``provider`` is a name for people; ``key`` says where its key comes from.
     """
 
     model: str
@@ -298,7 +297,7 @@ class Target:
 
 
 def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
-    """Return the error a failed call means. ``now`` is seconds since the epoch."""
+    """Return the error for a failed call. ``now`` is in seconds since the epoch."""
     if failure.cause is not None and failure.status is None:
         sentence = _BROKEN_CONNECTIONS[failure.cause].format(
             name=target.provider,
@@ -344,7 +343,7 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
 
 
 def _kind_by_code(body: ErrorBody, status: int | None) -> ErrorKind | None:
-    """Return the kind that the provider's error code means, None for a code of several kinds."""
+    """Return the kind of the provider's error code, None for a code shared by several kinds."""
     codes = set(body.codes)
     if codes & _UNUSABLE_SAMPLE:
         return ErrorKind.OVERLOADED

@@ -1,7 +1,7 @@
-"""The form a server takes requests in, and the next form to try after a refusal. Pure.
+"""The form of requests that a server accepts, and the next form to try after a refusal. Pure.
 
-What a server can't take for good is its ``ServerForm``, which is remembered. What is wrong with a
-single request, or with a part of its session, is left out of that request alone.
+A server's lasting limits are its ``ServerForm``, which is remembered. A part that is wrong in one
+request or session is left out of that request alone.
 """
 
 import hashlib
@@ -24,33 +24,31 @@ from tui_agent.model.written_tools import written
 from tui_agent.session.entries import ToolSchema
 
 MAX_TRIES = 3
-"""Maximum times one request is sent, each time in another form."""
+"""Maximum times that one request is sent, each time in another form."""
 SHORT_ID_CHARS = 9
-"""Characters of the shortest ids of calls, which are letters and digits only (Mistral)."""
+"""Length of the shortest call ids, in characters, which are letters and digits only (Mistral)."""
 LEFT_OUT_IMAGE = "[image: left out, the provider can't read it]"
 _ACKNOWLEDGED = "[…]"
-"""An answer between two messages of the user, for servers that insist on alternating roles."""
+"""Answer inserted between two user messages, for servers that require alternating roles."""
 _DEFAULT_ID_CHARS = 40
-"""Characters of ids that OpenAI's chat completions take, for servers that don't say how many they
-do."""
+"""Maximum length of call ids, in characters, for servers that don't name theirs; OpenAI's limit."""
 _NAMED_PARTS = 5
-"""Maximum names in a sentence for the user."""
+"""Maximum names of parts in a message for the user."""
 _PLACE = LazyPattern(r"(?:messages|input|contents)[\[.]\d+\]?(?:[.\[]\w+\]?)*")
 _STEP = LazyPattern(r"\w+")
 
 
 @frozen
 class Remedy:
-    """What is done after a part was refused: for the documentation, and a sentence for the user."""
+    """What is done after the refusal of a part: texts for the documentation and for the user."""
 
     tried: str
     kept: Literal["server", "session", "request"]
-    """What holds it: it is remembered for the server, an entry of the session, or this request
-    alone."""
+    """What remembers it: the server's form, an entry of the session, or only this request."""
     said: str
 
     def sentence(self, provider: str, parts: Sequence[str]) -> str:
-        """Return the sentence for the user; ``parts`` are the names of what was refused."""
+        """Return the message for the user; ``parts`` are the names of the refused parts."""
         named = ", ".join(parts[:_NAMED_PARTS])
         if len(parts) > _NAMED_PARTS:
             named = f"{named} and {len(parts) - _NAMED_PARTS} more"
@@ -125,27 +123,27 @@ REMEDIES: Mapping[Part, Remedy] = {
     ),
     Part.SUMMARY_THINKING: Remedy("the summary is asked for once more without it", "request", ""),
 }
-"""What is tried when a provider refuses a part, in the order of ``docs/models.md``."""
+"""What is done if a provider refuses a part, in the order of ``docs/models.md``."""
 
 
 class ServerForm(BaseModel):
-    """What a server takes of one model's requests; the defaults are what most take."""
+    """What a server accepts in one model's requests; the defaults fit most servers."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     wire: WireName | None = None
-    """The format it is spoken to in instead of the one it doesn't have."""
+    """The format used in place of one that the server lacks; None for the usual one."""
     roles: Literal["apart", "joined", "alternating"] = "apart"
-    """``joined``: messages of the user that follow each other are one. ``alternating``: and nothing
-    of the user's follows a result of a tool."""
+    """``joined``: consecutive user messages are joined. ``alternating``: in addition, no user
+    message follows a tool result."""
     system: bool = True
-    """Takes system messages; else their text begins the first message of the user."""
+    """Whether it accepts system messages; otherwise their text begins the first user message."""
     pictures: bool = True
     cache_marks: bool = True
     asks_reasoning: bool = True
-    """The server accepts a request for reasoning."""
+    """Whether the server accepts a request for reasoning."""
     takes_reasoning: bool = True
-    """The server accepts the reasoning of earlier answers."""
+    """Whether the server accepts the reasoning of earlier answers."""
     call_id_chars: int = 0
     """Longest tool call id the server accepts, in characters; 0: any length."""
     answer_tokens: int = 0
@@ -153,13 +151,15 @@ class ServerForm(BaseModel):
     fields: tuple[str, ...] = ()
     """Fields of the request body that the server rejects."""
     tools: bool = True
-    """Takes tools; else they are told in the prompt and called in the answer's text."""
+    """Whether it accepts tools; otherwise they are described in the prompt and called in the
+    answer's text."""
     end_marks: bool = True
-    """Says when an answer is whole; else one that just ends is taken as whole."""
+    """Whether it marks the end of an answer; otherwise an answer that just ends counts as
+    complete."""
     tool_count: int = 0
     """Maximum tools in a request; 0: any number."""
     plain_tools: tuple[str, ...] = ()
-    """Tools whose parameters go by name and type only: ``name#digest of the schema``."""
+    """Tools sent with names and types of parameters only: ``name#digest of the schema``."""
     without_tools: tuple[str, ...] = ()
     """Tools that the server refuses in any form."""
 
@@ -187,14 +187,14 @@ class ServerForm(BaseModel):
 
 @frozen
 class Shape:
-    """The form of one attempt: the server's, and what this request alone goes without."""
+    """The form of one attempt: the server's, and what is left out of this request alone."""
 
     form: ServerForm = field(default_factory=ServerForm)
     fields: frozenset[str] = frozenset()
     blobs: frozenset[str] = frozenset()
-    """Pictures that are left out."""
+    """Blobs of the pictures that are left out."""
     reasoning: bool = True
-    """Reasoning goes back, and is asked for."""
+    """Whether reasoning is sent back and requested."""
 
     @property
     def left_out(self) -> frozenset[str]:
@@ -208,7 +208,7 @@ class Shape:
 
 @frozen
 class Refused:
-    """A refused request: its shape, the body it was sent as, the error's body."""
+    """A refused request: its shape, its body, and the error's body."""
 
     request: ModelRequest
     shape: Shape
@@ -217,7 +217,7 @@ class Refused:
     optional: Sequence[str] = ()
     """Fields that may be left out of the body."""
     is_last_try: bool = False
-    """Whether the request goes out once more and then no more."""
+    """Whether only one more attempt is left."""
 
 
 def next_shape(refused: Refused, refusal: Refusal) -> Shape | None:  # noqa: C901, PLR0911, PLR0912 - an arm per part
@@ -277,9 +277,9 @@ def shaped(
 ) -> ModelRequest:
     """Return a request in a shape.
 
-    ``call_id_chars`` is the longest id its provider is known to take, 0 for any. ``prompt`` returns
-    a text of ``prompts/`` by name; in that for tools ``{tools}`` stands for them. ``is_tiny``: the
-    model goes in steps.
+    ``call_id_chars`` is the longest call id its provider is known to accept, 0 for any. ``prompt``
+    returns a text of ``prompts/`` by name; in the one for tools ``{tools}`` is replaced by them.
+    ``is_tiny``: the model works in steps.
     """
     form = shape.form
     request = replace(request, tools=_taken(request, form))
@@ -300,7 +300,7 @@ def shaped(
 
 
 def _message_taken(message: Message, shape: Shape) -> Message:
-    """Return a message without what a server doesn't take."""
+    """Return a message without the parts that a server doesn't accept."""
     form = shape.form
     if not form.pictures:
         message = _without_pictures(message, images_of([message]))
@@ -316,7 +316,7 @@ def _message_taken(message: Message, shape: Shape) -> Message:
 
 
 def left_out_tools(request: ModelRequest, form: ServerForm) -> list[str]:
-    """Return the names of the tools that a request goes without because there are too many."""
+    """Return the names of the tools left out of a request because there are too many."""
     if not form.tool_count:
         return []
     taken = {tool.name for tool in _taken(request, form)}
@@ -324,7 +324,10 @@ def left_out_tools(request: ModelRequest, form: ServerForm) -> list[str]:
 
 
 def _taken(request: ModelRequest, form: ServerForm) -> tuple[ToolSchema, ...]:
-    """Return the tools in the form a server takes; of too many, called ones are kept first."""
+    """Return the tools in the form a server accepts.
+
+    Of too many, those already called come first.
+    """
     tools = request.tools
     if form.without_tools or form.plain_tools:
         tools = tuple(_plain(tool, form) for tool in tools if _key(tool) not in form.without_tools)
@@ -347,7 +350,10 @@ def _learnt(now: Shape, **changes: Any) -> Shape | None:
 
 
 def _joined(messages: Sequence[Message], *, alternating: bool) -> list[Message]:
-    """Merge neighbours of one role; ``alternating`` puts an answer between a result and the user."""
+    """Join consecutive messages of one role.
+
+    ``alternating`` inserts an answer before a user message.
+    """
     merged: list[Message] = []
     for message in messages:
         last = None
@@ -378,7 +384,7 @@ def _joined(messages: Sequence[Message], *, alternating: bool) -> list[Message]:
 
 
 def _with_short_ids(messages: Sequence[Message], longest: int) -> list[Message]:
-    """Return messages whose calls go by ids that are short enough; those that fit stay."""
+    """Return messages with call ids of at most ``longest`` characters; shorter ids stay."""
     given = calls_in(messages)
     kept = {call_id for call_id in given if _fits(call_id, longest)}
     ids: dict[str, str] = {}
@@ -419,7 +425,7 @@ def _ids_shortened(now: Shape, longest: int) -> Shape | None:
 
 
 def _without_pictures(message: Message, blobs: Collection[str]) -> Message:
-    """Return a message with notes where some pictures were."""
+    """Return a message with notes in place of the given pictures."""
     if not any(image.blob in blobs for image in images_in(message)):
         return message
     parts: list[ContentText | ImageRef] = []
@@ -482,7 +488,7 @@ def _picture_at(refused: Refused) -> str:
 
 
 def _key(tool: ToolSchema) -> str:
-    """Return a tool's name with a digest of its schema, so that a changed one is tried again."""
+    """Return a tool's name with a digest of its schema, so that a changed schema is tried again."""
     schema = json.dumps(tool.parameters, sort_keys=True, default=str)
     return f"{tool.name}#{hashlib.sha256(schema.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
@@ -492,7 +498,7 @@ def _tool_names(keys: Sequence[str]) -> str:
 
 
 def _tools_mended(now: Shape, names: Sequence[str], tools: Sequence[ToolSchema]) -> Shape | None:
-    """Simplify the parameters of refused tools; leave those out that were refused simplified."""
+    """Return a shape with refused tools simplified, and those refused as simplified left out."""
     refused = [_key(tool) for tool in tools if tool.name in names]
     again = [key for key in refused if key in now.form.plain_tools]
     if len(refused) == len(tools) and again:
@@ -524,9 +530,9 @@ def _plain_property(value: object) -> dict[str, Any]:
 
 
 def _reasoning_out(refused: Refused) -> Shape | None:
-    """Send no reasoning back, then don't ask for any.
+    """Return a shape without the reasoning of answers or, if that was refused, without requesting any.
 
-    A server that doesn't know the field is sent none again.
+    A server that doesn't know the field is never sent reasoning again.
     """
     now = refused.shape
     has_any = any(message.reasoning for message in refused.request.messages)

@@ -1,4 +1,4 @@
-"""Where keys come from: the configuration, the environment or a login. Keys are never logged."""
+"""Finds keys in the configuration, the environment or a login. Keys are never logged."""
 
 from collections.abc import Mapping
 
@@ -21,8 +21,8 @@ class Key:
 class Keys:
     """Finds the key of a provider or model.
 
-    A model's own setting counts before its provider's, the configuration before the provider's
-    usual variables, these before a login: a setting for fewer requests counts before one for more.
+    A model's own setting comes before its provider's, the configuration before the provider's usual
+    variables, and these before a login.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Keys:
         return None
 
     def _of(self, variable: str) -> Key | None:
-        """Return a variable's key. One read from a file often has the end of its line."""
+        """Return a variable's key, stripped, as one read from a file often ends in a line break."""
         value = self._environ.get(variable, "").strip()
         if value:
             return Key(SecretStr(value), variable)
@@ -93,7 +93,7 @@ class Keys:
         return found
 
     def parameters(self, provider: Provider) -> dict[str, str]:
-        """Return a provider's parameters from the environment, besides its key, by litellm's names."""
+        """Return a provider's parameters in the environment, except its key, by litellm's names."""
         values = {
             name: next(
                 (self._environ[variable] for variable in variables if self._environ.get(variable)),

@@ -1,7 +1,7 @@
-"""The facts learnt of models by using them, kept in one small JSON file beside the sessions.
+"""Facts about models that were learnt by using them, in one small JSON file beside the sessions.
 
-They are calibrations of token estimates, windows that providers named when they refused a request,
-and the form of requests that each server takes.
+They are calibrations of token estimates, windows that providers named in refusals, and the form of
+requests that each server accepts.
 """
 
 import json
@@ -25,14 +25,15 @@ class LearntModels(BaseModel):
     model_config = ConfigDict(defer_build=True)
 
     token_sizes: dict[str, dict[str, float]] = Field(default_factory=dict)
-    """Tokens that one counted token stands for, by class of characters."""
+    """Real tokens per counted token, by class of characters."""
     windows: dict[str, int] = Field(default_factory=dict)
     contradicted: dict[str, int] = Field(default_factory=dict)
-    """The window known when another was learnt. A server that names another now has changed."""
+    """The window that was known when another was learnt; if the server now names yet another, it
+    has changed."""
     forms: dict[str, ServerForm] = Field(default_factory=dict)
-    """What servers take of requests, where that is not what most take."""
+    """Forms of requests that servers accept, if they differ from the usual one."""
     alternating: tuple[str, ...] = Field(default=(), exclude=True)
-    """Models whose servers want alternating roles, in files from before there were forms."""
+    """Models whose servers need alternating roles, in files of older versions."""
 
 
 class LearntFacts:

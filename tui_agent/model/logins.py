@@ -1,7 +1,7 @@
-"""Keys the user entered or signed in for: in the system's keyring where there is one, else in a file.
+"""Keys that the user entered or got by signing in: in the system's keyring, or else in a file.
 
-The file, readable for its owner alone, has an entry for each provider; that of a key in the keyring
-says so and holds no key. Other running programs see a change at their next request.
+The file, readable only by its owner, has an entry for each provider; for a key in the keyring the
+entry only says so. Other running programs see a change at their next request.
 """
 
 import json
@@ -29,7 +29,7 @@ _PATIENCE = 60.0
 """Seconds to wait for another program's lock on the file."""
 
 Keyring = Any
-"""A backend of the library ``keyring``, which is imported only where it is asked for a key."""
+"""A backend of the library ``keyring``, which is imported only when a key is needed."""
 
 
 class LoginError(UserFacingError):
@@ -37,7 +37,7 @@ class LoginError(UserFacingError):
 
 
 def system_keyring() -> Keyring | None:
-    """Return the system's keyring, None where the library or a service it trusts is missing.
+    """Return the system's keyring, None if the library or a trusted service is missing.
 
     Takes 100 ms.
     """
@@ -54,7 +54,10 @@ def system_keyring() -> Keyring | None:
 
 
 class Logins:
-    """The keys of one user, by provider. ``keyring`` finds where they are kept beside the file."""
+    """The keys of one user, by provider.
+
+    ``keyring`` returns the system's keyring, None for none.
+    """
 
     def __init__(
         self, path: Path | None = None, keyring: Callable[[], Keyring | None] = system_keyring
@@ -69,7 +72,7 @@ class Logins:
         return iter(dict(self._read()))
 
     def find(self, provider: str) -> str | None:
-        """Return a provider's key, None when there is none or the keyring does not give it."""
+        """Return a provider's key, None if there is none or the keyring doesn't return it."""
         entry = self._read().get(provider)
         if entry is not None and entry.get("keyring"):
             entry = self._entry_in_keyring(provider)
@@ -91,10 +94,9 @@ class Logins:
             self.find(provider)
 
     def keep(self, provider: str, key: str) -> str:
-        """Keep a provider's key in place of the one before; return where it is, in words.
+        """Store a provider's key in place of its former one; returns where, in words.
 
-        Raises:
-            LoginError: the file can't be written.
+        Raises LoginError if the file can't be written.
         """
         with self._alone():
             kept = dict(self._read())
@@ -113,10 +115,9 @@ class Logins:
         return where
 
     def forget(self, provider: str) -> bool:
-        """Remove a provider's key; False when there was none.
+        """Remove a provider's key; returns False if there was none.
 
-        Raises:
-            LoginError: the file can't be written, or the keyring keeps the key.
+        Raises LoginError if the file can't be written, or the keyring doesn't remove the key.
         """
         with self._alone():
             kept = dict(self._read())
@@ -167,7 +168,7 @@ class Logins:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keep other programs from writing between reading the file and writing it."""
+        """Lock the file against other programs between reading and writing it."""
         with closing(self._lock(".lock")) as lock:
             if not lock.take(timeout=_PATIENCE):
                 raise LoginError(f"Another program holds {self.path}. Nothing was kept.")

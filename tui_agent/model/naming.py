@@ -10,19 +10,19 @@ from enum import StrEnum
 from tui_agent.lazy import LazyPattern, frozen
 
 _REVISION_OF_CLOUD = LazyPattern(r"(?:-v?\d)?:\d+$")
-"""Bedrock's: ``-v1:0``."""
+"""Bedrock's revision: ``-v1:0``."""
 _MANNER = LazyPattern(r":[^:\d]*$")
-"""How a model is served, not which it is: ``:free``, ``:nitro``, ``:thinking``. A tag with a digit
-is a size."""
+"""A suffix for how a model is served: ``:free``, ``:nitro``, ``:thinking``. One with a digit is a
+size."""
 _MAKER = LazyPattern(r"^(?:[a-z][a-z-]*\.)+(?=[a-z])")
-"""``us.anthropic.``: a dot between letters; those of versions stand between digits."""
+"""A maker in front of the name, as in ``us.anthropic.``; dots in versions are between digits."""
 _POINT = LazyPattern(r"(?<=\d)p(?=\d)")
-"""Fireworks writes 4p6 for 4.6."""
+"""Fireworks's decimal point: 4p6 for 4.6."""
 _SEPARATOR = LazyPattern(r"[._ @:]+")
 _LETTER_DIGIT = LazyPattern(r"(?<=[a-z])-(?=\d{1,3}(?!\d))")
-"""qwen-3 is qwen3; four digits are a date."""
+"""A hyphen before a number, as qwen-3 is qwen3; four digits are a date."""
 _CLAUDE = LazyPattern(r"^claude-?(\d+(?:-\d{1,2})?)-(opus|sonnet|haiku)(?=-|$)")
-"""Claude's family and number stand in either order."""
+"""Claude's number before its family; both orders occur."""
 _QUALIFIERS = tuple(
     LazyPattern(pattern)
     for pattern in (
@@ -35,7 +35,7 @@ _QUALIFIERS = tuple(
 
 
 def spelled(name: str) -> str:
-    """Return the one spelling of a model's name, without who made it or passes it on."""
+    """Return the canonical spelling of a model's name, without maker and gateway."""
     name = name.strip().lower().rpartition("/")[2]
     name = _MANNER.sub("", _REVISION_OF_CLOUD.sub("", name))
     name = _POINT.sub("-", _MAKER.sub("", name))
@@ -60,9 +60,9 @@ def broader(spelling: str) -> Iterator[str]:
 
 @frozen
 class Maker:
-    """Who makes a line of models. ``names`` is a pattern of their spellings.
+    """The maker of a line of models; ``names`` is a pattern for their spellings.
 
-    ``open``: others may run them as well, also on a machine of one's own, with a window of its own.
+    ``open``: the weights are open, so that others may serve them, with other windows.
     """
 
     provider: str
@@ -103,18 +103,18 @@ def maker_of(spelling: str) -> Maker | None:
 
 
 class UnknownModelError(ValueError):
-    """A name that can be no model's; the message is a sentence for a person."""
+    """A name that can't be a model's; the message is for a person."""
 
 
 class NameStanding(StrEnum):
-    """The standing of a name without asking its provider."""
+    """What is known about a name without asking its provider."""
 
     KNOWN = "known"
     """In the catalog, set up by the user, or on a server of theirs."""
     NEW = "new"
-    """A provider that exists, and a name the catalog doesn't have: newer than it, or misspelt."""
+    """A known provider with a name that isn't in the catalog: a newer model, or a typo."""
     IMPOSSIBLE = "impossible"
-    """Nobody would know where to send the request."""
+    """There is no provider to send the request to."""
 
 
 @frozen

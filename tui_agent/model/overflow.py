@@ -52,7 +52,7 @@ _TEXTS = (
         "Anthropic; RFC 9110, 413",
     ),
 )
-"""Texts of an overflow, and who says it or where it was reported."""
+"""Patterns for messages about an overflow, with their source."""
 
 _OVERFLOW = LazyPattern("|".join(text for text, _source in _TEXTS), re.IGNORECASE)
 
@@ -117,7 +117,7 @@ _ANSWER = LazyPattern(
     rf"{_NUMBER} (?:in the (?:completion|output)|of (?:the )?output)|max_(?:new_)?tokens\W+{_NUMBER}",
     re.IGNORECASE,
 )
-"""The room for the answer, which some providers add to the tokens sent."""
+"""The room for the answer, which some providers add to the number of sent tokens."""
 _TOOLS = LazyPattern(rf"{_NUMBER} of tool input", re.IGNORECASE)
 
 _SMALLEST_WINDOW = 256
@@ -138,9 +138,9 @@ class Overflow:
 
 
 def find_overflow(text: str, status: int | None, *, throttled: bool = False) -> Overflow | None:
-    """Return the overflow a provider's error describes, None when it describes something else.
+    """Return the overflow that a provider's error describes, None for any other error.
 
-    ``throttled``: status or code say that the provider limits the rate, whatever the words are.
+    ``throttled``: status or code are those of a rate limit, whatever the message says.
     """
     if throttled or status == 429 or _RATE.search(text):
         match = _PER_MINUTE.search(text)
@@ -163,7 +163,7 @@ def find_overflow(text: str, status: int | None, *, throttled: bool = False) -> 
 
 
 def _sent(text: str) -> int | None:
-    """Return the tokens of the request alone, as far as the text names them."""
+    """Return the tokens of the request without the answer, None if the text doesn't name them."""
     for place, pattern in enumerate(_SENT):
         if match := pattern.search(text):
             sent = _int(match[1])

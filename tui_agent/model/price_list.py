@@ -61,7 +61,7 @@ class PriceList:
         return []
 
     def _near(self, spelling: str) -> Iterator[str]:
-        """Yield the names that have all pieces of a spelling in them."""
+        """Yield the names that contain all pieces of a spelling."""
         *_steps, broadest = broader(spelling)
         pieces = _PIECES.findall(broadest)
         for name in self._names if len(broadest) >= _SHORTEST else ():
@@ -80,13 +80,13 @@ class PriceList:
 
     @cached_property
     def closed(self) -> set[str]:
-        """Spellings of models that don't chat: for embeddings, images, speech, ranking, moderation."""
+        """Spellings of models that can't chat: for embeddings, images, speech, moderation, …."""
         others = {spelled(name) for name in self._names if name not in self.all}
         return others.difference(map(spelled, self.all))
 
     @property
     def source(self) -> str:
-        """Where the list is from and when it was made: "litellm 1.106.2, 2026-11-23"."""
+        """The list's source and date: "litellm 1.106.2, 2026-11-23"."""
         row = json.loads(self._text)[""]
         return f"{row['source']}, {row['date']}"
 

@@ -1,4 +1,4 @@
-"""The protocol every model client speaks: one method that streams typed events, one exception."""
+"""The interface of model clients: one method that streams typed events, and one exception."""
 
 from collections.abc import AsyncGenerator
 from enum import StrEnum
@@ -10,8 +10,7 @@ from tui_agent.lazy import frozen
 from tui_agent.session.entries import Usage
 
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "pause"]
-"""Why an answer ended. ``pause``: the provider wants to be sent the conversation again, to go on
-with it."""
+"""Why an answer ended. ``pause``: the provider continues it when the conversation is sent again."""
 
 
 @frozen
@@ -30,12 +29,12 @@ class ReasoningDelta:
 
 @frozen
 class TextWasReasoning:
-    """The answer's text so far was thinking: a closing tag came without an opening one."""
+    """The answer's text so far was reasoning, as a closing tag came without an opening one."""
 
 
 @frozen
 class ToolCallDelta:
-    """More of a tool call that is being written. ``index`` distinguishes calls of one answer."""
+    """A piece of a tool call; ``index`` distinguishes the calls of one answer."""
 
     index: int
     call_id: str
@@ -46,7 +45,7 @@ class ToolCallDelta:
 
 @frozen
 class ToolCallReady:
-    """A whole tool call. ``arguments`` is the JSON text as the model wrote it, valid or not."""
+    """A complete tool call. ``arguments`` is the JSON text as the model wrote it, valid or not."""
 
     call_id: str
     tool: str

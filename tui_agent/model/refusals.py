@@ -30,7 +30,7 @@ _REASONING = LazyPattern(
 _WRONG_REASONING = LazyPattern(
     r"signature|encrypted[_ ]content|\brs_\w+|redacted_thinking", re.IGNORECASE
 )
-"""Something is wrong in the reasoning that went back."""
+"""Messages about an error in reasoning that was sent back."""
 
 _UNKNOWN_FIELD = LazyPattern(
     r"extra inputs|not permitted|unknown|unrecogni[sz]ed|unexpected|unsupported|not supported|additional propert",
@@ -41,7 +41,7 @@ _EFFORT = LazyPattern(r"reasoning[._]?effort", re.IGNORECASE)
 _VALUES = LazyPattern(
     r"(?:supported|allowed|invalid|permitted) values?|must be one of|expected one of", re.IGNORECASE
 )
-"""A field is known, but not its value."""
+"""Messages about an invalid value of a known field."""
 
 _ANSWER_LIMIT = LazyPattern(
     r"max(?:imum)?[_ ]?(?:completion|output|new)?[_ ]?tokens\b.{0,160}?"
@@ -94,15 +94,15 @@ class Sent:
     """The parts that a refused request had, as far as they can be left out."""
 
     optional: tuple[str, ...] = ()
-    """Fields of the body without which it means the same."""
+    """Fields of the body that can be left out."""
     tools: tuple[str, ...] = ()
     blobs: frozenset[str] = field(default_factory=frozenset)
-    """Its pictures."""
+    """Blobs of the request's pictures."""
     answer_tokens: int = 0
-    """The longest answer that was asked for."""
+    """The longest answer that was asked for, in tokens."""
     has_effort: bool = False
     can_change_format: bool = False
-    """The address may have chat completions, though not the format it was asked in."""
+    """Whether the address may support chat completions in place of the refused format."""
 
 
 _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
@@ -206,7 +206,7 @@ _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
         ),
     ),
 )
-"""Words that name a part whatever the status is, in the order they are looked for."""
+"""Patterns that name a part whatever the status is, in order."""
 
 _OF_TOOLS = frozenset({Part.TOOLS, Part.TOOL_COUNT, Part.TOOL})
 
@@ -223,7 +223,7 @@ def is_about_reasoning_field(body: ErrorBody) -> bool:
 
 
 def find_refusal(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | None:
-    """Return the part of a request that was refused, None where none can be done without."""
+    """Return the refused part of a request, None if it can't be left out or changed."""
     if error.kind is ErrorKind.OVERLOADED and error.status in _INTERNAL:
         return _named(body, sent)  # llama.cpp and others answer 500 to a part that they can't read
     if error.status == _FORBIDDEN and named_part(body) is Part.CACHE_MARKS:
@@ -234,7 +234,7 @@ def find_refusal(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | No
 
 
 def _judged(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | None:
-    """Return the refused part where the status leaves it open what was wrong."""
+    """Return the refused part if the status leaves open what was wrong."""
     if error.kind is ErrorKind.CONTEXT_OVERFLOW:
         return _room_besides(error, sent)
     if sent.can_change_format and error.status in _NO_SUCH_PATH:
@@ -247,7 +247,7 @@ def _judged(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | None:
 
 
 def _named(body: ErrorBody, sent: Sent) -> Refusal | None:
-    """Return the part that the words alone tell, if the request has it."""
+    """Return the part that the message alone names, if the request has it."""
     said = body.judged
     part = named_part(body)
     if part in _OF_TOOLS:
@@ -289,7 +289,7 @@ def _of_request(error: ModelError, said: str, sent: Sent) -> Refusal | None:
 
 
 def _room_besides(error: ModelError, sent: Sent) -> Refusal | None:
-    """Return the limit of the answer where the prompt alone fits the window."""
+    """Return the room left for the answer, if the prompt alone fits the window."""
     limits = tuple(name for name in sent.optional if name in _LIMITS)
     fits = error.sent and error.window and error.sent < error.window
     if limits and fits:
@@ -332,9 +332,9 @@ def _tools_named(said: str, tools: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _names(text: str, name: str) -> bool:
-    """Return whether a refusal names a field.
+    """Return True if a refusal names a field.
 
-    A word that is no field's alone has to be marked as one.
+    A common word counts only if it is marked as a field.
     """
     if "_" in name or "." in name:
         words = name.split("_")

@@ -1,4 +1,4 @@
-"""The pictures of requests as each provider takes them, made once and kept for the next request."""
+"""Converts a request's pictures to what its provider accepts, once for all requests."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,11 +8,11 @@ from tui_agent.context.request import ContentText, ImageRef, Message, ModelReque
 from tui_agent.pictures import PDF, NoPicture, Picture, PictureLimits, fits, read_picture
 
 _KEPT = 64
-"""Pictures made to fit that are kept."""
+"""Maximum converted pictures kept in memory."""
 
 
 class PictureFitter:
-    """Scales and converts pictures that a provider doesn't take as they are."""
+    """Scales and converts pictures that a provider doesn't accept unchanged."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[str, PictureLimits], Picture | NoPicture] = {}
@@ -61,7 +61,7 @@ def images_of(messages: Iterable[Message]) -> dict[str, ImageRef]:
 
 
 def _with_pictures(request: ModelRequest, made: Mapping[str, Picture]) -> ModelRequest:
-    """Return a request with other bytes and types of some pictures, by blob."""
+    """Return a request with the bytes and types of some pictures replaced, by blob."""
     if not made:
         return request
     blobs = request.blobs | {blob: picture.data for blob, picture in made.items()}

@@ -1,4 +1,4 @@
-"""Where a request goes: format, address, the model's name there, key, litellm's parameters."""
+"""Decides where a request goes: format, address, model name, key, litellm's parameters."""
 
 import re
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from tui_agent.model.redaction import redact
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 
 NO_KEY = "none"
-"""Sent to servers that want no key: clients insist on having one."""
+"""Key for servers without keys, as clients require one."""
 
 _FOR_LITELLM = {
     "allowed_openai_params",
@@ -44,7 +44,7 @@ _FOR_LITELLM = {
 """Options of the call itself, not of the request's content."""
 
 _TINY_TEMPERATURE = 0.2
-"""That of a model that goes in steps: servers' own is for prose, and it then forgets its step."""
+"""Temperature for a model that works in steps, which loses its step at servers' usual ones."""
 _VERSIONED = LazyPattern(r"/v\d+\w*$")
 _NO_MODEL_SETTINGS = ModelSettings.model_construct()
 _NO_PROVIDER_SETTINGS = ProviderSettings.model_construct()
@@ -66,16 +66,16 @@ class Route:
     parameters: dict[str, Any] = field(default_factory=dict)
     key: SecretStr | None = None
     bearer: bool = False
-    """The key is a bearer token, whatever the provider's keys are."""
+    """Whether the key is a bearer token, whatever the provider's usual keys are."""
     is_small_server: bool = False
-    """An OpenAI-compatible server of the user's own choice, not held to every word of the
-    format."""
+    """Whether it is the user's own OpenAI-compatible server, which may not follow the format
+    exactly."""
     end_marks: bool = True
-    """It says when an answer is whole: one that just ends is cut off."""
+    """Whether it marks the end of an answer, so that an answer that just ends is cut off."""
     is_own_server: bool = False
-    """A model server on this machine or its network, such as llama.cpp."""
+    """Whether it is a model server on this machine or its network, such as llama.cpp."""
     is_elsewhere: bool = False
-    """The user named an address: it may not be the provider who answers there."""
+    """Whether the user named the address, where someone else than the provider may answer."""
     wire: WireName | None = None
     name: str = ""
     """The provider's name for the model."""
@@ -85,12 +85,12 @@ class Route:
     """The provider's and the user's own headers, without the key."""
     query: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of the request's body, as the user set them."""
+    """Further fields of the request's body, from the user's settings."""
     chat: ChatFormat = ChatFormat()
-    """The provider's chat completions, as the user's settings correct them."""
+    """The provider's variant of chat completions, corrected by the user's settings."""
 
     def secret_headers(self) -> dict[str, str]:
-        """Return the header that carries the key, the way the provider takes it."""
+        """Return the header with the key, in the provider's form."""
         if self.key is None:
             return {}
         return self.provider.key_header(self.key.get_secret_value(), bearer=self.bearer)
@@ -130,7 +130,7 @@ class Router:
         self._addresses = Addresses(self.environ, self._models, self._providers)
 
     def wire(self, model: str) -> WireName | None:
-        """Return the format a model is spoken to in, None when litellm does it."""
+        """Return the format for a model, None if litellm handles it."""
         provider = provider_of(self.catalog.provider(model))
         settings = self._models.get(model, _NO_MODEL_SETTINGS)
         chosen = settings.wire or self._providers.get(provider.id, _NO_PROVIDER_SETTINGS).wire

@@ -33,11 +33,11 @@ class ServedModel(BaseModel):
     tools: bool | None = None
     reasoning: bool | None = None
     small: bool | None = None
-    """The model has few parameters: many tools confuse it."""
+    """Whether the model has so few parameters that many tools confuse it."""
     tiny: bool | None = None
-    """The model has too few parameters to call tools."""
+    """Whether the model has too few parameters to call tools."""
     chats: bool = True
-    """Answers in text: not a model for embeddings, images, speech or ranking."""
+    """Whether it answers in text; False for embeddings, images, speech and ranking."""
     input_price: float | None = None
     output_price: float | None = None
     cache_read_price: float | None = None

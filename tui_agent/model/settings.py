@@ -118,7 +118,7 @@ class RetrySettings(_Table):
 
 
 class HostSettings(_Table):
-    """``[host]``: how long providers may take, and the process that litellm runs in."""
+    """``[host]``: time limits of providers, and of the process with litellm."""
 
     connect_timeout: float = Field(
         default=20.0, gt=0, description="Seconds to connect to a provider."
@@ -128,7 +128,7 @@ class HostSettings(_Table):
     )
     stall_timeout: float = Field(default=300.0, gt=0, description="Seconds an answer may pause.")
     start_timeout: Annotated[float, FIXED] = 90.0
-    """Seconds litellm's process may take to start."""
+    """Time limit of the start of litellm's process, in seconds."""
     answer_timeout: Annotated[float, FIXED] = 20.0
     """Seconds litellm's process may be silent, beyond those the provider has, before it counts as
     hung."""

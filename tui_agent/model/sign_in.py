@@ -24,7 +24,7 @@ from tui_agent.safe_text import one_line
 from tui_agent.web.callback import Callback, answer_in
 
 SECONDS = 600.0
-"""Seconds the user may take in the browser."""
+"""Time limit of the sign-in in the browser, in seconds."""
 _REQUEST_SECONDS = 30.0
 
 
@@ -33,7 +33,10 @@ class SignInError(UserFacingError):
 
 
 class BrowserSignIn:
-    """One attempt in a browser. The answer comes back to this machine, or the user pastes it."""
+    """One sign-in in a browser.
+
+    The answer comes to a port of this machine, or is pasted by the user.
+    """
 
     def __init__(self, provider: Provider, how: SignIn, *, seconds: float = SECONDS) -> None:
         self._provider = provider
@@ -43,7 +46,7 @@ class BrowserSignIn:
         # Whoever doesn't know the path can't answer in the user's place.
         self._callback = Callback(path=f"/callback/{secrets.token_urlsafe(12)}")
         self._back = ""
-        """Where the browser is sent to in the end."""
+        """The address to which the browser is redirected at the end."""
 
     async def __aenter__(self) -> Self:
         try:

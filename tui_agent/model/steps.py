@@ -27,7 +27,7 @@ from tui_agent.model.text_calls import TextCall, TextCalls
 READ = "read"
 WRITE = "write"
 _NUMBERED = LazyPattern(r"1\t.*(?:\n\d+\t.*)*")
-"""All of a file as ``read`` shows it. Where that is a part, or is not what is on disk, a line says
+"""A whole file as ``read`` shows it; for a part, or other than the disk's content, a line says
 so."""
 _NUMBER = LazyPattern(r"^\d+\t", re.MULTILINE)
 _FENCE = LazyPattern(r"^([ \t]*)```[^\n]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
@@ -36,7 +36,7 @@ _NAME = LazyPattern(r"[\w./-]*\w\.\w+")
 _WORD = LazyPattern(r"[^\W\d_]{3,}")
 _QUOTES = "`'\"*"
 _OUTER = LazyPattern(r"^[^\W\d_].*$", re.MULTILINE)
-"""A line that begins a part of a file: it is not indented, and no bracket or comment."""
+"""A line that begins a part of a file: not indented, and neither a bracket nor a comment."""
 
 
 def in_steps(request: ModelRequest, prompt: Callable[[str], str]) -> ModelRequest:
@@ -62,7 +62,7 @@ def in_steps(request: ModelRequest, prompt: Callable[[str], str]) -> ModelReques
 
 
 def files_seen(messages: Sequence[Message]) -> dict[str, str]:
-    """Return the files that a conversation shows, by path, each as it was seen last."""
+    """Return the files shown in a conversation, by path, each as last seen."""
     calls = calls_in(messages)
     files: dict[str, str] = {}
     for message in messages:
@@ -84,7 +84,7 @@ def _shows_whole_file(call: RequestToolCall, result: Message) -> bool:
 
 
 def _results(messages: Sequence[Message], asked: int) -> list[str]:
-    """Return the results since the task, without whole files, which are shown themselves."""
+    """Return the results since the task, without whole files, which are shown separately."""
     calls = calls_in(messages)
     results = []
     for one in messages[asked:]:
@@ -159,7 +159,7 @@ def _is_meant(path: str, files: Mapping[str, str], task: str) -> bool:
 
 
 def _is_in_place_of(text: str, before: str) -> bool:
-    """Return whether a text can replace a whole file, rather than being an excerpt of it."""
+    """Return True if a text can replace a whole file, and isn't an excerpt of it."""
     were = _OUTER.findall(before)
     are = _OUTER.findall(text)
     return len(are) >= len(were) and 2 * sum(line in are for line in were) >= len(were)

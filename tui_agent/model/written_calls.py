@@ -1,4 +1,4 @@
-"""Tool calls put together from streamed pieces, however a provider numbers and cuts them."""
+"""Assembles tool calls from streamed pieces, however a provider numbers and splits them."""
 
 import json
 import uuid
@@ -11,7 +11,7 @@ from tui_agent.lazy import dataclass
 
 
 def is_object(text: str) -> bool:
-    """Return whether a text is a whole JSON object, as a call's arguments must be."""
+    """Return True if a text is a complete JSON object, as a call's arguments must be."""
     try:
         return isinstance(loads(text), dict)
     except ValueError:
@@ -28,7 +28,7 @@ def plain_name(tool: str) -> str:
 
 
 def plain_arguments(text: str) -> str:
-    """Return arguments without the "{}" or the second copy that some servers send."""
+    """Return arguments without the leading "{}" or the second copy that some servers add."""
     without = text.removeprefix("{}").lstrip()
     if without:
         text = without
@@ -39,7 +39,7 @@ def plain_arguments(text: str) -> str:
 
 
 class CallIds:
-    """Gives each call of an answer an id that isn't among those ``taken`` by its request."""
+    """Gives each call of an answer an id that isn't in the request's ``taken`` ids."""
 
     def __init__(
         self, taken: Iterable[str], new: Callable[[], str] = lambda: f"call_{uuid.uuid4().hex[:16]}"
@@ -48,7 +48,7 @@ class CallIds:
         self._new = new
 
     def take(self, given: str | None) -> str:
-        """Return a call's id: the provider's, numbered if it is taken, else a new one."""
+        """Return a call's id: the provider's, with a number if it is taken, or a new one."""
         call_id = given or self._new()
         number = 2
         while call_id in self._taken:
@@ -60,10 +60,7 @@ class CallIds:
 
 @dataclass
 class WrittenCall:
-    """A tool call being written.
-
-    ``given`` is the id the provider gave it, ``call_id`` the one it goes by.
-    """
+    """A tool call being received. ``given`` is the provider's id, ``call_id`` the one used here."""
 
     given: str
     call_id: str
@@ -76,7 +73,7 @@ class WrittenCall:
 
 
 class WrittenCalls:
-    """The calls of one answer, in their order."""
+    """The calls of one answer, in order."""
 
     def __init__(self, ids: CallIds) -> None:
         self.calls: list[WrittenCall] = []

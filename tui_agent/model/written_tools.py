@@ -1,7 +1,6 @@
-"""Tools for servers that take none: told in the prompt, called in the answer's text. Pure.
+"""Offers tools to servers without tool calls: described in the prompt, called in the answer's text. Pure.
 
-The answer's text is read for calls wherever a request has tools (`text_calls`); here the request is
-written so that there is something to read.
+`text_calls` finds calls in answers' text; this module writes the request that asks for them.
 """
 
 import json
@@ -20,9 +19,9 @@ from tui_agent.session.entries import ToolSchema
 
 
 def written(request: ModelRequest, words: str) -> ModelRequest:
-    """Return a request whose tools, calls and results are text.
+    """Return a request with its tools, calls and results as text.
 
-    ``words`` tell the model how to call; ``{tools}`` stands for the tools.
+    ``words`` tell the model how to call; ``{tools}`` in them is replaced by the tools.
     """
     called = calls_in(request.messages)
     messages = [_as_text(message, called) for message in request.messages]
@@ -32,7 +31,7 @@ def written(request: ModelRequest, words: str) -> ModelRequest:
 
 
 def _with_words(messages: Sequence[Message], words: str) -> list[Message]:
-    """Return messages with words appended to the last part of the system prompt."""
+    """Return messages with ``words`` appended to the last part of the system prompt."""
     head = list(takewhile(lambda message: message.role == "system", messages))
     if not head:
         return [Message("system", (ContentText(words),)), *messages]

@@ -123,7 +123,7 @@ class Terminal:
 
     def _write(self, data: bytes) -> None:
         if self._keyboard is None:
-            raise ToolError("Its terminal is closed.")
+            raise ToolError("The job's terminal is closed; it takes no more input.")
         try:
             written = os.write(self._keyboard, data)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""A certificate authority for the proxy's encrypted connections to hosts of masked credentials."""
+"""Issues the certificates of the proxy, which stands in for the HTTPS hosts of masked credentials."""
 
 import datetime as dt
 import ipaddress
@@ -41,7 +41,10 @@ _LEAF_NAME = "tui-agent sandbox proxy"
 
 
 class Authority:
-    """A certificate authority for one run, whose key never leaves this program's memory."""
+    """A certificate authority for one sandbox.
+
+    Its private key never leaves this program's memory.
+    """
 
     def __init__(self) -> None:
         self._contexts: dict[str, ssl.SSLContext] = {}

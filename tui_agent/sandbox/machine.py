@@ -159,9 +159,10 @@ TOOLCHAIN_VARIABLES = frozenset(
 
 @frozen
 class Machine:
-    """The parts of the machine that commands see.
+    """The paths outside the project that commands see, links not resolved.
 
-    Paths are as commands name them; ``hidden`` are within shown ones.
+    ``system`` is read-only, ``shown`` are toolchains, ``written`` are caches whose changes go to a
+    layer; ``hidden`` are paths inside these that commands must not see.
     """
 
     home: Path

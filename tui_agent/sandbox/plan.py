@@ -297,7 +297,11 @@ class ViewPlan:
         return [path for path in kept if not path.is_symlink() and not is_among(path, opened)]
 
     def _repositories(self) -> Iterator[Mount]:
-        """Yield the mounts of repositories: read-only, or writable except for git's settings."""
+        """Yield the mounts of repositories: read-only or, if the view grants that, writable.
+
+        Files that tell git what to run and where to look stay read-only, and settings with
+        passwords are replaced by copies without.
+        """
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
             if repository.is_symlink():
                 continue

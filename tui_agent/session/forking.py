@@ -132,7 +132,7 @@ def copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int
 def finish(
     connection: sqlite3.Connection, source: int, target: int, leaf: int | None, count: int
 ) -> None:
-    """Publish a finished copy of ``count`` entries.
+    """Complete a fork of ``count`` entries: labels, subagents' work, leaf; and make it visible.
 
     New ids begin above all ids of the source, so that a reference to an entry that wasn't copied
     (such as the leaf in a branch summary) never names another one.

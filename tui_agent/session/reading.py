@@ -28,7 +28,7 @@ them."""
 
 
 class EntryReader:
-    """Reads the entries of the session with a number in the store."""
+    """Reads the entries of one session; ``number`` is its number in the store, not its id."""
 
     def __init__(self, store: Store, number: int) -> None:
         self._store = store

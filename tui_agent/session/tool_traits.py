@@ -45,7 +45,8 @@ class ToolTraits:
     counts: str = ""
     """The unit that its results count, for small calls that share a row; "" for others."""
     runs_of: str = "call"
-    """The verb for several calls in that row, as in ``read 12 files``."""
+    """The singular noun for what a call handles, to count the calls in that row: ``file``, ``12
+    files``."""
     output: Literal["", "log", "numbered", "matches"] = ""
     """How a card shows the output; a log is shown open, with its end."""
     says_arguments: bool = False

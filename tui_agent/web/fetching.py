@@ -43,7 +43,7 @@ _HEADERS = {
 }
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Looks up the addresses of a host and port."""
+"""Resolves a host name and port to IP addresses."""
 
 
 class MovedError(Exception):

@@ -1,1 +1,1 @@
-"""litellm in a process of its own, for providers whose formats the program doesn't speak."""
+"""litellm in a process of its own, for providers without a wire in this program."""

@@ -1,4 +1,4 @@
-"""The program's end of litellm: requests go to the model host, whatever happens to that process."""
+"""Sends requests to the model host, the process with litellm, and restarts it if needed."""
 
 import asyncio
 import itertools
@@ -31,7 +31,7 @@ from tui_agent.session.effort import Effort
 
 _MARK = {"type": "ephemeral"}
 _MARKS_ON_CALLS = {"anthropic", "vertex_ai", "azure_ai"}
-"""Providers where a mark on a tool call reaches the model; elsewhere it has to be on text."""
+"""Providers that accept a cache mark on a tool call; for others it must be on text."""
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 def build_call(
     request: ModelRequest, route: Route, *, with_reasoning: bool = True
 ) -> dict[str, Any]:
-    """Return the arguments of ``litellm.acompletion`` for a request. The key is among them."""
+    """Return the arguments of ``litellm.acompletion`` for a request, including the key."""
     call = dict(route.parameters)
     if route.key is not None:
         call["api_key"] = route.key.get_secret_value()
@@ -66,7 +66,7 @@ def build_call(
 def _message(
     message: Message, request: ModelRequest, route: Route, *, with_reasoning: bool
 ) -> dict[str, Any]:
-    """Return a chat completions message with marks and reasoning where litellm expects them."""
+    """Return a chat completions message with cache marks and reasoning in litellm's places."""
     wire = chat.chat_message(replace(message, cache=False), request, route)
     if message.cache and route.info.cache_marks:
         if message.role == "tool":
@@ -147,9 +147,10 @@ class HostClient:
             link.close(number, cancel=last not in lines.LAST)
 
     async def _submit(self, call: dict[str, Any]) -> tuple[Link, int, Inbox]:
-        """Hand a request to the host.
+        """Pass a request to the host.
 
-        One that died or hung unnoticed is replaced: the provider was sent nothing.
+        A host that has died or hung is replaced, which is safe as the provider hasn't been sent
+        anything.
         """
         link = await self._connected()
         try:
@@ -184,7 +185,7 @@ class HostClient:
     async def _next(self, link: Link, inbox: Inbox, seconds: float) -> Event:
         """Return the next event.
 
-        A host that says nothing for longer than it waits for the provider is ended.
+        A host that is silent for longer than it may wait for the provider is ended.
         """
         try:
             async with asyncio.timeout(seconds + self.settings.answer_timeout):
@@ -203,7 +204,7 @@ class HostClient:
     # -- the process ------------------------------------------------------------------------------------------
 
     def warm(self) -> None:
-        """Start the host, if it isn't there, without waiting for it."""
+        """Start the host, if it isn't running, without waiting for it."""
         if (
             not self._closed
             and self._starting is None

@@ -1,8 +1,8 @@
 """The model host: the process that has litellm, answers requests given as JSON lines, and does nothing else.
 
 ``python -m tui_agent.model.hosted.host`` speaks over stdin and stdout and ends with its parent. Its
-stderr is a log file. The lines are described in ``tui_agent.model.hosted.lines``. It retries
-nothing.
+stderr is a log file. The lines are described in ``tui_agent.model.hosted.lines``. A request
+is retried only once, without parameters that the model lacks, before anything was answered.
 
 litellm is loaded silent, offline, and without parts no chat request uses; a later version that
 hasn't a part that is stood in for here works as well, only larger.
@@ -41,8 +41,7 @@ Send = Callable[..., Awaitable[None]]
 _ENCODING_MODULE = "litellm.litellm_core_utils.default_encoding"
 
 _TURN = 0.004
-"""Seconds of one request's chunks that may be worked on before other requests and the reader get
-their turn."""
+"""Seconds that one request's chunks may be processed before other requests get their turn."""
 
 _CLOSE_GRACE_SECONDS = 2.0
 """Seconds allowed for closing connections after the parent process has ended."""
@@ -90,7 +89,7 @@ class Connection:
             self._writer.close()
 
     async def _send(self, number: int, *event: Any) -> None:
-        """Send an event of a request; waits while the program takes none."""
+        """Send an event of a request; waits while the program doesn't read."""
         self._writer.write(encode([number, event]))
         await self._writer.drain()
 
@@ -218,7 +217,7 @@ class Caller:
             await _close(stream)
 
     async def _begin(self, call: dict[str, Any]) -> Any:
-        """Send a request and return its stream; parameters the model doesn't take are left out."""
+        """Send a request and return its stream; parameters that the model lacks are left out."""
         call = {
             **call,
             "stream": True,
@@ -237,9 +236,9 @@ class Caller:
 
     @staticmethod
     async def _pump(stream: Any, send: Send, limits: dict[str, Any]) -> str | None:
-        """Pass an answer on without its reason to end; returns that, None where the provider said none.
+        """Pass an answer on, and return the provider's reason of the end, None if it sent none.
 
-        litellm says "stop" also of an answer whose connection ended.
+        litellm itself also reports "stop" for an answer whose connection broke.
         """
         chunks = aiter(stream)
         finish: str | None = None
@@ -294,7 +293,7 @@ async def _close(stream: Any) -> None:
 
 
 def _delta_of(chunk: Any) -> tuple[dict[str, Any], str | None]:
-    """Return the delta of a chunk, as chat completions have it, and why the answer ended."""
+    """Return the chat completions delta of a chunk, and the reason of the answer's end."""
     choices = getattr(chunk, "choices", None)
     choice = {}
     if choices:
@@ -327,7 +326,7 @@ def _says_why(stream: Any) -> bool:
 
 
 def _watch_parent(incoming: int, serving: threading.Event) -> None:
-    """End this process when its parent has closed the line."""
+    """End this process when its parent has closed the connection."""
     poll = select.poll()
     poll.register(incoming, 0)
     poll.poll()

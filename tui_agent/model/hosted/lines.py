@@ -11,7 +11,7 @@ from typing import Any, Final
 Event = list[Any]
 
 HOST: Final = 0
-"""The id of lines that belong to no request."""
+"""The id of lines that don't belong to a request."""
 
 READY: Final = "ready"
 """``["ready"]``: the host takes requests now."""
@@ -33,15 +33,15 @@ LAST: Final = frozenset({FINISHED, FAILED})
 
 
 def encode(document: Any) -> bytes:
-    """Return a document as one line.
+    """Return a value as one line of ASCII JSON, with its line feed.
 
-    ASCII, so that lone surrogates and odd line separators survive.
+    ASCII, so that lone surrogates and unusual line separators survive.
     """
     return json.dumps(document, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 class LineReader:
-    """Cuts a stream of bytes into documents. Lines may be of any length."""
+    """Splits a stream of bytes into documents; lines may have any length."""
 
     def __init__(self) -> None:
         self._rest = bytearray()

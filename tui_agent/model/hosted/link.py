@@ -1,4 +1,4 @@
-"""The program's end of the line to a model host: starts it, passes its events to requests."""
+"""The connection to a model host: starts it, and passes its events to requests."""
 
 import asyncio
 import contextlib
@@ -55,7 +55,7 @@ def host_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 class Inbox(asyncio.Queue[Event | HostGoneError]):
-    """The events of one request that wait to be taken; the last may be that nothing more comes."""
+    """The waiting events of one request; the last may be the error that the host is gone."""
 
     async def take(self) -> Event:
         """Return the next event.
@@ -82,7 +82,7 @@ class Link:
         self._writer = writer
         self._process = process
         self.host = Inbox()
-        """Events of no request: the first says that the host takes requests."""
+        """Events that don't belong to a request; the first says that the host is ready."""
         self._inboxes = {lines.HOST: self.host}
         self._reading = asyncio.create_task(self._read())
         self.pid = process.pid
@@ -97,13 +97,13 @@ class Link:
         return inbox
 
     def close(self, number: int, *, cancel: bool) -> None:
-        """Forget a request; ``cancel``: the host is still at it."""
+        """Remove a request; ``cancel``: the host is still working on it."""
         if cancel:
             self.send({"op": "cancel", "id": number})
         self._inboxes.pop(number, None)
 
     def send(self, line: dict[str, Any]) -> None:
-        """Send a line; a host that is gone is noticed by reading."""
+        """Send a line; a lost host is noticed when reading."""
         if self.is_alive and not self._writer.is_closing():
             self._writer.write(lines.encode(line))
 

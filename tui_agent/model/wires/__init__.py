@@ -1,1 +1,1 @@
-"""The formats spoken without a library: requests as bytes, answers as events."""
+"""The providers' wire formats: requests as bytes, and answers as events."""

@@ -1,7 +1,7 @@
-"""Chat completions, as OpenAI defined them and every other provider and server speaks them a little otherwise.
+"""The chat completions format, defined by OpenAI and spoken a little differently by everyone else.
 
-A provider's differences on the way out are in ``route.chat``. On the way in every variant seen is
-read: calls however they are numbered, reasoning in five places, usage in any chunk.
+``route.chat`` has a provider's differences in requests. All known variants of answers are read:
+calls with any numbering, reasoning in five places, usage in any chunk.
 """
 
 import json
@@ -61,13 +61,13 @@ _REASONS: dict[str, FinishReason] = {
     "sensitive": "content_filter",  # Z.ai
     "model_context_window_exceeded": "length",  # Z.ai, Claude behind gateways
 }
-"""Why an answer ended, in the words of the format and of those who have more of them."""
+"""The reason of an answer's end by the format's value, including other providers' values."""
 
 _FAILED = {"error", "network_error", "insufficient_system_resource", "abort"}
-"""Reasons that say the provider gave up: OpenRouter and Mistral, Z.ai, DeepSeek, vLLM."""
+"""Values that mean that the provider failed: OpenRouter and Mistral, Z.ai, DeepSeek, vLLM."""
 
 _REASONING = ("reasoning_content", "reasoning", "reasoning_text")
-"""Fields of plain reasoning; the first that has text counts, for some send the same in two."""
+"""Fields for plain reasoning; the first with text is used, as some send the same text in two."""
 
 _OPTIONAL = (
     "stream_options",
@@ -157,7 +157,7 @@ def _effort(effort: Effort | None, route: Route) -> dict[str, Any]:  # noqa: PLR
 def chat_message(
     message: Message, request: ModelRequest, route: Route, *, with_reasoning: bool = False
 ) -> dict[str, Any]:
-    """Return a message of a request."""
+    """Return a message in the form of the format."""
     wire: dict[str, Any] = {"role": message.role}
     if message.call_id is not None:
         wire["tool_call_id"] = message.call_id
@@ -230,7 +230,7 @@ def _plain(blob: Mapping[str, Any]) -> str:
 
 
 def _text_of(details: Any) -> str:
-    """Return the text of reasoning that came in parts."""
+    """Return the text of reasoning that was sent as parts."""
     texts = []
     for detail in objects(details):
         texts.append(as_text(detail.get("text") or detail.get("summary")))
@@ -241,7 +241,7 @@ def _text_of(details: Any) -> str:
 
 
 class ChatReader(Reader):
-    """Takes calls however they are numbered, and reasoning wherever it stands."""
+    """Reads answers with any numbering of calls, and with reasoning in any place."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
@@ -316,7 +316,7 @@ class ChatReader(Reader):
         return events
 
     def _take_part(self, part: Any) -> list[ModelEvent]:
-        """Take a part of Mistral's content: text, or thinking made of texts."""
+        """Read a part of Mistral's content: text, or thinking with texts."""
         match part:
             case {"type": "text", "text": str(text)} if text:
                 return [TextDelta(text)]
@@ -388,19 +388,19 @@ class ChatReader(Reader):
 
 
 def _choice(chunk: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the only choice of a chunk, an empty one where it has none."""
+    """Return the only choice of a chunk, {} if it has none."""
     return first_object(chunk.get("choices"))
 
 
 def _said(choice: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a choice's content: a delta, a whole message, or the text of a completion."""
+    """Return a choice's content: a delta, a whole message, or a completion's text."""
     return as_dict(choice.get("delta") or choice.get("message") or {"content": choice.get("text")})
 
 
 def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:
-    """Return a report of usage in one form.
+    """Return a usage report in a common form.
 
-    ``apart``: reasoning is counted beside the output, not within it.
+    ``apart``: the provider counts reasoning in addition to the output.
     """
     read = as_dict(reported.get("prompt_tokens_details"))
     written = as_dict(reported.get("completion_tokens_details"))
@@ -431,13 +431,13 @@ def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:
 
 
 class _Blocks:
-    """Blocks of reasoning put together from pieces, told apart by type, index and id."""
+    """Assembles blocks of reasoning from pieces; a block is known by type, index and id."""
 
     def __init__(self) -> None:
         self._blocks: list[dict[str, Any]] = []
         self._pieces: dict[str, list[str]] = {}
-        """The texts of the last block, joined when it is whole: joining each time takes the square
-        of them."""
+        """The pieces of the last block, joined at its end, because joining each time takes
+        quadratic time."""
 
     def add(self, piece: Any) -> None:
         if not isinstance(piece, dict):

@@ -1,4 +1,4 @@
-"""Google's Gemini, in its own format: generateContent as a stream of server-sent events.
+"""Google's own format for Gemini: generateContent as a stream of server-sent events.
 
 Source: ai.google.dev, "GenerateContent", "Function calling", "Thinking" and "Thought signatures".
 """
@@ -51,13 +51,12 @@ _FILTERED = {
     "MODEL_ARMOR",
 }
 _NO_SIGNATURE = "skip_thought_signature_validator"
-"""Google's own word for calls of other models: from the third generation on a call without a
-signature is refused."""
+"""Google's signature for other models' calls, as models since Gemini 3 refuse a call without
+one."""
 _SIGNATURE_IN_ID = "__thought__"
-"""Where litellm put a signature: behind a call's id. Sessions from before this module have such
-ids."""
+"""Separator after which litellm put a signature into a call's id, as in older sessions."""
 _NEEDED = {"thoughtSignature", "part", "id"}
-"""Fields of a place that can't be made again from the answer's text and calls."""
+"""Fields of a kept place that can't be made again from the answer's text and calls."""
 _GENERATION = re.compile(r"(?:^|/)gemini-(\d+)")
 _VERSIONED = re.compile(r"/v\d+\w*$")
 _LEVELS = {**LEVELS, Effort.OFF: "minimal", Effort.MINIMAL: "minimal"}
@@ -69,8 +68,7 @@ _BUDGETS = {
     Effort.HIGH: 24_576,
     Effort.MAX: 24_576,
 }
-"""Tokens of thinking for models of the second generation; the last is the most each of them
-takes."""
+"""Thinking budgets in tokens for Gemini 2 models; the last is the maximum of all of them."""
 
 
 # -- the request --------------------------------------------------------------------------------------------
@@ -119,7 +117,7 @@ def _config(request: ModelRequest, route: Route) -> dict[str, Any]:
 
 
 def _signs_calls(route: Route) -> bool:
-    """Return whether a model is Gemini 3 or newer; a name without a number counts as new."""
+    """Return True for Gemini 3 or newer; a name without a number counts as new."""
     found = _GENERATION.search(route.name)
     return found is None or int(found[1]) >= 3
 
@@ -185,10 +183,10 @@ def _result(
 def _answer(
     message: Message, kept: list[dict[str, Any]], *, signs: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield the parts of an answer, each signature on the part it came with.
+    """Yield the parts of an answer, with each signature on the part it came with.
 
-    Where the message has changed since the model wrote it, its text comes first, then its calls
-    with their signatures.
+    If the message has changed since then, its text comes first, then its calls with their
+    signatures.
     """
     calls = calls_in([message])
     written = [item for item in kept if "call" in item]
@@ -215,7 +213,7 @@ def _answer(
 def _fits(
     message: Message, kept: Sequence[dict[str, Any]], written: Sequence[dict[str, Any]]
 ) -> bool:
-    """Return whether the places kept of an answer still hold its text and calls."""
+    """Return True if the kept places still fit the answer's text and calls."""
     chars = 0
     for item in kept:
         if isinstance(item.get("text"), int):
@@ -248,7 +246,7 @@ def _signature(kept: dict[str, Any]) -> dict[str, str]:
 
 
 class GeminiReader(Reader):
-    """Calls come whole, in one part each."""
+    """Reads answers, in which each call is one whole part."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
@@ -330,7 +328,7 @@ class GeminiReader(Reader):
         return []
 
     def _keep_text(self, size: int, signature: dict[str, str]) -> None:
-        """Keep the place of a text; pieces without a signature between them are one."""
+        """Keep the place of a text; pieces without a signature in between are one text."""
         last = self._kept[-1] if self._kept else {}
         if isinstance(last.get("text"), int) and not signature and "thoughtSignature" not in last:
             last["text"] += size

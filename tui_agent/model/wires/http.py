@@ -1,8 +1,8 @@
 """Sends the calls of wires and reads the answers: connections, time limits, server-sent events.
 
-One pool of connections a program. Proxies and certificates are those of the environment
+The program has one pool of connections. Proxies and certificates are the environment's
 (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE, SSL_CERT_DIR, REQUESTS_CA_BUNDLE); servers on this machine
-are never behind a proxy.
+are never reached through a proxy.
 """
 
 import asyncio
@@ -41,41 +41,40 @@ from tui_agent.model.written_calls import is_object
 from tui_agent.web.proxies import read_proxies
 
 _ERROR_BODY = 64 << 10
-"""Bytes of a refusal that are read."""
+"""Maximum bytes read of an error response."""
 
 FINISH_GRACE_SECONDS = 2.0
-"""Seconds that usage and the last word may take once the provider has said why the answer ended."""
+"""Seconds to wait for usage and the final event after the provider has sent the reason of the
+end."""
 
 _CLOSE_GRACE_SECONDS = 0.05
-"""Seconds a connection gets, after the last word of an answer, to end it so that it can be used
-again."""
+"""Seconds to wait after the final event for the end of the response, so that the connection can be
+reused."""
 
 _IDLE_SECONDS = 55.0
-"""Seconds an idle connection is kept; most servers and their proxies close after a minute."""
+"""Seconds for which an idle connection is kept; most servers close it after a minute."""
 
 _MAX_OBJECT_LINES = 100
-"""Lines of data that are looked at as a JSON object."""
+"""Maximum lines of data that are tried as a JSON object."""
 
 _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 class EventDecoder:
-    """Decodes ``text/event-stream`` (HTML standard, section 9.2).
-
-    Comments, ids and retry times are left out.
-    """
+    """Decodes ``text/event-stream`` (HTML standard, section 9.2), without comments and ids."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self._event = ""
         self._later = ""
-        """A name that came behind data: of this event, or of the next."""
+        """An event name that came after data: it belongs to this event or the next."""
         self._data: list[str] = []
         self.heard = False
-        """Part of an event has come, and not only comments, since this was last set to False."""
+        """Whether a part of an event, other than a comment, has come since this was last set to
+        False."""
 
     def feed(self, data: bytes) -> list[tuple[str, str]]:
-        """Take bytes and return the complete events: name ("" for none) and data."""
+        """Add bytes and return the complete events, each as name ("" for none) and data."""
         if b"\n" not in data and b"\r" not in data:
             self._rest += data
             self._note_part()
@@ -95,7 +94,7 @@ class EventDecoder:
         self.heard = self.heard or bool(self._rest.strip() and not self._rest.startswith(b":"))
 
     def end(self) -> list[tuple[str, str]]:
-        """Return the event that was not followed by an empty line, if there is one."""
+        """Return the last event if no empty line followed it, in a list."""
         rest = bytes(self._rest).rstrip(b"\r")
         self._rest = bytearray()
         return self._take([rest, b""])
@@ -125,7 +124,7 @@ class EventDecoder:
         return events
 
     def _is_whole(self) -> bool:
-        """Whether the lines of data are a JSON object already."""
+        """Return True if the lines of data so far are a JSON object."""
         lines = self._data
         if not lines or len(lines) > _MAX_OBJECT_LINES or not lines[-1].endswith("}"):
             return False
@@ -140,15 +139,15 @@ class EventDecoder:
 
 
 class DocumentDecoder:
-    """Decodes JSON: one document a line, as Ollama sends them, or a single one of many lines."""
+    """Decodes JSON: one document per line, as sent by Ollama, or a single one on many lines."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self.heard = False
-        """Part of a document has come since this was last set to False."""
+        """Whether a part of a document has come since this was last set to False."""
 
     def feed(self, data: bytes) -> list[tuple[str, str]]:
-        """Take bytes and return the documents that are complete now, without a name."""
+        """Add bytes and return the documents that are now complete, with "" for their name."""
         self._rest += data
         self.heard = True
         if b"\n" not in data:
@@ -175,9 +174,9 @@ logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 class Http:
-    """The connections of a program to providers.
+    """The program's connections to providers.
 
-    ``environ`` names proxies and the certificates that are trusted.
+    ``environ`` names proxies and trusted certificates.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -192,12 +191,10 @@ class Http:
             await client.aclose()
 
     async def client(self, url: str) -> httpx.AsyncClient:
-        """Return the client for an address, through its proxy.
+        """Return the client for an address, with its proxy.
 
-        One without encryption needs no certificates, which take 30 ms to load.
-
-        Raises:
-            WireFailure: the certificates the environment names can't be read.
+        Certificates, which take 30 ms to load, are loaded only for encrypted connections. Raises
+        WireFailure if the environment's certificates can't be read.
         """
         scheme = "https" if url.lower().startswith("https:") else "http"
         proxy = read_proxies(self._environ).of(url)
@@ -320,11 +317,10 @@ class _Patience:
     def _allow(self, seconds: float) -> None:
         self._allowed = seconds
         self._left = seconds
-        """Of what is allowed; only time spent waiting counts, not what the reader of the events
-        takes."""
+        """Seconds left; only waiting counts, not the time that the consumer of the events takes."""
 
     def note(self, reader: Reader, *, is_event: bool, with_more: bool) -> None:
-        """Note a piece: whether it held part of an event, and whether it adds to the answer."""
+        """Record a piece: whether it had a part of an event, and whether it adds to the answer."""
         if reader.finished and (with_more or not self._is_ending):
             self._is_ending = True
             self._allow(FINISH_GRACE_SECONDS)
@@ -333,7 +329,7 @@ class _Patience:
             self._allow(self._stall_timeout)
 
     async def for_piece(self, body: AsyncIterator[bytes]) -> bytes:
-        """Return the next piece, b"" at the end; raises WireFailure when it takes too long."""
+        """Return the next piece, b"" at the end; raises WireFailure if it takes too long."""
         clock = asyncio.get_running_loop().time
         began = clock()
         data: bytes = await _within(
@@ -346,7 +342,7 @@ class _Patience:
 async def _read(
     response: httpx.Response, reader: Reader, limits: HostSettings
 ) -> AsyncGenerator[list[ModelEvent], None]:
-    """Feed an answer's body to its reader until it is whole or its connection ends."""
+    """Feed an answer's body to its reader until the answer is complete or the connection ends."""
     body = response.aiter_bytes()
     decoder: EventDecoder | DocumentDecoder | None = None
     patience = _Patience(limits)
@@ -387,7 +383,7 @@ async def _read(
 
 
 def _decoder(begin: bytes) -> EventDecoder | DocumentDecoder:
-    """Return a decoder by a body's first bytes: some servers send one document, not a stream."""
+    """Return the decoder for a body by its first bytes, as some servers don't send a stream."""
     if begin.startswith(b"<"):
         text = begin.decode("utf-8", "replace")
         if PAGE.match(text):
@@ -401,7 +397,7 @@ def _decoder(begin: bytes) -> EventDecoder | DocumentDecoder:
 def _fed(
     reader: Reader, events: list[tuple[str, str]]
 ) -> tuple[list[ModelEvent], WireFailure | None]:
-    """Feed a reader; return its events up to a failure, and the failure."""
+    """Feed a reader; returns its events up to a failure, and the failure."""
     found: list[ModelEvent] = []
     for name, text in events:
         try:
@@ -433,7 +429,7 @@ async def _refusal(response: httpx.Response, limits: HostSettings) -> Failure:
 
 
 async def _within(left: float, cause: Cause, waiting: Any, *, seconds: float | None = None) -> Any:
-    """Return what is waited for, within ``left`` seconds. A failure names ``seconds`` if given."""
+    """Await something for at most ``left`` seconds. A failure names ``seconds`` if given."""
     try:
         async with asyncio.timeout(left):
             return await waiting
@@ -456,7 +452,7 @@ def encode(body: Mapping[str, Any]) -> bytes:
 
 
 def merged(events: list[ModelEvent]) -> list[ModelEvent]:
-    """Return events with neighbours that add to the same thing made one."""
+    """Return events with adjacent ones that add to the same text joined."""
     found: list[ModelEvent] = []
     for event in events:
         match (found[-1] if found else None), event:
@@ -474,7 +470,7 @@ def merged(events: list[ModelEvent]) -> list[ModelEvent]:
 
 
 def _trusted(environ: Mapping[str, str]) -> ssl.SSLContext:
-    """Return the trusted certificates: the environment's, else the system's, else certifi's."""
+    """Return the trusted certificates: the environment's, or the system's, or certifi's."""
     named = next((environ[name] for name in _CERTIFICATES if environ.get(name)), None)
     try:
         context = ssl.create_default_context(

@@ -49,11 +49,11 @@ from tui_agent.pictures import PDF
 from tui_agent.session.effort import Effort
 
 ContentBlock = dict[str, Any]
-"""A content block as the format has it, or the placeholder of one in a blob."""
+"""A content block of the format, or a placeholder for one in a blob."""
 
 DEFAULT_MAX_OUTPUT = 32_000
-"""Tokens of the longest answer asked of a model of which no longest one is known; the format wants
-a number."""
+"""The limit of an answer, in tokens, for a model whose limit is unknown; the format requires
+one."""
 
 _VERSION = "2023-06-01"
 _INTERLEAVED = "interleaved-thinking-2025-05-14"
@@ -61,7 +61,7 @@ _BINDING = "thinking-binding-controls-2026-08-01"
 _COMPACTION = "compact-2026-09-04"
 
 _SEARCH = "web_search_20250305"
-"""The provider's own search, in the version that every model takes which has one."""
+"""The provider's own search tool, in the version that all models with one accept."""
 _MAX_SEARCHES = 2
 
 _MAX_CACHE_MARKS = 4
@@ -69,10 +69,10 @@ _MARKABLE = {"text", "image", "document", "tool_use", "tool_result"}
 _THINKING = {"thinking", "redacted_thinking"}
 
 _SHORT_ANSWER = 8_192
-"""Tokens below which an answer gets room for thinking beside it. A longer one is meant with it."""
+"""Limit of an answer, in tokens, below which thinking gets extra room; larger limits include it."""
 
 _WORDS = {**LEVELS, Effort.OFF: "low", Effort.MAX: "max"}
-"""Anthropic's words for the levels; a model that can't be kept from thinking thinks little."""
+"""Anthropic's names for the levels of effort; a model that can't stop thinking gets "low"."""
 
 # -- answers ------------------------------------------------------------------------------------------------
 _REASONS: dict[str, FinishReason] = {
@@ -100,7 +100,7 @@ _READABLE = {
     "tool_name",
     "model",
 }
-"""Fields of the provider's own tools that say something to people."""
+"""Fields of the provider's own tools that are shown to people."""
 
 _MAX_MESSAGE_CHARS = 240
 
@@ -164,9 +164,9 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
 
 @dataclass
 class _Thinking:
-    """The fields of a request for thinking.
+    """The thinking fields of a request.
 
-    ``is_off``: the model must not think, and takes none back.
+    ``is_off``: the model must not think, and accepts no thinking back.
     """
 
     max_tokens: int
@@ -175,7 +175,7 @@ class _Thinking:
     is_off: bool = False
 
     def room(self, request: ModelRequest) -> int:
-        """Return the answer's token limit; even a ping's has to hold the thinking budget."""
+        """Return the answer's token limit, which must include the thinking budget."""
         if request.ping and "budget_tokens" not in self.field:
             return 1
         return self.max_tokens
@@ -207,9 +207,9 @@ def _thinking(request: ModelRequest, route: Route, model: Claude | None) -> _Thi
 
 
 def _is_makers_own(route: Route) -> bool:
-    """Whether it is Anthropic's own address.
+    """Return True for Anthropic's own address.
 
-    Others often refuse fields and beta headers they don't know.
+    Others often refuse unknown fields and beta headers.
     """
     return route.provider.messages.betas and route.base_url == route.provider.url
 
@@ -272,7 +272,7 @@ def _system(request: ModelRequest, route: Route) -> list[ContentBlock]:
 def _turns(
     request: ModelRequest, route: Route, *, keep_thinking: bool, keep_summary: bool, signed: bool
 ) -> list[dict[str, Any]]:
-    """Return the conversation: messages of one side that follow each other are one turn."""
+    """Return the conversation, with consecutive messages of one role joined to a turn."""
     marked = _marked(request, route)
     turns: list[dict[str, Any]] = []
     summary: list[ContentBlock] = []
@@ -307,7 +307,7 @@ def _turns(
 
 
 def _tidy(turns: Sequence[dict[str, Any]]) -> None:
-    """Put results first in each turn of the user; strip white space after a last answer."""
+    """Put tool results first in each user turn; strip white space at the end of a final answer."""
     for turn in turns:
         if turn["role"] == "user":
             turn["content"].sort(key=lambda block: block["type"] != "tool_result")
@@ -325,7 +325,7 @@ def _marked(request: ModelRequest, route: Route) -> set[int]:
 
 
 def _mark(blocks: Sequence[ContentBlock], request: ModelRequest) -> None:
-    """Mark the last block that takes a mark."""
+    """Put the cache mark on the last block that can have one."""
     for block in reversed(blocks):
         if block["type"] in _MARKABLE:
             block["cache_control"] = cache_mark(request)
@@ -342,7 +342,7 @@ def _content(message: Message, request: ModelRequest) -> list[ContentBlock]:
 
 
 def _part(part: ContentText | ImageRef, request: ModelRequest) -> ContentBlock | None:
-    """Return a part as a block; blocks of nothing but white space are refused."""
+    """Return a part as a block, None for mere white space, which is refused."""
     if isinstance(part, ContentText):
         if part.text.strip():
             return {"type": "text", "text": part.text}
@@ -364,9 +364,9 @@ def _result(message: Message, request: ModelRequest) -> ContentBlock:
 
 
 def _answer(message: Message, *, keep_thinking: bool, signed: bool) -> list[ContentBlock]:
-    """Return an answer's blocks in the order they came in, as far as that is known.
+    """Return an answer's blocks in their original order, if known.
 
-    ``signed``: the model takes thinking back only with its signature.
+    ``signed``: the model accepts thinking back only with its signature.
     """
     text = message.text
     calls = [_tool_use(call) for call in message.tool_calls]
@@ -393,7 +393,7 @@ def _tool_use(call: RequestToolCall) -> ContentBlock:
 
 
 def _kept(message: Message) -> Iterator[ContentBlock]:
-    """Yield the kept blocks of an answer; text and calls have placeholders."""
+    """Yield the kept blocks of an answer, with placeholders for text and calls."""
     for blob in blobs(message):
         # ``thinking_blocks`` are those of sessions that went through litellm.
         for block in objects(blob.get("messages", blob.get("thinking_blocks"))):
@@ -433,7 +433,7 @@ def _text_block(text: str) -> list[ContentBlock]:
 
 
 def _may_think_on(turns: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the model's turn began with thinking; it can't start to think in the middle of one."""
+    """Return True if the model's turn began with thinking, which can't begin later in a turn."""
     begun = None
     for turn in turns:
         if turn["role"] == "assistant":
@@ -445,9 +445,9 @@ def _may_think_on(turns: Sequence[Mapping[str, Any]]) -> bool:
 
 @dataclass
 class _Part:
-    """A content block being written: as it began, and the pieces since.
+    """A content block being received: its beginning, and the pieces since.
 
-    ``shown`` is its characters of text.
+    ``shown`` is the number of characters of its text.
     """
 
     type: str
@@ -457,11 +457,11 @@ class _Part:
     shown: int = 0
     call_id: str = ""
     number: int = 0
-    """Which call of the answer it is."""
+    """The index of the call in the answer."""
 
     @property
     def tool(self) -> str:
-        """The name of the tool it calls."""
+        """The name of the called tool."""
         return str(self.block.get("name") or "")
 
     @property
@@ -470,7 +470,7 @@ class _Part:
 
     @property
     def arguments(self) -> str:
-        """The JSON text of a call's arguments; some servers hand them over at once."""
+        """The JSON text of a call's arguments, which some servers send at the block's beginning."""
         return self.written or json.dumps(self.block.get("input") or {}, ensure_ascii=False)
 
     def whole(self) -> ContentBlock:
@@ -485,7 +485,7 @@ class _Part:
 
 
 class MessagesReader(Reader):
-    """Takes content blocks, whether or not their beginning came."""
+    """Reads content blocks, even without their beginning."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
@@ -496,7 +496,7 @@ class MessagesReader(Reader):
         self._stop = ""
         self._why = ""
         self._added = 0
-        """Characters of text before the first part."""
+        """Number of characters of text before the first block."""
 
     def feed(self, event: str, data: str) -> list[ModelEvent]:  # noqa: PLR0911 - one arm per event
         if self.done or not data.strip():
@@ -573,7 +573,7 @@ class MessagesReader(Reader):
     # -- events ---------------------------------------------------------------------------------------------
 
     def _begin(self, message: Mapping[str, Any]) -> list[ModelEvent]:
-        """Begin the answer, or restart it: some gateways switch servers after a failure."""
+        """Begin the answer, or begin it again, as some gateways switch servers after a failure."""
         self._added += sum(part.shown for part in self._parts)
         self._parts.clear()
         self._open.clear()
@@ -637,7 +637,7 @@ class MessagesReader(Reader):
         return self._pages(citations)
 
     def _pages(self, rows: Iterable[Mapping[str, Any]]) -> list[ModelEvent]:
-        """Return the pages that results or citations name, where they were asked for."""
+        """Return events for the pages in search results or citations, if a search was requested."""
         if not self._searches:
             return []
         pages: list[ModelEvent] = []

@@ -78,21 +78,23 @@ _LAST = frozenset(
 _HOSTED = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "mcp_list_tools", "mcp_call"}
 )
-"""Items of tools that ran at the provider and need no answer: they go back as they came, like
-reasoning."""
+"""Items of tools run by the provider, which need no result; sent back unchanged, like reasoning."""
 
 _BARE = frozenset({"type", "chars"})
-"""The fields of a place of which nothing but the entry's text and call goes back."""
+"""The fields of a kept place for which only the entry's text or call is sent back."""
 
 _Part = tuple[str, int]
-"""A part of an item: its kind of text, and which of that kind."""
+"""A part of an item: its kind of text, and its index among those."""
 
 
 # -- the request --------------------------------------------------------------------------------------------
 
 
 def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
-    """Return the call for a request. ``with_reasoning`` False sends none back and asks for none."""
+    """Return the call for a request.
+
+    ``with_reasoning`` False neither sends nor requests reasoning.
+    """
     form = route.provider.responses
     items = _input(request, form, with_reasoning=with_reasoning)
     body: dict[str, Any] = {"model": route.name, "input": items}
@@ -216,7 +218,7 @@ def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]
 
 
 def _answer(message: Message, *, with_reasoning: bool) -> list[dict[str, Any]]:
-    """Return an answer's items, in their original order if that is known and still fits."""
+    """Return an answer's items, in their original order if it is known and still fits."""
     kept = kept_items(message, "responses")
     if kept is None or not _fits(kept, message):
         kept = [{"type": "function_call"}] * len(message.tool_calls)
@@ -226,7 +228,7 @@ def _answer(message: Message, *, with_reasoning: bool) -> list[dict[str, Any]]:
 
 
 def _fits(kept: Sequence[Any], message: Message) -> bool:
-    """Return whether the places kept of an answer still hold its text and calls."""
+    """Return True if the kept places still fit the answer's text and calls."""
     total = 0
     calls = 0
     for item in kept:
@@ -266,7 +268,7 @@ def _replayed(
 
 
 def _message(text: str, own_id: str | None, phase: str | None) -> dict[str, Any]:
-    """Return an answer's text as an item: the provider's if its id is known, else a plain one."""
+    """Return an answer's text as an item, the provider's own if its id is known."""
     # llama.cpp takes an answer only where its type is named.
     item: dict[str, Any] = {"type": "message"}
     if own_id is None:
@@ -316,22 +318,22 @@ class CompactionReader(Reader):
 
 @dataclass(eq=False)
 class _Item:
-    """One item of the answer as far as it came. ``whole`` is it as the provider closed it."""
+    """One item of the answer as received so far; ``whole`` is the completed item."""
 
     type: str
     position: int = 0
-    """Which of the answer's calls it is."""
+    """The index of the call in the answer."""
     call_id: str = ""
     tool: str = ""
     pieces: list[str] = field(default_factory=list)
-    """Of a call's arguments."""
+    """Pieces of a call's arguments."""
     told: dict[_Part, list[str]] = field(default_factory=dict)
-    """The text passed on of each of its parts."""
+    """The text passed on so far, by part."""
     whole: dict[str, Any] | None = None
 
     @property
     def told_kind(self) -> str:
-        """The kind of the text passed on first, "" where none was."""
+        """The kind of the first text passed on, "" if there is none."""
         for kind, _index in self.told:
             return kind
         return ""
@@ -350,8 +352,8 @@ class _Item:
     def goes_back(self) -> bool:
         """Whether it is sent back with the answer.
 
-        An item stored nowhere can be sent back only if it holds something: the reasoning, encrypted
-        or plain.
+        A reasoning item that the provider doesn't store can be sent back only with its reasoning,
+        encrypted or plain.
         """
         match self.type:
             case "message":
@@ -367,23 +369,23 @@ class _Item:
 
 
 class ResponsesReader(Reader):
-    """Takes items, whole or in pieces, and keeps their texts in the order they came."""
+    """Reads items, whole or in pieces, and keeps the order of their texts."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
         self._searches = request.search_hosts is not None
         self._items: list[_Item] = []
         self._by_key: dict[int | str | None, _Item] = {}
-        """Items by ``output_index``, by id where a server leaves that out: ids change from event to
-        event at some."""
+        """Items by ``output_index``, or by id without one; some servers change ids between
+        events."""
         self._runs: list[tuple[_Item | None, int]] = []
-        """Whose text came, in the order it came, and how much; None is text that was added for
+        """The order of the received texts: item and number of characters; None for text added for
         people."""
         self._thought: tuple[int, str, int] | None = None
-        """Item and part the last reasoning belonged to."""
+        """Item and part of the last reasoning."""
         self._refused = False
         self._response: dict[str, Any] = {}
-        """The provider's account of the whole answer."""
+        """The provider's final description of the whole answer."""
         self._out: list[ModelEvent] = []
 
     def feed(self, event: str, data: str) -> list[ModelEvent]:
@@ -444,10 +446,7 @@ class ResponsesReader(Reader):
                 self._take_rest(str(kind), value)
 
     def _take_rest(self, kind: str, value: dict[str, Any]) -> None:
-        """Take an event about the whole answer.
-
-        Events about one item that aren't known change nothing.
-        """
+        """Read an event about the whole answer; unknown events about one item are ignored."""
         response = value if value.get("object") == "response" else value.get("response")
         if isinstance(response, dict):
             status = kind.removeprefix("response.") if kind in _LAST else response.get("status")
@@ -458,7 +457,7 @@ class ResponsesReader(Reader):
                 self._take_response(response)
 
     def _take_response(self, response: dict[str, Any]) -> None:
-        """Take the account of the whole answer, and from it all that did not come before."""
+        """Read the final description of the answer, and what in it didn't come before."""
         self.finished = self.done = True
         self._response = response
         output = objects(response.get("output"))
@@ -473,7 +472,7 @@ class ResponsesReader(Reader):
     # -- items ----------------------------------------------------------------------------------------------
 
     def _item(self, value: dict[str, Any], kind: object) -> _Item:
-        """Return the item an event is about; one that nobody opened is opened by it."""
+        """Return the item of an event, which is created if it is new."""
         item = self._by_key.get(_key(value))
         if item is None:
             return self._opened(value, kind)
@@ -497,7 +496,7 @@ class ResponsesReader(Reader):
             self._cite(objects(whole.get("content")))
 
     def _cite(self, parts: Sequence[dict[str, Any]]) -> None:
-        """Add the cited sources that the text doesn't name; pass on the pages of a web search."""
+        """Add cited sources that the text doesn't name, and pass on the pages of a web search."""
         text = "".join([as_text(part.get("text")) for part in parts])
         lines: dict[str, None] = {}
         for part in parts:
@@ -510,7 +509,7 @@ class ResponsesReader(Reader):
             self._add("\n".join(["\n\nSources:", *lines]))
 
     def _take_item(self, item: _Item, whole: dict[str, Any]) -> None:
-        """Take an opened or closed item and pass on what did not come in pieces."""
+        """Read a begun or completed item, and pass on what didn't come in pieces."""
         match item.type:
             case "message":
                 for index, part in enumerate(objects(whole.get("content"))):
@@ -577,7 +576,10 @@ class ResponsesReader(Reader):
     # -- the end --------------------------------------------------------------------------------------------
 
     def _places(self) -> list[dict[str, Any]]:
-        """Return the places of the answer's items, none where texts of two messages came mixed."""
+        """Return the places of the answer's items.
+
+        None if the texts of two messages were interleaved.
+        """
         speakers = [item for item, _ in self._runs if item is not None]
         if [item for item in self._items if item.type == "message" and item.told] != speakers:
             return []
@@ -639,7 +641,7 @@ def _usage(reader: Reader, response: Mapping[str, Any]) -> list[ModelEvent]:
 
 
 def _key(value: dict[str, Any]) -> int | str | None:
-    """Return the key of an event's item among those of the answer."""
+    """Return the key of an event's item in the answer."""
     index = value.get("output_index")
     if isinstance(index, int):
         return index
@@ -653,7 +655,7 @@ def _part_of(value: dict[str, Any], kind: str) -> _Part:
 
 
 def _source(note: dict[str, Any], text: str) -> str | None:
-    """Return a source a message cites as a line of Markdown, None where its text names it."""
+    """Return a cited source as a line of Markdown, None if the text names it."""
     url = note.get("url")
     title = note.get("title")
     if isinstance(url, str) and url:
@@ -669,7 +671,7 @@ def _source(note: dict[str, Any], text: str) -> str | None:
 
 
 def _cited(part: Mapping[str, Any]) -> Iterator[ModelEvent]:
-    """Yield the pages that a text cites, each with the words before its mark on the same line."""
+    """Yield the pages that a text cites, each with the words before the citation on its line."""
     text = as_text(part.get("text"))
     end = 0
     for note in objects(part.get("annotations")):
@@ -685,12 +687,12 @@ def _cited(part: Mapping[str, Any]) -> Iterator[ModelEvent]:
 
 
 def _is_bare(place: Mapping[str, Any]) -> bool:
-    """Whether the answer's text and calls alone make an item again, and nothing has to go back."""
+    """Return True if an item can be made again from the answer's text and calls alone."""
     return place.keys() <= _BARE and place.get("type") != "added"
 
 
 def _place(item: _Item, *, own_id: bool, **more: object) -> dict[str, Any]:
-    """Return the place of a message or a call among the items kept: its text is the entry's."""
+    """Return the kept place of a message or call, whose text is in the entry."""
     whole = item.whole or {}
     fields: dict[str, Any] = {"type": item.type, **more}
     if own_id and isinstance(whole.get("id"), str):

@@ -1,7 +1,7 @@
-"""Splits reasoning in tags from an answer's text, wherever the stream cuts the tags.
+"""Separates reasoning in tags from an answer's text, even if the stream splits the tags.
 
-Either the content begins with ``<think>``, or the server's template wrote that into the prompt:
-then only the closing tag comes, and what stands before it was sent as text.
+Either the content begins with ``<think>``, or the server's template has put that into the prompt.
+Then only the closing tag comes, and everything before it was sent as text.
 """
 
 from typing import Literal
@@ -14,23 +14,23 @@ _FENCE = "```"
 
 
 class ThinkingTags:
-    """The tags of one answer."""
+    """Separates the reasoning of one answer."""
 
     def __init__(self) -> None:
         self._held = ""
         self._state: Literal["before", "within", "behind", "open", "text"] = "before"
-        """Nothing was said yet; a tag is open; it was just closed; text that may turn out to be
-        reasoning; text."""
+        """"before" any content, "within" an open tag, "behind" a closed tag, "open": text that may
+        turn out to be reasoning, and "text"."""
         self._is_shown = False
         self._said: list[str] = []
-        """Text that may turn out to be reasoning."""
+        """Text so far that may turn out to be reasoning."""
         self.parts: list[str] = []
-        """The reasoning with its tags and the space behind them, in the pieces it came in."""
+        """The reasoning with its tags and the space after them, in the received pieces."""
 
     def take(self, text: str, *, reasoned: bool) -> list[ModelEvent]:
-        """Take a piece of content.
+        """Add a piece of content.
 
-        ``reasoned``: reasoning came in a field of its own, so that a tag is just text.
+        ``reasoned``: reasoning came in a field of its own, so that a tag is only text.
         """
         if self._state == "text":
             return [TextDelta(text)]
@@ -91,7 +91,7 @@ class ThinkingTags:
         return events
 
     def _behind(self, text: str) -> list[ModelEvent]:
-        """Leave out the empty lines between reasoning and answer."""
+        """Skip empty lines between the reasoning and the answer."""
         answer = text.lstrip()
         self.parts.append(text[: len(text) - len(answer)])
         if not answer:
@@ -100,7 +100,7 @@ class ThinkingTags:
         return [TextDelta(answer)]
 
     def _open(self, text: str, *, is_end: bool = False) -> list[ModelEvent]:
-        """Take text without an opening tag before it: a closing tag makes all of it reasoning."""
+        """Add text without an opening tag, which becomes reasoning if a closing tag follows."""
         said, closed, rest = text.partition(CLOSE)
         if not closed:
             if not is_end:
@@ -125,7 +125,7 @@ class ThinkingTags:
 
 
 def _without_begun_tag(text: str) -> tuple[str, str]:
-    """Return a text without the beginning of a closing tag at its end, and that beginning."""
+    """Split off the beginning of a closing tag at the end of a text."""
     for size in range(len(CLOSE) - 1, 0, -1):
         if text.endswith(CLOSE[:size]):
             return text[:-size], text[-size:]
@@ -133,7 +133,7 @@ def _without_begun_tag(text: str) -> tuple[str, str]:
 
 
 def _ends_reasoning(before: str, after: str) -> bool:
-    """Whether a closing tag ends reasoning: it ends or begins its line, and isn't just mentioned."""
+    """Return True if a closing tag ends reasoning: it begins or ends a line, and isn't quoted."""
     if OPEN in before:
         return False
     line = before.rpartition("\n")[2]

@@ -30,36 +30,35 @@ from tui_agent.model.written_calls import CallIds
 from tui_agent.session.entries import Usage
 
 PROGRESS = "return_progress"
-"""llama.cpp's field that has it tell how much of the prompt it has read."""
+"""llama.cpp's request field for progress reports on reading the prompt."""
 
 LOST_IMAGE = "[image: no longer available]"
-"""Stands where an image was: a lost one must not end the conversation it was in."""
+"""Text in place of a lost image, so that the conversation can continue."""
 
 # -- usage --------------------------------------------------------------------------------------------------
 TICKS_PER_DOLLAR = 10_000_000_000
-"""xAI's ticks in a dollar."""
+"""xAI's unit of cost: ticks per US dollar."""
 
 MAX_TOKENS = 100_000_000
-"""Tokens beyond which a report is nonsense."""
+"""Number of tokens above which a report is taken for nonsense."""
 
 
 @frozen
 class Call:
-    """The call for a request.
+    """The HTTP call for a request.
 
-    ``path`` is appended to the route's address; the key is not among ``headers``.
+    ``path`` is appended to the route's address; ``headers`` don't include the key.
     """
 
     path: str
     body: dict[str, Any]
     headers: dict[str, str] = field(default_factory=dict)
     optional: tuple[str, ...] = ()
-    """Fields of the body without which it means the same: a server that refuses one is sent the
-    rest."""
+    """Fields of the body that can be omitted if a server refuses them."""
 
 
 def progress_of(event: dict[str, Any]) -> list[ModelEvent]:
-    """Return how much of the prompt a server has read, where an event says so."""
+    """Return an event for the progress of reading the prompt, if the server's event reports it."""
     match event.get("prompt_progress"):
         case {"processed": int(processed), "total": int(total)} if processed < total:
             return [PromptProgress(processed, total)]
@@ -68,7 +67,7 @@ def progress_of(event: dict[str, Any]) -> list[ModelEvent]:
 
 
 class WireFailure(Exception):  # noqa: N818 - it carries a Failure
-    """An answer failed in its middle: the provider said so, or ended it before it was whole."""
+    """An answer failed: the provider reported an error, or ended it before it was complete."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.text or failure.cause or "failed")
@@ -76,19 +75,20 @@ class WireFailure(Exception):  # noqa: N818 - it carries a Failure
 
 
 class Reader(ABC):
-    """Puts one answer together."""
+    """Assembles one answer from the provider's events."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         self.route = route
         self.ids = CallIds(calls_in(request.messages))
         self.calls: list[ToolCallReady] = []
-        """Calls that came whole, in formats that don't send them in pieces."""
+        """The calls, in formats that send them whole."""
         self.usage: dict[str, Any] = {}
-        """The numbers reported so far, by the format's names or those of ``report``."""
+        """The usage reported so far, by the format's names or those of `report`."""
         self.finished = False
-        """The provider said why the answer ended: a break after that does no harm."""
+        """Whether the provider has sent the reason of the end; a broken connection is then
+        harmless."""
         self.done = False
-        """The format's last word came: nothing more is worth waiting for."""
+        """Whether the format's final event has come, after which nothing needs to be awaited."""
 
     @abstractmethod
     def feed(self, event: str, data: str) -> list[ModelEvent]:
@@ -103,20 +103,22 @@ class Reader(ABC):
 
     @abstractmethod
     def end(self) -> list[ModelEvent]:
-        """Return the events that end the answer: whole calls, usage, why it finished. Called once.
+        """Return the events that end the answer: complete calls, usage, reason. Called once.
 
-        Raises:
-            WireFailure: the answer is not whole (cause "closed").
+        Raises WireFailure if the answer is incomplete (cause "closed").
         """
 
     def reason(self, of_answer: FinishReason, *, marked: bool) -> FinishReason:
-        """Return why an answer ended: without a mark it is cut off, if its server sends marks."""
+        """Return the reason of the end.
+
+        Without an end mark it is "length" if the server sends marks.
+        """
         if marked or not self.route.end_marks:
             return of_answer
         return "length"
 
     def take_call(self, given: str | None, tool: str, arguments: str) -> ToolCallDelta:
-        """Take a call that came whole. ``given`` is the provider's id, ``arguments`` JSON text."""
+        """Add a whole call. ``given`` is the provider's id, ``arguments`` JSON text."""
         call = ToolCallReady(self.ids.take(given), tool, arguments)
         self.calls.append(call)
         return ToolCallDelta(len(self.calls) - 1, call.call_id, tool, arguments)
@@ -128,9 +130,9 @@ class Reader(ABC):
     def report(
         self, numbers: Mapping[str, Any], cost: float | None = None, *, hour_writes: int = 0
     ) -> list[ModelEvent]:
-        """Return the event that reports usage, none where it is unknown.
+        """Return the event that reports usage, none if it is unknown.
 
-        ``cost`` is the provider's, ``hour_writes`` are tokens written to the cache for an hour.
+        ``cost`` is the provider's own number, ``hour_writes`` are tokens cached for an hour.
         """
         usage = usage_of(numbers)
         if usage is None:
@@ -142,7 +144,7 @@ class Reader(ABC):
 
 
 class Wire(Protocol):
-    """One format. The modules of this package are wires."""
+    """One format; the modules of this package implement it."""
 
     def call(self, request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
         """Return the call for a request. Pure: a longer conversation begins with the same bytes."""
@@ -182,12 +184,12 @@ def cache_mark(request: ModelRequest) -> dict[str, str]:
 
 
 def stand_in(image: ImageRef) -> str:
-    """Return what stands for an image or a PDF that can't be sent."""
+    """Return the text in place of an image or PDF that can't be sent."""
     return image.text or LOST_IMAGE
 
 
 def image_url(image: ImageRef, request: ModelRequest) -> str | None:
-    """Return an image of a request as a data URL; None where its bytes are lost."""
+    """Return an image of a request as a data URL, None if its bytes are lost."""
     data = image_base64(image, request)
     if data is None:
         return None
@@ -195,7 +197,7 @@ def image_url(image: ImageRef, request: ModelRequest) -> str | None:
 
 
 def image_base64(image: ImageRef, request: ModelRequest) -> str | None:
-    """Return an image's bytes in base64; None where they are lost."""
+    """Return an image's bytes in base64, None if they are lost."""
     content = request.blobs.get(image.blob)
     if content is None:
         return None
@@ -216,7 +218,7 @@ def one_system_message(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def blobs(message: Message) -> list[dict[str, Any]]:
-    """Return the reasoning blobs kept with a message, without unreadable ones."""
+    """Return the readable reasoning blobs of a message."""
     found = []
     for blob in message.reasoning:
         try:
@@ -229,7 +231,7 @@ def blobs(message: Message) -> list[dict[str, Any]]:
 
 
 def kept_items(message: Message, name: str) -> list[Any] | None:
-    """Return the items that a message keeps under a name of its format, None where it has none."""
+    """Return the items that a message keeps under a format's name, None if it has none."""
     for blob in blobs(message):
         if isinstance(items := blob.get(name), list):
             return items
@@ -288,7 +290,7 @@ def _is_number(value: Any) -> TypeGuard[float]:
 
 
 def _count(value: Any) -> int | None:
-    """Return a number of tokens, 0 for a missing one, None for one that can't be."""
+    """Return a number of tokens, 0 for a missing one, None for an impossible one."""
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int | float):

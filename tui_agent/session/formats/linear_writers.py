@@ -230,7 +230,10 @@ def _iso_time(at: int) -> str:
 
 
 def _arguments(text: str) -> _Record:
-    """Return a call's arguments as an object, which is all that these programs have a place for."""
+    """Return a call's arguments as a JSON object, the only form these programs store.
+
+    Anything else, invalid JSON included, is wrapped in one.
+    """
     try:
         value = loads(text)
     except ValueError:

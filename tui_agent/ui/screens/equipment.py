@@ -429,7 +429,7 @@ def server_text(server: McpServerStatus) -> Content:
         "Signed in; i signs out and asks again." if server.login is LoginState.SIGNED_IN else "",
         _named("Prompts: ", [f"/{row.command} {row.usage}".strip() for row in server.prompts]),
         _named("Resources: ", [f"@{row.mention}" for row in server.resources]),
-        _named("Resources by name: ", [f"@{row.mention}" for row in server.templates]),
+        _named("Resource templates: ", [f"@{row.mention}" for row in server.templates]),
         instructions if server.instructions else "",
         loud if server.messages else "",
         *(one_line(f"  {row.level}: {row.text}", 200) for row in server.messages[-MESSAGES_SHOWN:]),

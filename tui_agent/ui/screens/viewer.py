@@ -54,7 +54,7 @@ class TextLines(LineList):
         self.matches: list[tuple[int, int]] = []
         """Line and character of each match."""
         self.current: int | None = None
-        """Index of the current match."""
+        """Index in ``matches`` of the current match, None if there is none."""
 
     # -- layout
 

@@ -53,7 +53,7 @@ class Room(Container):
 
 
 def bar_lines(bar: "ScrollBar", crop: Region) -> list[Strip]:
-    """Return the lines of a scroll bar, with its cells cached: they are of five kinds only."""
+    """Return the lines of a scroll bar within ``crop``; its cells, of five kinds, are cached."""
     from textual.scrollbar import ScrollBarRender  # as late as Textual loads it
 
     match bar.render():

@@ -69,7 +69,7 @@ class LiveFeed:
         self._notice: int | None = None
         self._activity: Item | None = None
         self.written = 0
-        """Characters that the model has written in this run."""
+        """Number of characters that the language model has written in this run."""
         self.changed: set[int] = set()
 
     def clear(self) -> None:

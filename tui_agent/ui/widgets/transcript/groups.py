@@ -172,7 +172,11 @@ def _ungrouped(item: Item) -> list[Block]:
 def _run_of(
     segment: _Segment, kinds: Sequence[str], item_at: Callable[[int], Item], index: int
 ) -> list[tuple[int, Block]]:
-    """Return the blocks of a segment's group, from the first call on, with their items' places."""
+    """Return the blocks of the group that a segment belongs to, each with its item's index.
+
+    Neighbouring answers are included. Text before the first call is left out, so the list may be
+    empty. ``kinds`` are the kinds of all items, ``index`` is the segment's item.
+    """
     run = [(index, block) for block in segment.blocks]
     if segment.leads:
         run = [*_reach(kinds, item_at, index, -1), *run]
