@@ -117,6 +117,7 @@ def test_a_tool_is_not_called_without_permission(
     [
         ("KeyError(text)", "KeyError: 'hey'"),
         ("SystemExit(4)", "shout called sys.exit(4)"),
+        ("KeyboardInterrupt()", "shout raised KeyboardInterrupt"),
     ],
 )
 @pytest.mark.parametrize("kind", ["def", "async def"])
@@ -133,9 +134,20 @@ def test_an_error_of_a_tool_is_its_result(
     assert results(server) == [told]
 
 
+def test_an_iterator_that_has_ended_ends_the_call(
+    install: Install, tui_agent: Run, server: ModelServer
+) -> None:
+    install("loud", SHOUT.replace("return text.upper()", "return next(iter(()))") + REGISTER)
+    server.play(Turn(tool_calls=[Call("shout", '{"text": "hey"}')]), Turn("It failed."))
+
+    assert tui_agent("-p", "shout", "--allow", "tool:shout").code == 0
+    assert results(server) == ["RuntimeError: StopIteration"]
+
+
 @pytest.mark.parametrize(
     ("source", "why"),
     [
+        ("raise KeyboardInterrupt\n", "KeyboardInterrupt"),
         ("import nothing_like_it\n", "ModuleNotFoundError: No module named 'nothing_like_it'"),
         ("raise SystemExit(3)\n", "SystemExit: 3"),
         ("def register(\n", "SyntaxError"),

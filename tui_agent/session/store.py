@@ -267,9 +267,11 @@ class Store(StoreReader):
         key = valid(place), self._token
         with self.writer() as connection:
             if unsent:
+                # Two programs may end within a millisecond.
                 connection.execute(
-                    "INSERT OR REPLACE INTO unsent (place, program, text, waiting, updated_at) VALUES (?, ?, ?, ?, ?)",
-                    (*key, valid(unsent.text), json.dumps(unsent.waiting), self.clock()),
+                    "INSERT OR REPLACE INTO unsent (place, program, text, waiting, updated_at) VALUES (?, ?, ?, ?, "
+                    "max(?, (SELECT coalesce(max(updated_at), 0) + 1 FROM unsent WHERE place = ?)))",
+                    (*key, valid(unsent.text), json.dumps(unsent.waiting), self.clock(), key[0]),
                 )
             else:
                 connection.execute("DELETE FROM unsent WHERE place = ? AND program = ?", key)

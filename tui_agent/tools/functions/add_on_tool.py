@@ -5,7 +5,7 @@ import functools
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TextIO
@@ -47,6 +47,8 @@ class AddOnTool(FunctionTool):
                 return await super().run(arguments, context)
         except SystemExit as error:  # it would end the program
             raise ToolError(f"{self.name} called sys.exit({error.code!r})") from None
+        except (KeyboardInterrupt, GeneratorExit) as error:  # so would these
+            raise ToolError(f"{self.name} raised {type(error).__name__}") from None
 
 
 class AddOn:
@@ -86,12 +88,19 @@ def _off_the_loop(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     async def in_thread(**arguments: Any) -> Any:
-        returned = await asyncio.to_thread(function, **arguments)
+        returned = await asyncio.to_thread(_called, function, arguments)
         if inspect.isawaitable(returned):
             return await returned
         return returned
 
     return in_thread
+
+
+def _called(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    try:
+        return function(**arguments)
+    except StopIteration as error:  # no future takes it: whoever waits would wait for ever
+        raise RuntimeError(f"StopIteration: {error}".removesuffix(": ")) from error
 
 
 # -- what add-ons print ----------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_agent.errors import UserFacingError
+from tui_agent.files.inside import read_regular
 from tui_agent.lazy import frozen
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 GROUP = "tui_agent.add_ons"
 """The group of entry points that add-ons declare."""
+MAX_BYTES = 1_000_000
+"""Maximum bytes read of an ``entry_points.txt``."""
 EVERY = "*"
 """The name that leaves out every add-on."""
 _PLACES = ("site-packages", "dist-packages")
@@ -122,12 +125,8 @@ def _is_working_directory(place: Path) -> bool:
 
 
 def _rows(place: Path, name: str) -> list[Declared]:
-    try:
-        with open(f"{place}/{name}/entry_points.txt", "rb", buffering=0) as file:  # noqa: PTH123 - as above
-            data = file.read()
-    except OSError:
-        return []
-    if f"[{GROUP}]".encode() not in data:
+    data = read_regular(f"{place}/{name}/entry_points.txt", MAX_BYTES)
+    if data is None or f"[{GROUP}]".encode() not in data:
         return []
     distribution, _, version = name.removesuffix(_SUFFIX).partition("-")
     rows: list[Declared] = []
@@ -154,7 +153,7 @@ def _loaded(declared: Declared) -> AddOns:
         with add_on_running():
             register = EntryPoint(declared.name, declared.value, GROUP).load()
             register(add_on)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the add-on's own, whatever it is
+    except BaseException as error:  # noqa: BLE001 - the add-on's own, whatever it is
         return AddOns(add_on.tools, (f"{declared.shown} could not be loaded: {_why(error)}.",))
     return AddOns(add_on.tools)
 

@@ -167,13 +167,13 @@ class Viewport(ScrollView):
 
     def _apply(self) -> None:
         """Set extent and offset without a layout or a repaint, and show both in the scroll bar."""
-        self._settling = True
         extent = Size(self.scrollable_content_region.width, self.model.heights.total)
         offset = self.model.heights.offset(self.top.index) + self.top.line
-        self.set_reactive(Widget.virtual_size, extent)
-        self.set_reactive(Widget.scroll_y, offset)
-        self.set_reactive(Widget.scroll_target_y, offset)
+        self._settling = True
         try:
+            self.set_reactive(Widget.virtual_size, extent)
+            self.set_reactive(Widget.scroll_y, offset)
+            self.set_reactive(Widget.scroll_target_y, offset)
             self._show_bar()
         finally:
             self._settling = False
