@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.in_process import Run, in_process
+from tests.support.model_server import ModelServer
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -21,3 +24,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(work)
     monkeypatch.setattr(sys, "stdin", (tmp_path / "nothing").open("w+"))
     return work
+
+
+@pytest.fixture
+def tui_agent(here: Path, server: ModelServer, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return what runs the program here, with the scripted server as its model."""
+    config = here.parent / "config"
+    config.mkdir()
+    table = f'[models."openai/m"]\nbase_url = "{server.openai_url}"\ncontext_window = 32000\n'
+    (config / "config.toml").write_text(f'model = "openai/m"\n{table}')
+    return in_process(capsys)

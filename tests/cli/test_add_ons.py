@@ -7,13 +7,12 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
+from tests.support.in_process import Run
 from tests.support.model_script import Call, Turn
 from tests.support.model_server import ModelServer
-from tui_agent.cli.main import run
 from tui_agent.tools.functions.add_ons import declared_add_ons
 from tui_agent.tools.functions.tool_files import installed_add_ons
 
@@ -24,7 +23,6 @@ SHOUT = "def shout(text: str) -> str:\n    'Shout a text.'\n    return text.uppe
 REGISTER = "def register(add_on):\n    add_on.tool(shout)\n"
 
 Install = Callable[..., None]
-Run = Callable[..., SimpleNamespace]
 
 
 @pytest.fixture
@@ -46,37 +44,6 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         (info / "entry_points.txt").write_text(points)
 
     return installed
-
-
-@pytest.fixture
-def tui_agent(
-    tmp_path: Path,
-    server: ModelServer,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Run:
-    """Return what runs the program, in this process."""
-    project = tmp_path / "work"
-    project.mkdir()
-    (tmp_path / "config").mkdir()
-    table = f'[models."openai/m"]\nbase_url = "{server.openai_url}"\ncontext_window = 32000\n'
-    (tmp_path / "config" / "config.toml").write_text(f'model = "openai/m"\n{table}')
-    places = {
-        "HOME": "",
-        "TUI_AGENT_CONFIG_DIR": "config",
-        "TUI_AGENT_DATA_DIR": "data",
-    }
-    for name, value in places.items():
-        monkeypatch.setenv(name, str(tmp_path / value))
-    monkeypatch.chdir(project)
-    monkeypatch.setattr(sys, "stdin", (tmp_path / "nothing").open("w+"))
-
-    def ran(*arguments: str) -> SimpleNamespace:
-        code = run(list(arguments))
-        out, err = capsys.readouterr()
-        return SimpleNamespace(code=code, out=out, err=err)
-
-    return ran
 
 
 def results(server: ModelServer) -> list[str]:

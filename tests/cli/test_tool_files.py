@@ -1,57 +1,25 @@
 """Tool files in a run without a screen: trusted ones are called, /tools and doctor tell of them, others stay unread."""
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
+from tests.support.in_process import Run
 from tests.support.model_script import Call, Turn
 from tests.support.model_server import ModelServer
-from tui_agent.cli.main import run
 
 
-@pytest.fixture
-def work(tmp_path: Path, server: ModelServer) -> Path:
-    project = tmp_path / "work"
-    tools = project / ".tui-agent" / "tools"
+@pytest.fixture(autouse=True)
+def work(here: Path) -> Path:
+    tools = here / ".tui-agent" / "tools"
     tools.mkdir(parents=True)
-    (project / ".git").mkdir()
+    (here / ".git").mkdir()
     (tools / "echo.py").write_text(
         "def shout(text: str) -> str:\n    'Shout a text.'\n    return text.upper()\n"
     )
     (tools / "broken.py").write_text("import os\n\nimport nothing_like_it\n")
-    (tmp_path / "config").mkdir()
-    table = f'[models."openai/m"]\nbase_url = "{server.openai_url}"\ncontext_window = 32000\n'
-    (tmp_path / "config" / "config.toml").write_text(f'model = "openai/m"\n{table}')
-    return project
-
-
-Run = Callable[..., SimpleNamespace]
-
-
-@pytest.fixture
-def tui_agent(
-    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Run:
-    """Return what runs the program, in this process."""
-    for name, value in {
-        "HOME": "",
-        "TUI_AGENT_CONFIG_DIR": "config",
-        "TUI_AGENT_DATA_DIR": "data",
-    }.items():
-        monkeypatch.setenv(name, str(work.parent / value))
-    monkeypatch.chdir(work)
-    monkeypatch.setattr(sys, "stdin", (work.parent / "nothing").open("w+"))
-
-    def ran(*arguments: str) -> SimpleNamespace:
-        code = run(list(arguments))
-        out, err = capsys.readouterr()
-        return SimpleNamespace(code=code, out=out, err=err)
-
-    return ran
+    return here
 
 
 def offered(server: ModelServer) -> list[str]:

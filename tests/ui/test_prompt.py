@@ -86,7 +86,6 @@ async def paste(stage: object, pilot: object, text: str) -> None:
         ("x" * 2_100, "[pasted 2.1k characters]"),
         ("word @ me@x " * 100_000 + ".", "[pasted 1.2M characters]"),
     ],
-    ids=["lines", "a line", "a megabyte"],
 )
 async def test_a_large_paste_is_a_chip_until_it_is_sent(stage: Stage, text: str, chip: str) -> None:
     async with stage.run() as pilot:

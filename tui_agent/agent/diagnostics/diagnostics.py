@@ -43,6 +43,7 @@ from tui_agent.session.entries import DIAGNOSTICS_PREFIX, FilePart, TextPart, Us
 from tui_agent.text_files.encodings import user_text
 from tui_agent.tools.changes import MAX_CHANGED_BYTES
 from tui_agent.tools.code import CodeTool
+from tui_agent.tools.outputs import counted
 
 if TYPE_CHECKING:
     from tui_agent.tools.language_servers.server import LanguageServer
@@ -249,7 +250,7 @@ class Diagnostics:
                 checker.checking = {}
         if checker.untold and not self.is_told_by_run:
             files = dict.fromkeys([problem.path for problem in checker.untold])
-            count = _in_words(len(checker.untold), "new ")
+            count = counted(len(checker.untold), "new problem")
             found = f"{checker.check.name} found {count} in {', '.join(files)}."
             self._say(f"{found} The model learns of it with your next message.")
 
@@ -424,13 +425,8 @@ def _origins_of(was: bytes | None, now: bytes | None) -> list[int | None]:
     return line_origins(user_text(before), user_text(after))
 
 
-def _in_words(count: int, kind: str) -> str:
-    noun = "problem" if count == 1 else "problems"
-    return f"{count:,} {kind}{noun}"
-
-
 def _told(lines: Sequence[str]) -> str:
-    count = _in_words(len(lines), "new ")
+    count = counted(len(lines), "new problem")
     shown = ""
     if len(lines) > MAX_TOLD:
         shown = f", {MAX_TOLD} of them shown"
@@ -461,7 +457,7 @@ def state_lines(diagnostics: Diagnostics) -> Iterator[str]:
         elif checker.running:
             state = "running"
         else:
-            state = f"{_in_words(checker.found, '')} in all"
+            state = f"{counted(checker.found, 'problem')} in all"
             if checker.seconds is not None:
                 state += f", {checker.seconds:.1f} s"
         yield f"{checker.check.name}: {state}"
