@@ -287,11 +287,10 @@ def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
         if rule.matches(need, tool) and _covers(rule, need):
             verdicts[rule.source] = rule
     flag = verdicts.get("flag")
-    denied = [
-        rule
-        for rule in verdicts.values()
-        if rule.action is Action.DENY and rule.source != "default"
-    ]
+    denied: list[Rule] = []
+    for rule in verdicts.values():
+        if rule.action is Action.DENY and rule.source != "default":
+            denied.append(rule)
     if denied and flag is None:
         return min(denied, key=_strength)
     nobody = Rule("*", "*", Action.ASK)
@@ -327,12 +326,11 @@ def refusal_of_tool(tool: str, rules: Iterable[Rule]) -> Rule | None:
 
     None if there is none.
     """
-    naming = [
-        rule
-        for rule in rules
-        if rule.pattern == "*" and rule.permission != "*" and rule.names_tool(tool)
-    ]
-    last = max(reversed(naming), key=_strength, default=None)
+    last: Rule | None = None
+    for rule in rules:
+        is_about_tool = rule.pattern == "*" and rule.permission != "*" and rule.names_tool(tool)
+        if is_about_tool and (last is None or _strength(rule) >= _strength(last)):
+            last = rule
     if last is not None and last.action is Action.DENY:
         return last
     return None

@@ -331,11 +331,9 @@ class ControllerWiring(AppServices):
         asked = servers(catalog.addresses, wiring.router.keys, names)
         if model is not None:
             url = catalog.place(model).url
-            asked = [
-                server
-                for server in asked
-                if server.place.url == url and not catalog.served.is_fresh(url)
-            ]
+            if catalog.served.is_fresh(url):
+                asked = []
+            asked = [server for server in asked if server.place.url == url]
         outcomes = await refresh(asked, catalog.served)
         catalog.forget()
         return [describe_reply(outcome, catalog) for outcome in outcomes]

@@ -412,12 +412,7 @@ class PlainFrontend(Frontend):
                 return None
             if line.isdecimal() and 0 < int(line) <= len(shown):
                 return shown[int(line) - 1].key
-            words = line.lower().split()
-            found = [
-                row
-                for row in rows
-                if all(word in f"{row.text} {row.facts}".lower() for word in words)
-            ]
+            found = [row for row in rows if _has_words(row, line)]
             if not found:
                 self._print("No row has that number or those words.")
             shown = found or shown
@@ -630,6 +625,12 @@ def tree_lines(session: Session) -> list[str]:
                 title = f"Branch {number} of {len(offspring)} from #{entry_id}:"
             waiting.append((child, title))
     return lines[-TREE_ENTRIES:]
+
+
+def _has_words(row: PickRow, line: str) -> bool:
+    """Return True if a row's text contains every word of a line, in any case."""
+    text = f"{row.text} {row.facts}".lower()
+    return all(word in text for word in line.lower().split())
 
 
 def _sentence(event: AgentEvent) -> str:

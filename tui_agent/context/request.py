@@ -130,16 +130,17 @@ def wire_calls(message: Message) -> list[dict[str, Any]]:
     ]
 
 
+def _wire_part(part: ContentText | ImageRef) -> dict[str, Any]:
+    if isinstance(part, ContentText):
+        return {"type": "text", "text": part.text}
+    return {"type": "image", "blob": part.blob, "mime": part.mime}
+
+
 def wire_message(message: Message) -> dict[str, Any]:
     """Return a message in the OpenAI chat format; images are named by blob, not inlined."""
     wire: dict[str, Any] = {"role": message.role}
     if any(isinstance(part, ImageRef) for part in message.content):
-        wire["content"] = [
-            {"type": "text", "text": part.text}
-            if isinstance(part, ContentText)
-            else {"type": "image", "blob": part.blob, "mime": part.mime}
-            for part in message.content
-        ]
+        wire["content"] = list(map(_wire_part, message.content))
     else:
         wire["content"] = message.text
     if message.tool_calls:

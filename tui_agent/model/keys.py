@@ -94,14 +94,13 @@ class Keys:
 
     def parameters(self, provider: Provider) -> dict[str, str]:
         """Return a provider's parameters in the environment, except its key, by litellm's names."""
-        values = {
-            name: next(
-                (self._environ[variable] for variable in variables if self._environ.get(variable)),
-                None,
-            )
-            for name, variables in provider.variables.items()
-        }
-        return {name: value for name, value in values.items() if value is not None}
+        found: dict[str, str] = {}
+        for name, variables in provider.variables.items():
+            for variable in variables:
+                value = self._environ.get(variable)
+                if value:
+                    found.setdefault(name, value)
+        return found
 
     def missing_parameters(self, provider: Provider) -> list[str]:
         have = self.parameters(provider)

@@ -362,11 +362,12 @@ class Jobs:
 
     def untold(self) -> list[Job]:
         """Return the jobs that ended by themselves, unknown to the model, oldest first."""
-        return [
-            job
-            for job in self._jobs.values()
-            if job.ended.is_set() and not job.told and not job.state.stopped
-        ]
+        found = []
+        for job in self._jobs.values():
+            ended_alone = job.ended.is_set() and not job.state.stopped
+            if ended_alone and not job.told:
+                found.append(job)
+        return found
 
     def _ended(self, task: "asyncio.Task[None]", job: Job) -> None:
         self._tasks.discard(task)

@@ -333,8 +333,10 @@ class WorkedOnItself:
 
 def _made_by_git(paths: set[Path], tracked: Sequence[str]) -> set[Path]:
     """Return the new paths that git checked out, and new repositories."""
-    kept = {path for path in paths if any(Path(name).is_relative_to(path) for name in tracked)}
+    kept: set[Path] = set()
     for path in paths:
+        if any(Path(name).is_relative_to(path) for name in tracked):
+            kept.add(path)
         if path.name not in STEERING and (is_repository(path.name) or _is_in_bare(path)):
             kept.add(path)
     return kept

@@ -178,9 +178,11 @@ class ViewPlan:
         found = {path.parent for path in files} - open_ones
         while len(found) > MAX_HIDDEN_DIRECTORIES:
             deepest = max(len(path.parts) for path in found)
-            above = {
-                path.parent if len(path.parts) == deepest else path for path in found
-            } - open_ones
+            above = set()
+            for path in found:
+                is_deepest = len(path.parts) == deepest
+                above.add(path.parent if is_deepest else path)
+            above -= open_ones
             if above == found or deepest <= len(self.root.parts) + 1:
                 break
             found = above

@@ -238,9 +238,10 @@ def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] =
                 elif stat.S_ISREG(state.st_mode) and state.st_nlink > 1:
                     here.add(key := (state.st_dev, state.st_ino, state.st_nlink))
                     names[key] += 1
-    seen.linked = {
-        place for place, keys in found.items() if any(names[key] < key[2] for key in keys)
-    }
+    for place, keys in found.items():
+        # A file with more names than were seen has one outside.
+        if any(names[key] < key[2] for key in keys):
+            seen.linked.add(place)
     return seen
 
 

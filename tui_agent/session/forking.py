@@ -92,13 +92,13 @@ def path_to(
     path = [one for one in spine.path(entry_id) if one not in beginnings]
     on_path = set(path)
     found = entry_table.load(connection, session, sorted(beginnings), lambda _damaged: None)
-    wanted = {
-        entry.id for entry in found if isinstance(entry, SubagentEntry) and entry.call in on_path
-    }
+    wanted: set[int] = set()
+    for entry in found:
+        if isinstance(entry, SubagentEntry) and entry.call in on_path:
+            wanted.add(entry.id)
+    beside: set[int] = set()
     if wanted:
-        beside = {one for one in spine if spine.subagent_of(one) in wanted}
-    else:
-        beside = set()
+        beside.update(one for one in spine if spine.subagent_of(one) in wanted)
     return (path[-1] if path else None), sorted(on_path | beside)
 
 

@@ -390,11 +390,12 @@ class StoreReader:
         rows = connection.execute(
             "SELECT number, holder, updated_at FROM sessions WHERE entry_count = 0 AND title = ''"
         ).fetchall()
-        return [
-            number
-            for number, writer, used in rows
-            if (before is None or used < before) and not self.alive(writer)
-        ]
+        left = []
+        for number, writer, used in rows:
+            is_recent = before is not None and used >= before
+            if not is_recent and not self.alive(writer):
+                left.append(number)
+        return left
 
     def _info(self, row: Sequence[Any]) -> SessionInfo:
         *plain, key, outcome, writer, pid, host, since = row

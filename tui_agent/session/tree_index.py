@@ -305,10 +305,10 @@ def active_ids(
     ``load`` returns the entries with the given ids, damaged ones left out.
     """
     letters = spine.letters(path)
-    special = {
-        kind: [path[match.start()] for match in re.finditer(KIND_LETTERS[kind].encode(), letters)]
-        for kind in _SELECTING
-    }
+    special: dict[str, list[int]] = {}
+    for kind in _SELECTING:
+        places = re.finditer(KIND_LETTERS[kind].encode(), letters)
+        special[kind] = [path[place.start()] for place in places]
     compaction = _in_force(special, load)
     if compaction is None:
         return list(path)
@@ -320,12 +320,11 @@ def active_ids(
     for kind in _STATES:
         needed.update(before[kind][-1:])
     carried: set[int] = set()
-    edits = (
-        edit
-        for edit in load(special["context_edit"])
-        if isinstance(edit, ContextEditEntry) and not edit.parts
-    )
-    for target, action in {edit.target: edit.action for edit in edits}.items():
+    last_edits: dict[int, str] = {}
+    for edit in load(special["context_edit"]):
+        if isinstance(edit, ContextEditEntry) and not edit.parts:
+            last_edits[edit.target] = edit.action
+    for target, action in last_edits.items():
         position = _position(path, target)
         if action == "pin" and position is not None and position < cut:
             carried.update(_step(spine, path[:cut], position))

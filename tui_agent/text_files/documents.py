@@ -58,12 +58,16 @@ def _sheets(archive: zipfile.ZipFile) -> Iterator[str]:
     shared = []
     if "xl/sharedStrings.xml" in archive.namelist():
         rows = _part(archive, "xl/sharedStrings.xml").iter(f"{_SHEET_CELL}si")
-        shared = ["".join(text.text or "" for text in row.iter(f"{_SHEET_CELL}t")) for row in rows]
+        shared = [_shared_text(row) for row in rows]
     names = [name for name in archive.namelist() if name.startswith("xl/worksheets/sheet")]
     for number, name in enumerate(sorted(names, key=lambda name: (len(name), name)), 1):
         yield f"[Sheet {number} of {len(names)}]"
         for row in _part(archive, name).iter(f"{_SHEET_CELL}row"):
             yield "\t".join(_cell_text(cell, shared) for cell in row)
+
+
+def _shared_text(string: ET.Element) -> str:
+    return "".join(text.text or "" for text in string.iter(f"{_SHEET_CELL}t"))
 
 
 def _cell_text(cell: ET.Element, shared: list[str]) -> str:

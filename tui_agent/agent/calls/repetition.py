@@ -118,8 +118,8 @@ class RepetitionWatch:
 
 def _outputs_of(loop: DoomLoop, path: Sequence[Entry]) -> tuple[str, ...]:
     """Return the outputs of a loop's calls, oldest first."""
-    return tuple(
-        entry.output
-        for entry in path
-        if isinstance(entry, ToolResultEntry) and entry.call_id in loop.call_ids
-    )
+    outputs: list[str] = []
+    for entry in path:
+        if isinstance(entry, ToolResultEntry) and entry.call_id in loop.call_ids:
+            outputs.append(entry.output)
+    return tuple(outputs)

@@ -423,9 +423,7 @@ class Recorder:
                 files[at] = files[at].model_copy(update=after)
             else:
                 files.append(change)
-        files[:] = [
-            change for change in files if before_of(change) != after_of(change) or change.no_before
-        ]
+        files[:] = filter(_has_effect, files)
 
     async def _guarded(self, work: Awaitable[T]) -> T | None:
         """Return the work's result; None if it fails, which the user is told once."""
@@ -458,6 +456,11 @@ def _unread(stamp: Stamp | None) -> Image:
     if stamp is None:
         return Image()
     return Image(mode=stamp.mode & 0o7777, problem=TOO_MUCH)
+
+
+def _has_effect(change: FileChange) -> bool:
+    """Return True if the file's state differs from before, or its state before is unknown."""
+    return bool(change.no_before) or before_of(change) != after_of(change)
 
 
 def _lost_change(path: str, before: Reading, after: Reading, why: str) -> FileChange:

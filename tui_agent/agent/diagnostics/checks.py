@@ -258,11 +258,7 @@ def new_problems(
     gone (each counts once). If ``before`` is None, not known, only problems on new lines count.
     """
     if before is None:
-        return [
-            problem
-            for problem in after
-            if problem.path in origins and _line_before(problem, origins) is None
-        ]
+        return [problem for problem in after if _is_on_new_line(problem, origins)]
     known: dict[tuple[str, str], Counter[int | None]] = defaultdict(Counter)
     for problem in before:
         known[problem.key][problem.line] += 1
@@ -282,6 +278,10 @@ def new_problems(
         else:
             new.append(problem)
     return new
+
+
+def _is_on_new_line(problem: Problem, origins: Origins) -> bool:
+    return problem.path in origins and _line_before(problem, origins) is None
 
 
 def _line_before(problem: Problem, origins: Origins) -> int | None:

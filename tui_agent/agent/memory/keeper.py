@@ -239,11 +239,11 @@ def _shown(state: MemoryState, entries: Sequence[Entry], count: Callable[[str], 
 
     It contains no tool output and no file contents.
     """
-    messages = [
-        f"#{entry.id} {one_line(typed_text(entry.parts), MESSAGE_CHARS)}"
-        for entry in entries
-        if is_by_user(entry)
-    ]
+    messages = []
+    for entry in entries:
+        if is_by_user(entry):
+            text = one_line(typed_text(entry.parts), MESSAGE_CHARS)
+            messages.append(f"#{entry.id} {text}")
     said = "\n".join(messages[-MAX_MESSAGES:])
     kept = "\n".join(row_of(line) for line in state.lines)
     work = digest(entries, WORK_TOKENS, count)

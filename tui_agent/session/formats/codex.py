@@ -90,11 +90,10 @@ def rollouts_of(source: SourceFile) -> list[Rollout]:
     own = _rollout(source)
     if own.base is None and own.name == own.thread and source.path.name.startswith(_NAME_BEGINS):
         return [own]
-    before = {
-        one.at: one
-        for one in _named(own, own.thread)
-        if one.thread == own.thread and one.at < own.at
-    }
+    before: dict[int, Rollout] = {}
+    for one in _named(own, own.thread):
+        if one.thread == own.thread and one.at < own.at:
+            before[one.at] = one
     thread = [*(before[at] for at in sorted(before)), own]
     return [*_lineage(thread[0]), *thread]
 

@@ -107,13 +107,11 @@ class _Tree:
 
     def __init__(self, sections: Sequence[Section]) -> None:
         ends = {section.entries[-1].id: section.number for section in sections if section.entries}
-        self.above = {
-            section.number: ends[section.after]
-            for section in sections
-            if section.after is not None and section.entries
-        }
+        self.above: dict[int, int] = {}
         self._below: dict[int | None, list[Section]] = {}
         for section in sections:
+            if section.after is not None and section.entries:
+                self.above[section.number] = ends[section.after]
             self._below.setdefault(self.above.get(section.number), []).append(section)
 
     def listed(self, number: int | None) -> str:

@@ -73,14 +73,11 @@ _NOT_RUN = frozenset({"pending", "running"})
 def is_file(source: SourceFile) -> bool:
     if source.is_database:
         with source.database() as connection:
-            there = {
-                table: {
-                    row["name"]
-                    for row in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
-                }
-                for table in _TABLES
-            }
-        return all(columns <= there[table] for table, columns in _TABLES.items())
+            for table, columns in _TABLES.items():
+                rows = connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
+                if not columns.issubset(row["name"] for row in rows):
+                    return False
+        return True
     if _is_stored(source):
         return True
     one_line = source.head.lstrip().startswith((b'{"info":', b'{ "info":'))

@@ -459,12 +459,13 @@ class TranscriptModel:
 
     def forget_prunes(self, place: int) -> set[int]:
         """Unload the prunes that belong to a compaction, to hide them; returns their places."""
-        found = set(range(max(place - _MAX_PRUNES, 0), place))
-        prunes = {
-            at for at in found if set(self.kinds[at:place]) == {"prune"} and at not in self.pinned
-        }
-        for at in prunes:
-            self._cache.pop(at, None)
+        prunes: set[int] = set()
+        for at in range(place - 1, max(place - _MAX_PRUNES, 0) - 1, -1):
+            if self.kinds[at] != "prune":
+                break
+            if at not in self.pinned:
+                prunes.add(at)
+                self._cache.pop(at, None)
         return prunes
 
     def belongs_to_compaction(self, place: int, entry: Entry) -> bool:
