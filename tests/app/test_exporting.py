@@ -129,6 +129,15 @@ def test_html_stands_alone_and_nothing_in_it_acts(store, session, whole):
     assert "the other way" in page
 
 
+def test_a_page_names_a_branch_by_the_users_first_message_in_it(store, session):
+    session.append(UserEntry(parts=(TextPart(text="a reminder"),), synthetic="reminder"))
+    session.append(user("rename the shop"))
+    page = export_text(store, ExportOrder(session.id, ExportFormat.HTML), {})
+    tree = page.partition("<nav")[2].partition("</nav>")[0]
+    assert "rename the shop" in tree
+    assert "a reminder" not in tree
+
+
 def test_only_the_pages_own_script_may_run_and_the_page_has_the_tree(store, session):
     page = export_text(store, ExportOrder(session.id, ExportFormat.HTML), {})
     script = page.partition("<script>")[2].rpartition("</script>")[0]

@@ -147,7 +147,7 @@ def _way(section: Section) -> str:
     if not section.entries:
         return "…"
     first = next(
-        (entry.preview for entry in section.entries if entry.kind == "user"),
+        (entry.preview for entry in section.entries if is_by_user(entry)),
         section.entries[0].preview,
     )
     here = " (current)" if section.current else ""
