@@ -23,3 +23,4 @@ async def test_the_page_names_sources_and_places(tmp_path: Path) -> None:
     harness.agent.edit_context(harness.path()[1].id, "drop")
     assert await do(controller, "rules")
     assert "**Not sent**" in controller.frontend.words[-1]  # type: ignore[attr-defined]
+    assert "not sent yet" not in controller.frontend.words[-1]  # type: ignore[attr-defined]

@@ -48,12 +48,23 @@ def rule_lines(rows: Sequence[LedgerRow], count: Callable[[str], int]) -> Iterat
     for place, those in _by_place(rows):
         yield Heading(f"{place[:1].upper()}{place[1:]}")
         for row in those:
-            sent = f"sent {plural(row.times_sent, 'time')}" if row.times_sent else "not sent yet"
-            facts = f"{row.source} · {sent} · {tokens(count(row.text))} tokens"
+            size = f"{tokens(count(row.text))} tokens"
+            facts = " · ".join(filter(None, (row.source, _sending(row), size)))
             yield f"  {visible(one_line(row.text, 300))}"
             yield f"    {visible(facts)}"
         yield ""
     yield HOW
+
+
+def _sending(row: LedgerRow) -> str:
+    """Say how often a rule was sent; "" for one that is not sent now, whose heading says so."""
+    from tui_agent.context.rule_ledger import RulePlace
+
+    if row.place is RulePlace.LOST:
+        return ""
+    if row.times_sent == 0:
+        return "not sent yet"
+    return f"sent {plural(row.times_sent, 'time')}"
 
 
 def _by_place(rows: Sequence[LedgerRow]) -> Iterator[tuple[str, list[LedgerRow]]]:
