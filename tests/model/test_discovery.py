@@ -152,6 +152,29 @@ async def test_what_servers_say_elsewhere(answers: dict[str, Any], said: dict[st
     assert "nomic" not in models or not models["nomic"].chats
 
 
+@pytest.mark.parametrize(
+    ("parameters", "is_small", "is_tiny"),
+    [
+        (999_999_999, True, True),
+        (1_000_000_000, True, False),
+        (3_085_938_688, True, False),
+        (4e9, False, False),
+        (7_615_616_512, False, False),
+        (1_000_000_000_000, False, False),
+        (0, None, None),
+        (True, None, None),
+        ("7B", None, None),
+    ],
+)
+async def test_how_small_a_model_is_follows_from_its_parameters(
+    parameters: Any, is_small: bool | None, is_tiny: bool | None
+) -> None:
+    row = {"id": "m", "owned_by": "llamacpp", "meta": {"n_params": parameters}}
+    models = await asked({"/v1/models": listed(row)})
+    (model,) = models.values()
+    assert (model.small, model.tiny) == (is_small, is_tiny)
+
+
 @pytest.mark.parametrize(("provider", "path"), [("ollama", ""), ("openai", "/v1")])
 async def test_ollama_is_asked_for_each_of_its_models(provider: str, path: str) -> None:
     names = ("qwen3:8b", "small", "nomic")

@@ -414,10 +414,10 @@ def _first(values: Iterable[Any], read: Callable[[Any], _Found | None]) -> _Foun
 
 def _sizes(parameters: object) -> dict[str, bool]:
     """Return ``small`` and ``tiny`` by the number of a model's parameters, {} if it is unknown."""
-    count = _count(parameters, 1)
-    if count is None:
+    is_count = isinstance(parameters, int | float) and not isinstance(parameters, bool)
+    if not is_count or not parameters > 0:
         return {}
-    return {"small": count < _SMALL, "tiny": count < _TINY}
+    return {"small": parameters < _SMALL, "tiny": parameters < _TINY}
 
 
 def _count(value: object, least: int = _SMALLEST_WINDOW) -> int | None:
