@@ -1,1 +1,1 @@
-"""Serves editors: the Agent Client Protocol over standard input and output."""
+"""Serves editors by the Agent Client Protocol, over standard input and output."""

@@ -1,4 +1,4 @@
-"""The model's questions as a form of the Agent Client Protocol, for editors that have forms."""
+"""Converts the model's questions to a form of the Agent Client Protocol, and forms to answers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,10 @@ Property = ElicitationStringPropertySchema | ElicitationMultiSelectPropertySchem
 
 
 def form_of(asked: ModelQuestions, former: Mapping[str, Value]) -> ElicitationSchema:
-    """Return the form of the model's questions, with ``former`` answers filled in."""
+    """Return a form with the model's questions.
+
+    ``former`` answers, by field name, are filled in.
+    """
     properties: dict[str, Any] = {}
     for field in asked.fields:
         properties[field.name] = _property(field, former.get(field.name, field.default))
@@ -53,7 +56,10 @@ def _property(field: FormField, given: Value | None) -> Property:
 
 
 def answer_of(asked: ModelQuestions, content: Mapping[str, Any]) -> Answer:
-    """Return the answers of a filled-in form; "cancel" if a question is left open."""
+    """Return the answers in a form's content; "cancel" if a question has no answer.
+
+    Text in a question's field for own words replaces the chosen options.
+    """
     values: dict[str, Value] = {}
     for field in asked.fields:
         words = str(content.get(f"{field.name}{_WORDS}") or "").strip()

@@ -101,15 +101,21 @@ class SessionFactory(Protocol):
     demo: bool
 
     def services(self, cwd: Path, servers: Mapping[str, McpServerSettings]) -> AppServices:
-        """Return a controller's services for a directory; ``servers`` are the editor's MCP servers."""
+        """Return a controller's services for sessions in ``cwd``.
+
+        ``servers`` are the editor's MCP servers.
+        """
         ...
 
     async def models(self, *, anew: bool = False) -> Sequence[str]:
-        """Return the ids of the usable models; ``anew`` looks for keys again."""
+        """Return the ids of the usable models, cached unless ``anew``."""
         ...
 
     def follow_settings(self, agents: Iterable[Agent]) -> str:
-        """Apply settings that changed meanwhile to ``agents``; returns why they are invalid, "" if they aren't."""
+        """Read changed settings and apply them to ``agents``.
+
+        Return what is invalid in them, or "".
+        """
         ...
 
 
@@ -192,7 +198,7 @@ class EditorAgent:
         )
 
     async def authenticate(self, method_id: str, **_more: Any) -> AuthenticateResponse | None:
-        """Read the settings and look for keys again."""
+        """Read the settings and look for keys again; raises `RequestError` if there is no key."""
         if method_id not in {_KEYS, _TERMINAL}:
             raise RequestError(
                 -32602, f"There is no login {method_id!r}; there are {_KEYS} and {_TERMINAL}."
@@ -231,7 +237,7 @@ class EditorAgent:
         mcp_servers: list[Any] | None = None,
         **_more: Any,
     ) -> LoadSessionResponse:
-        """Open a session and replay its conversation."""
+        """Open a session and send its conversation to the editor as updates."""
         opened = await self._reopen(session_id, mcp_servers)
         await opened.replay()
         return LoadSessionResponse(**await self._state(opened))
@@ -244,7 +250,7 @@ class EditorAgent:
         mcp_servers: list[Any] | None = None,
         **_more: Any,
     ) -> ResumeSessionResponse:
-        """Open a session whose conversation the editor already has."""
+        """Open a session without sending its conversation, which the editor already has."""
         return ResumeSessionResponse(
             **await self._state(await self._reopen(session_id, mcp_servers))
         )
@@ -257,7 +263,7 @@ class EditorAgent:
         mcp_servers: list[Any] | None = None,
         **_more: Any,
     ) -> ForkSessionResponse:
-        """Open a copy of a session, which stays as it is."""
+        """Copy a session and open the copy; the original is not changed."""
         found = self._workshop.store.session(session_id)
         request = OpenRequest(found.id, how=OpenHow.FORK)
         opened = await self._take(request, Path(found.cwd), _servers(mcp_servers))
@@ -271,7 +277,10 @@ class EditorAgent:
 
     @reports_errors
     async def delete_session(self, session_id: str, **_more: Any) -> DeleteSessionResponse:
-        """Delete a session; /sessions of a running program can still restore it."""
+        """Close and delete a session.
+
+        It can still be restored in ``/sessions`` of the terminal program.
+        """
         await self._close(session_id)
         await asyncio.to_thread(self._workshop.store.delete, session_id)
         return DeleteSessionResponse()
@@ -380,7 +389,10 @@ class EditorAgent:
         return await self._take(OpenRequest(found.id), Path(found.cwd), servers)
 
     async def _state(self, opened: EditorSession) -> dict[str, Any]:
-        """Return a session's modes and options for the answer that opens it; queues its commands."""
+        """Return a session's modes and options for the response that opens it.
+
+        Also queues an update with the session's commands.
+        """
         options = await self._options(opened.agent)
         mode = opened.agent.mode
         # The commands are sent after the answer, which tells the editor the session's id.
@@ -473,12 +485,12 @@ def _servers(given: Sequence[Any] | None) -> dict[str, McpServerSettings]:
 
 
 class MessageLines(asyncio.StreamReader):
-    """A reader that skips lines of JSON that are no message; the SDK ends the connection at these."""
+    """Skips JSON lines that are not valid messages, because the SDK would end the connection."""
 
     _overrun = False
 
     async def readuntil(self, separator: Any = b"\n") -> bytes:
-        """Return the next line that is a message or invalid JSON; raises as the inherited method does."""
+        """Return the next line that is a message or invalid JSON; raises as the base class does."""
         while True:
             try:
                 line = await super().readuntil(separator)
@@ -489,7 +501,7 @@ class MessageLines(asyncio.StreamReader):
                 raise (
                     error if is_message(error.partial) else asyncio.IncompleteReadError(b"", None)
                 ) from None
-            # The last piece of a line that was read in pieces can't be judged by itself.
+            # The last piece of a line that was read in pieces can't be checked alone.
             overrun = self._overrun
             self._overrun = False
             if overrun or is_message(line):
@@ -498,7 +510,7 @@ class MessageLines(asyncio.StreamReader):
 
 
 def is_message(line: bytes) -> bool:
-    """Return whether a line is a request, a notification or an answer; True for invalid JSON too."""
+    """Return False for JSON that is no request, notification or response; True for invalid JSON."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

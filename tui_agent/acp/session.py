@@ -71,10 +71,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_OFFERED = 12
-"""Maximum rows of a long list offered as answers; the first ones are."""
+"""Maximum answers offered from a `Pick`, which may have many rows; the first ones are offered."""
 
 MAX_BYTES = 5_000_000
-"""Maximum bytes of a file read through the editor, in one message; larger ones are read from disk."""
+"""Maximum bytes of a file that the editor is asked for; of larger ones only the disk's text is
+used."""
 
 NEEDS_KEY = -32000
 """Error code of the protocol for an agent that needs a login first."""
@@ -107,7 +108,10 @@ class EditorFrontend(Frontend):
         self._session.tell(helpers.update_agent_message_text(f"{message}\n\n"))
 
     async def ask(self, question: Question[T]) -> T | None:
-        """Ask a choice as a permission request, a line of text as a form; other questions return None."""
+        """Ask choices as permission requests, a line of text as a form.
+
+        Return None for other questions.
+        """
         match question:
             case Choice():
                 return await self._ask(question)  # type: ignore[return-value]  # a choice is answered by a key
@@ -187,14 +191,20 @@ class UnsavedText:
         self._told: dict[Path, bytes] = {}
 
     async def unsaved(self, path: Path) -> str | None:
-        """Return a file's text in the editor; None if it is the same on disk or unknown."""
+        """Return a file's text in the editor.
+
+        Return None if the disk has the same or it can't be asked for.
+        """
         text = await self._differing(path)
         if text is not None:
             self._told[path] = _digest(text)
         return text
 
     async def save(self, path: Path) -> bool:
-        """Have the editor save a file with unsaved text; return True if the model had read that text."""
+        """Have the editor save a file if it has unsaved text there.
+
+        Return True if it was saved and the model had read that text through ``unsaved``.
+        """
         text = None
         if self._able.write_text_file:
             text = await self._differing(path)
@@ -231,7 +241,7 @@ def _read(path: Path) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """Return a text with line feeds as line ends, since editors change line ends on their own."""
+    """Return a text with ``\\n`` as line ends, to ignore differences that editors make in them."""
     return text.replace("\r\n", "\n")
 
 
@@ -268,7 +278,7 @@ class EditorSession:
         """Sends a raw notification, where the SDK has no class for it."""
 
     async def open(self, request: OpenRequest) -> None:
-        """Open the session; call this once. Raises `StoreError`."""
+        """Open the session and start sending updates; call this once. Raises `StoreError`."""
         agent = await self.controller.open_or_raise(request)
         asked = (
             self.notify is not None and getattr(self.able.session, "compaction", None) is not None
@@ -293,7 +303,9 @@ class EditorSession:
     # -- an editor's requests
 
     async def prompt(self, prompt: Prompt) -> StopReason:
-        """Send a message and wait until the agent is idle again.
+        """Send a message, or run the command that it is; return the stop reason of the run.
+
+        Waits until the agent is idle again.
 
         Raises:
             RequestError: the run failed.
@@ -327,7 +339,10 @@ class EditorSession:
         return ended
 
     async def _outcome(self, ended: asyncio.Future[RunEnded]) -> StopReason:
-        """Wait for the end of a run and of runs that continue its turn; raises `RequestError` if it fails."""
+        """Wait for the end of a run, and of the run of a plan that is approved after it.
+
+        Raises `RequestError` if the last run failed.
+        """
         result = await ended
         while (deciding := self.controller.deciding) is not None:
             # An approved plan is carried out in the same turn.
@@ -345,7 +360,10 @@ class EditorSession:
         return _STOPS.get(result.reason, "end_turn")
 
     async def _command(self, intent: CommandIntent) -> StopReason | None:
-        """Run a built-in command; return None if there is none of that name."""
+        """Run a built-in command and any run it starts.
+
+        Return None if there is none of that name.
+        """
         command = find(intent.name, command_table())
         if command is None:
             return None

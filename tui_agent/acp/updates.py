@@ -1,4 +1,4 @@
-"""Turns a session's events and stored entries into the protocol's updates. Nothing here waits."""
+"""Turns an editor's prompts into messages, and events and entries into the protocol's updates."""
 
 import base64
 import binascii
@@ -70,7 +70,7 @@ MAX_RESOURCE_CHARS = 200_000
 """Maximum characters of a resource that the editor embeds in a prompt."""
 
 MAX_OUTPUT_CHARS = 20_000
-"""Maximum characters of an output sent to the editor; the session has all of it."""
+"""Maximum characters of an output sent to the editor; the session keeps the whole output."""
 
 STEP_CHARS = 400
 """Minimum new characters of a running command after which its output is sent again."""
@@ -91,7 +91,7 @@ class Prompt:
 
 
 async def read_prompt(blocks: Sequence[Any], cwd: Path, put_blob: Callable[[bytes], str]) -> Prompt:
-    """Return the message in the content blocks of a prompt.
+    """Return the message that a prompt's content blocks make: texts joined, and attachments.
 
     Raises:
         RequestError: a block is not supported or invalid.
@@ -207,10 +207,11 @@ class CompactionUpdate:
 
 
 class Updates:
-    """Makes the updates of one session; gives each tool call an id that is used only once.
+    """Makes the updates of one session, with a unique id for each tool call.
 
-    ``blob`` returns the bytes of an image, None if they are gone. ``compactions``: the editor
-    supports updates on compactions; otherwise they are reported as thoughts.
+    ``cwd`` is the session's directory. ``blob`` returns an image's bytes by digest, None if they
+    are gone. ``compactions``: the editor supports updates on compactions; otherwise they are
+    reported as thoughts.
     """
 
     def __init__(
@@ -439,7 +440,7 @@ def usage_update(size: ContextSize, cost: float | None) -> UsageUpdate:
 
 
 def diffs_of(diff: str, path: str) -> list[Any]:
-    """Return a unified diff as the protocol's diffs: for each hunk the text before and after."""
+    """Return a unified diff of the file ``path`` as the protocol's diffs: one for each hunk."""
     found: list[Any] = []
     old: list[str] = []
     new: list[str] = []

@@ -1,4 +1,5 @@
-"""The controller and its commands: all that a user can do in any frontend.
+"""The application without its user interface: the controller, and the commands a user can give.
 
-Nothing here imports Textual.
+A frontend (the full screen, an editor, a run without a screen) shows it to the user. Nothing here
+imports Textual.
 """

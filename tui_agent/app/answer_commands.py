@@ -1,4 +1,4 @@
-"""``/answer`` answers a question of the model differently; the first answer stays on its branch."""
+"""The ``/answer`` command: gives another answer to a question that the model asked the user."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ ASK = "ask"
     words="reply, question, change",
 )
 async def answer(controller: Controller, argument: str) -> None:
-    """Ask the model's question again, rewind to before the answer, and continue with the new one."""
+    """Ask one of the model's questions again, rewind to before the old answer and run with the new.
+
+    ``argument`` is the number of the old answer's entry (``#12``), "" the newest. The old answer
+    stays as a branch. Does nothing if the user cancels.
+    """
     from tui_agent.app.moves import move_with_files
     from tui_agent.app.server_questions import ask_for_model
     from tui_agent.tools.ask import words_of
@@ -53,12 +57,15 @@ async def answer(controller: Controller, argument: str) -> None:
     along = ""
     if told:
         along = f"; {told}"
-    controller.say(f"Answered differently{along}. The first answer is a branch in /tree.")
+    controller.say(f"Your answer was replaced{along}. The first answer is a branch in /tree.")
     agent.retry()
 
 
 def _chosen(path: Sequence[Entry], argument: str) -> ToolResultEntry:
-    """Return the answer that ``argument`` numbers, by default the newest; raises `CommandError`."""
+    """Return the ``ask`` result whose entry number is ``argument``, or the newest if that is empty.
+
+    Raises `CommandError` if ``path`` has no such result.
+    """
     from tui_agent.session.entries import ToolResultEntry
 
     answers = []
@@ -66,7 +73,7 @@ def _chosen(path: Sequence[Entry], argument: str) -> ToolResultEntry:
         if isinstance(entry, ToolResultEntry) and entry.tool == ASK:
             answers.append(entry)
     if not answers:
-        raise CommandError("The model has asked nothing on this branch.")
+        raise CommandError("The model has asked no questions on this branch.")
     wanted = argument.strip().removeprefix("#")
     if not wanted:
         return answers[-1]
@@ -74,7 +81,7 @@ def _chosen(path: Sequence[Entry], argument: str) -> ToolResultEntry:
     if not found:
         known = ", ".join(f"#{entry.id}" for entry in answers)
         raise CommandError(
-            f"#{one_line(wanted, 20)} is not an answer of yours. Answers on this branch: {known}."
+            f"#{one_line(wanted, 20)} is not one of your answers. Answers on this branch: {known}."
         )
     return found[0]
 
@@ -92,7 +99,7 @@ def _questions(path: Sequence[Entry], result: ToolResultEntry) -> ModelQuestions
 
 
 def _read(arguments: str) -> ModelQuestions:
-    """Return the questions in the arguments of a call; raises `CommandError`."""
+    """Parse the JSON arguments of an ``ask`` call; raises `CommandError` if they are invalid."""
     from tui_agent.tools.arguments import parse_arguments
     from tui_agent.tools.ask import AskInput, AskTool, questions_of
 
@@ -105,7 +112,10 @@ def _read(arguments: str) -> ModelQuestions:
 
 
 def _given(asked: ModelQuestions, result: ToolResultEntry) -> Mapping[str, Value]:
-    """Return the former answers by field name; empty if they don't match the questions."""
+    """Return the former answers by field name.
+
+    The result is empty if there are more or fewer answers than questions.
+    """
     lines = [line[2:] for line in result.output.splitlines() if line.startswith("→ ")]
     if len(lines) != len(asked.fields):
         return {}
@@ -119,7 +129,7 @@ def _given(asked: ModelQuestions, result: ToolResultEntry) -> Mapping[str, Value
 
 
 def _others(path: Sequence[Entry], result: ToolResultEntry) -> list[ToolResultEntry]:
-    """Return the results of the same step after ``result``; they are valid with any answer."""
+    """Return the tool results right after ``result``, which don't depend on the user's answer."""
     from tui_agent.session.entries import ToolResultEntry
 
     others = []
@@ -131,5 +141,5 @@ def _others(path: Sequence[Entry], result: ToolResultEntry) -> list[ToolResultEn
 
 
 def _anew(entry: ToolResultEntry) -> ToolResultEntry:
-    """Return a copy of an entry that the store gives a new number and place."""
+    """Return a copy without number and parent, to be appended as a new entry."""
     return entry.model_copy(update={"id": 0, "parent_id": None})

@@ -1,6 +1,7 @@
-"""Warns before the prompt cache of a long conversation goes cold, when it has, and when it missed.
+"""Warns when the open conversation's prompt cache is about to expire, has expired, or was missed.
 
-Shortly before, a ping keeps the cache warm where that pays; otherwise compacting is offered.
+Before it expires, a ping (a small request) keeps it warm if that is expected to save money;
+otherwise /compact is offered.
 """
 
 from typing import TYPE_CHECKING
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
 
 
 Answer = tuple[str, int]
-"""An answer of a model: session id and entry number (numbers alone repeat in other sessions)."""
+"""A model's answer, as session id and entry number (which is unique in its session only)."""
 
 OFFER_SECONDS = 60
 """Seconds before the cache goes cold at which compacting is offered."""
 
 
 class ColdCache:
-    """Warns once per answer that the prompt cache is about to go cold, and once that it has."""
+    """Warns after an answer, once that the prompt cache is about to expire and once that it has."""
 
     def __init__(self, controller: "Controller") -> None:
         self._controller = controller
@@ -35,7 +36,11 @@ class ColdCache:
         self._is_pinging = False
 
     def look(self) -> None:
-        """Warn if the cache is cold, or about to be; cheap to call often while it is warm."""
+        """Start a warning if the cache is cold, or a ping or an offer if it is about to be.
+
+        Does nothing while the agent runs, for a read-only session, and after an answer that was
+        reported before. Cheap enough for a timer.
+        """
         agent = self._controller.agent
         if agent is None or agent.running or agent.session.read_only:
             return
@@ -73,13 +78,14 @@ class ColdCache:
             return
         self._say(
             agent,
-            f"The provider has forgotten this conversation: the next request reads {tokens(forgotten)} tokens anew",
+            "The prompt cache has expired:"
+            f" the next request reads {tokens(forgotten)} tokens again",
             forgotten,
             " more",
         )
 
     async def _offer(self, agent: "Agent") -> None:
-        """Say what compacting now saves of the next request, if it saves enough."""
+        """Offer /compact if it makes the next request smaller by half of ``cache.warn_tokens``."""
         from tui_agent.context.compaction import CompactionPlan
 
         if not agent.inspector.cached_tokens():
@@ -94,14 +100,17 @@ class ColdCache:
             return
         self._say(
             agent,
-            "The provider forgets this conversation within a minute: compacted now, the next request"
-            f" reads {tokens(saved)} tokens fewer",
+            "The prompt cache expires within a minute: compacting now makes the next request"
+            f" {tokens(saved)} tokens smaller",
             saved,
-            " less",
+            " cheaper",
         )
 
     def _say(self, agent: "Agent", text: str, count: int, difference: str) -> None:
-        """Report ``text`` with the price of ``count`` tokens, and offer /compact."""
+        """Show ``text`` with the uncached price of ``count`` tokens, and offer /compact.
+
+        ``difference`` is the word after the price: more or cheaper.
+        """
         dollars = self._controller.services.reread_cost(agent.model, count)
         about = about_cost(dollars, difference)
         label = "compact first"

@@ -1,8 +1,8 @@
-"""The one table of commands: name, help, key, palette entry and handler of everything the user can ask for.
+"""The table of commands: name, help, default key and handler of each slash command.
 
-A command is a handler with its row over it, in a module ``…_commands`` of this package; nothing
-else lists it. The prompt (``/name``), its completion, the command palette, key bindings, editors,
-runs without a screen and the help page read the table.
+Each handler is a function decorated with its row, a `Command`, in a module ``*_commands`` of this
+package; no other list has to be kept. The prompt (``/name``), its completion, the command palette,
+key bindings, editors, runs without a screen and the help page read the table.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Handler = Callable[..., Coroutine[Any, Any, None]]
-"""Called with the controller and the text after the name."""
+"""Coroutine function called with the controller and the text after the command's name."""
 
 _USES = "commands-used.json"
-"""File that counts the uses of commands: lists begin with those used most."""
+"""File with the number of uses of each command, for the order of the help page."""
 _ROWS: list[Command] = []
 """Rows of the command modules imported so far."""
 
@@ -44,27 +44,31 @@ async def _no_handler(*_given: Any) -> None:
 
 @frozen
 class Command:
-    """One row of the table. As a decorator, it adds itself with the function as its handler."""
+    """A row of the table.
+
+    As a decorator, it adds the row with the decorated function as handler.
+    """
 
     name: str
     help: str
     key: str = ""
-    """Keys as Textual names them, separated by commas."""
+    """Default keys in Textual's names, separated by commas; "" for none."""
     argument: str = ""
-    """The argument as the help writes it, in brackets if it is optional."""
+    """The argument as shown in the help, in brackets if it is optional; "" for none."""
     aliases: tuple[str, ...] = ()
     words: str = ""
-    """More search words, separated by commas: what a user wants, or other programs call it."""
+    """More search words, separated by commas: purposes, and names in other programs."""
     hint: str = ""
-    """Label in the line of keys; "" leaves the command out of it."""
+    """Label in the footer of keys; "" leaves the command out of it."""
     needs_screen: bool = False
-    """Whether it works on the full screen only: not in an editor, not in a run without a screen."""
+    """Whether it works on the full screen only, not in an editor or a run without a screen."""
     is_early: bool = False
     """Whether it works before the session store is open."""
     yields: bool = False
-    """Whether a command of the user's own with the same name replaces it."""
+    """Whether a command file of the user's with the same name replaces it."""
     now: Callable[[Session], str] = lambda _session: ""
-    """Returns a help text for the current state of a session, to replace ``help``; "" for none."""
+    """Returns a help text for a session's current state, shown instead of ``help``; "":
+    ``help``."""
     place: int = 1_000
     """Position in lists, ascending. Commands without a place come last, by module."""
     handler: Handler = _no_handler
@@ -81,7 +85,7 @@ class Command:
 
 @cache
 def command_table() -> tuple[Command, ...]:
-    """Return the built-in commands by place; imports the modules named ``…_commands``."""
+    """Return the built-in commands, ordered by place; imports all modules ``*_commands``."""
     package = __name__.rpartition(".")[0]
     for path in sorted(Path(__file__).parent.glob("*_commands.py")):
         import_module(f"{package}.{path.stem}")
@@ -89,7 +93,10 @@ def command_table() -> tuple[Command, ...]:
 
 
 def remedy_of(name: str, keymap: Mapping[str, str], label: str = "") -> tuple[str, str, str]:
-    """Return the remedy that runs a command: its key (or ``/name`` if it has none), label and action."""
+    """Return the remedy that runs a command: key (``/name`` if it has none), label and action.
+
+    A key in ``keymap`` replaces the default one.
+    """
     command = find(name, command_table())
     key = keymap.get(name, command.key if command is not None else "")
     action = f"screen.command('{name}')"
@@ -99,7 +106,11 @@ def remedy_of(name: str, keymap: Mapping[str, str], label: str = "") -> tuple[st
 
 
 def commands_of(agent: Agent | None) -> list[Command]:
-    """Return the commands of a session: the built-in ones, then the user's own and the skills."""
+    """Return the built-in commands, then the user's own commands and skills of the agent's session.
+
+    The user's replace a built-in command only if it ``yields``. Without an agent: the built-in
+    ones.
+    """
     table = command_table()
     if agent is not None:
         own = _own_rows(agent.commands())
@@ -115,7 +126,7 @@ def commands_of(agent: Agent | None) -> list[Command]:
 
 
 def _without_aliases(row: Command, names: AbstractSet[str]) -> Command:
-    """Return a row without the aliases that the user's own commands have as names."""
+    """Return ``row`` without the aliases that are ``names`` of the user's own commands."""
     left = tuple(name for name in row.aliases if name not in names)
     if left == row.aliases:
         return row

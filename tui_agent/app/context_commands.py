@@ -1,4 +1,7 @@
-"""The commands about the context: show it, edit it, compact it, prune it, bring entries back."""
+"""Commands on the model's context: ``/context``, ``/compact``, ``/prune``, edits of entries.
+
+Also ``/panel``, ``/view`` and ``/settings``.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +29,11 @@ if TYPE_CHECKING:
     words="what the model sees, tokens, bring back, restore, pin, hide, cleared output, delete from",
 )
 async def context(controller: Controller, argument: str) -> None:
-    """Show the next request block by block, as a page or as lines.
+    """Show the next request block by block: as a page on the full screen, otherwise as text.
 
-    Without a screen, ``--json`` writes JSON and ``--request`` its exact bytes; ``--at N`` is for another
-    entry, ``--model NAME`` for another model, ``--window TOKENS`` for another window.
+    The options are for text only. ``--json`` writes JSON, ``--request`` the request's exact bytes.
+    ``--at N`` takes entry N as the leaf, ``--model NAME`` and ``--window TOKENS`` another model and
+    context window.
     """
     agent = controller.open_agent
     if controller.frontend.has_screen:
@@ -55,7 +59,7 @@ async def context(controller: Controller, argument: str) -> None:
     if not path:
         await (
             agent.context.warm()
-        )  # servers are not started for it: their tools are not in the head until they run
+        )  # does not start MCP servers, so their tools are not in this head
         path = [*filter(None, [agent.context.preview()])]
     if "request" in options:
         sent = request_bytes(project(path, directory.traits(model), Templates.load(ports.prompt)))
@@ -76,7 +80,7 @@ async def context(controller: Controller, argument: str) -> None:
 
 
 def _options(argument: str) -> dict[str, str]:
-    """Return the options by name, "" for those without a value; raises `CommandError`."""
+    """Return the options' values by name, "" for --json and --request; raises `CommandError`."""
     words = argument.split()
     found = dict[str, str]()
     while words:
@@ -104,10 +108,10 @@ def _options(argument: str) -> dict[str, str]:
     words="compaction, compress, summarize, summary, free tokens, context full, shorten",
 )
 async def compact(controller: Controller, argument: str) -> None:
-    """Summarise the history: at once if a focus is given, otherwise after a preview.
+    """Summarise the history, or with ``#412`` first only what is before entry 412.
 
-    ``#412`` before the focus is the entry to stop before. ``--preview`` only shows the effect, with
-    ``--json`` as JSON.
+    The full screen shows a preview first unless a focus is given. ``--preview`` only shows the
+    effect, as text or with ``--json`` as JSON.
     """
     from tui_agent.agent.context_inspector import room_made
 
@@ -144,7 +148,10 @@ async def compact(controller: Controller, argument: str) -> None:
 async def _preview(
     controller: Controller, agent: Agent, focus: str, boundary: int | None, *, as_json: bool
 ) -> None:
-    """Show the effect of a compaction. No model is called: the summary's size is an estimate."""
+    """Show the effect of a compaction; raises `CommandError` if it is impossible.
+
+    No model is called: the summary's size is an estimate.
+    """
     from tui_agent.app import plans, session_reports
     from tui_agent.context.commit_plan import Commit
     from tui_agent.context.compaction import Refusal
@@ -184,9 +191,9 @@ async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") 
     words="free tokens, remove, shrink, truncate",
 )
 async def prune(controller: Controller, _argument: str) -> None:
-    """Prune old tool outputs and report the cost.
+    """Clear old tool outputs from the context; say how many, and what rereading the rest costs.
 
-    Nothing is lost; the cost arises with the next request.
+    The outputs stay in the session; the cost arises with the next request.
     """
     from tui_agent.app import plans
     from tui_agent.app.edit_cost import Edit, plan_edit
@@ -217,9 +224,10 @@ async def prune(controller: Controller, _argument: str) -> None:
 
 
 def cost_of(controller: Controller, edit: Edit | None) -> tuple[bool, float | None]:
-    """Return whether the prompt cache is warm, and the US dollars that an edit costs by rereading.
+    """Return whether the prompt cache is warm, and what an edit costs in US dollars.
 
-    The price is None if it is unknown, the cache is cold, or there is no edit.
+    That is the price of ``edit.reread`` tokens; None if it is unknown, the cache is cold, or
+    ``edit`` is None.
     """
     agent = controller.open_agent
     warm = agent.context.cache_state().warm
@@ -264,7 +272,11 @@ async def edit_block(controller: Controller, entry_id: int) -> str:
 
 
 async def edit_summary(controller: Controller, entry_id: int) -> None:
-    """Let the user edit the summary in force; /undo brings the former one back."""
+    """Let the user edit the summary of the compaction ``entry_id``.
+
+    /undo brings the former one back. Only the path's last compaction can be edited; for another
+    one, the user gets a message.
+    """
     from tui_agent.context.compaction import with_summary
     from tui_agent.context.view import resolve
     from tui_agent.session.entries import CompactionEntry
@@ -273,7 +285,7 @@ async def edit_summary(controller: Controller, entry_id: int) -> None:
     controller.require_writable()
     entry = agent.session.entry(entry_id)
     if not isinstance(entry, CompactionEntry) or entry_id != agent.inspector.standings().compaction:
-        controller.say("Only the summary in force can be edited: this one was summarised again.")
+        controller.say("Only the latest summary can be edited; this one was summarised again.")
         return
     text = await controller.ask(
         LongText("Summary of the earlier history, as the model sees it", entry.summary)
@@ -320,7 +332,10 @@ async def view(controller: Controller, _argument: str) -> None:
     words="configuration, options, preferences, turn off, disable, automatic compaction",
 )
 async def settings(controller: Controller, argument: str) -> None:
-    """Read and apply the settings file again, and show every setting."""
+    """Read and apply the settings again, and show the settings page filtered by ``argument``.
+
+    Invalid settings are reported and not applied.
+    """
     from tui_agent.config import ConfigError
 
     try:
@@ -342,7 +357,11 @@ def reread_settings(controller: Controller) -> None:
 
 
 async def jump(controller: Controller, entry_id: int) -> None:
-    """Go to what an entry is about: an edit's target, a compaction, a summarised branch."""
+    """Scroll to a compaction or to the target of a context edit.
+
+    Open the tree for a branch summary. The tree's cursor is on the leaf of the summarised branch.
+    Does nothing for other entries.
+    """
     from tui_agent.session.entries import BranchSummaryEntry, CompactionEntry, ContextEditEntry
 
     match controller.open_agent.session.entry(entry_id):
@@ -358,7 +377,10 @@ async def jump(controller: Controller, entry_id: int) -> None:
 
 
 async def restore(controller: Controller, entry_id: int) -> None:
-    """Bring an entry back into the context; for a prune, every output that it cleared."""
+    """Bring an entry back into the context, whole, from the next request on.
+
+    For a context edit that is its target, for a prune every output that it cleared.
+    """
     from tui_agent.session.entries import ContextEditEntry, PruneEntry
 
     agent = controller.open_agent
@@ -377,7 +399,7 @@ async def restore(controller: Controller, entry_id: int) -> None:
         if block.origin and block.origin[0] in wanted and block.state not in {"live", "pinned"}:
             hidden.append(block.origin[0])
     if not hidden:
-        controller.say("It is already back in the context.")
+        controller.say("Nothing to bring back: that is in the context already.")
         return
     controller.require_writable()
     for target in hidden:

@@ -1,4 +1,4 @@
-"""Compares the model's context at two entries, side by side, with tokens and price. Pure."""
+"""Formats the model's contexts at two entries side by side, with tokens and prices. Pure."""
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -16,7 +16,10 @@ _LEAST_LABEL = 8
 
 @frozen
 class Side:
-    """The next request at an entry. ``dollars`` is its uncached price, None if unknown."""
+    """The next request if ``entry_id`` were the leaf.
+
+    ``dollars``: its uncached price, None if unknown.
+    """
 
     entry_id: int
     model: str
@@ -29,7 +32,7 @@ class Side:
 
 
 def difference_lines(left: Side, right: Side) -> Iterator[str]:
-    """Yield the page's lines: sizes, blocks that only one side has, blocks sent differently."""
+    """Yield the lines: sizes and prices, blocks that only one side has, blocks sent differently."""
     change = change_between(left.shown, right.shown)
     yield Heading(_row(left.name, right.name))
     yield _row(_size(left), _size(right))
@@ -71,7 +74,7 @@ def _size(side: Side) -> str:
 
 def _price(side: Side) -> str:
     if side.dollars is None:
-        return "price not known"
+        return "price unknown"
     return f"~{money(side.dollars)} for a request, uncached"
 
 

@@ -25,8 +25,8 @@ CAUSES: dict[str, str] = {
     BreakCause.PRUNE: "old outputs were cleared",
     BreakCause.EDIT: "the context was edited",
     BreakCause.RESULT: "a result replaced its placeholder",
-    BreakCause.MOVED: "the conversation goes on elsewhere in the tree",
-    BreakCause.COLD: "the provider had forgotten it",
+    BreakCause.MOVED: "the conversation continues on another branch",
+    BreakCause.COLD: "the prompt cache had expired",
     BreakCause.UNKNOWN: "nothing on the path explains it, which is a bug",
 }
 
@@ -38,12 +38,13 @@ HEAD_WORDS = (
 
 
 REST_WORDS = (
-    "Tokens that the provider counted beyond the blocks' estimates; with them, the sum is the gauge's. "
-    "Nothing can be changed here."
+    "Tokens that the provider counted beyond the estimates of the blocks, so that the sum equals "
+    "the gauge. Nothing can be changed here."
 )
 
 NO_RESULT = "(no result yet)"
-"""Shown as the result of a call that still runs; a request would say that it was interrupted."""
+"""Shown as the result of a call that still runs. The request's placeholder says it was
+interrupted."""
 
 
 def next_words(
@@ -51,20 +52,20 @@ def next_words(
 ) -> str:
     """Return a sentence: how much of the next request should be cached, and why the rest is not.
 
-    ``found`` is where it stops extending the last request, ``sent`` whether a request was sent
-    since the session was opened.
+    ``found`` is the first place where it differs from the last request, None if it only adds to
+    it. ``sent``: whether a request was sent since the session was opened.
     """
     if not state.warm:
         return "Next request: read whole, because the cache is cold."
     if found is not None:
         why = f"{_break_words(found)}."
     elif sent:
-        why = "nothing before them changed."
+        why = "its beginning is unchanged."
     else:
         why = ""
     remembered = sum(block.tokens for block in shown.blocks if block.cached)
     if not remembered:
-        return f"Next request: read whole; {why or 'nothing of it is in the cache.'}"
+        return f"Next request: read whole; {why or 'none of it is cached.'}"
     share = remembered / max(1, shown.size.total)
     minutes = -(-state.seconds_left // 60)
     known = f"{tokens(remembered)} of {tokens(shown.size.total)} tokens ({share:.0%}) are cached for {minutes} more min"
@@ -81,24 +82,27 @@ def _break_words(found: PrefixBreak) -> str:
     by = ""
     if found.entry_id:
         by = f" (#{found.entry_id})"
-    return f"read anew{where}: {CAUSES[found.cause]}{by}"
+    return f"read again{where}: {CAUSES[found.cause]}{by}"
 
 
 def miss_cause(miss: CacheMiss) -> str:
     if miss.cause is None:
-        return "nothing changed here, the provider alone knows why"
+        return "nothing changed here, the provider gave no reason"
     return CAUSES[miss.cause]
 
 
 def miss_words(miss: CacheMiss, dollars: float | None) -> str:
-    """Return a sentence: what the cache missed of the last request, why, and the extra cost."""
+    """Return a sentence on a cache miss of the last request: tokens, reason and extra cost.
+
+    ``dollars`` is the extra cost, None if unknown.
+    """
     by = ""
     if miss.entry_id:
         by = f" (#{miss.entry_id})"
     share = f"{tokens(miss.missed)} of {tokens(miss.expected)}"
     more = about_cost(dollars, " more")
     cause = f"{miss_cause(miss)}{by}"
-    return f"Cache missed: {share} tokens were read anew{more}: {cause}."
+    return f"Cache missed: {share} tokens were read again{more}: {cause}."
 
 
 def request_json(request: ModelRequest) -> str:
@@ -138,10 +142,10 @@ def facts_of(block: ContextBlock) -> str:
 
 
 def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, now: float) -> str:
-    """Return one line on an entry: size, context status and since when, whether it is cached.
+    """Return one line on an entry: number, size, context status and its age, whether it is cached.
 
-    ``block`` is its block of the next request, None if it has none; ``now`` is in seconds since the
-    epoch.
+    ``block`` is the entry's block of the next request; without one, the line has no size. ``now``
+    is in seconds since the epoch.
     """
     standing = found.of(entry.id, entry.kind)
     words = [f"#{entry.id}"]
@@ -169,7 +173,10 @@ def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, n
 
 
 def text_of(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> str:
-    """Return a block's text as the model sees it, then what it doesn't see; ``entry`` is its entry."""
+    """Return a block's text as the model sees it, then the entry's own text if that is hidden.
+
+    ``entry`` is the entry that the block comes from, None if there is none.
+    """
     if block.kind == "tool_schema":
         for tool in request.tools:
             if tool.name == block.tool:
@@ -197,9 +204,9 @@ def text_of(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> 
 
 
 def _call_text(tool: str, arguments: str) -> str:
-    """Return a tool call for reading: one argument a line, without JSON escapes.
+    """Format a tool call for reading: its name, then one argument a line without JSON escapes.
 
-    Arguments that are not a JSON object stay as they are.
+    Arguments that are not a JSON object follow the name unchanged.
     """
     try:
         given = json.loads(arguments, strict=False)

@@ -1,8 +1,8 @@
-"""The controller: the open session with its agent, and every command, the same in any frontend.
+"""The controller: owns the open session and its agent, runs commands and sends the user's messages.
 
-Handlers of commands get the controller. Their failures are caught in one place
-(`Controller.attempt`): the user sees a sentence with the remedy, the log has the traceback, and
-the session goes on.
+It is the same for every frontend. Command handlers get the controller as their first argument.
+Their failures are caught in one place (`Controller.attempt`): the user sees a sentence, the log has
+the traceback, and the session goes on.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ SESSIONLESS_COMMANDS = frozenset({"quit", "help", "doctor"})
 
 _WAYS = (
     (OpenHow.FORK, "Fork it: continue here in a copy"),
-    (OpenHow.TAKE_OVER, "Take it over: the other program can only read on"),
+    (OpenHow.TAKE_OVER, "Take it over: it becomes read-only in the other program"),
 )
 """Ways to continue with a session that another program has open, with their texts."""
 
@@ -66,10 +66,10 @@ _REMEDY: Final = ("send", "to choose how to continue", "screen.choose_how")
 
 @dataclass
 class WarningLog:
-    """The program's warnings since its start, and how many of them left the screen unread."""
+    """The program's warnings since its start, and how many of them the user may have missed."""
 
     said: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=MAX_WARNINGS))
-    """Time of each warning, in seconds since the epoch, and its sentence."""
+    """Time (seconds since the epoch) and sentence of each warning, oldest first."""
     unread: int = 0
     """Warnings replaced by a newer message since the user last saw the list."""
 
@@ -82,9 +82,10 @@ class WarningLog:
 
 
 class Controller:
-    """Owns the open session and runs every command. Other sessions may go on aside.
+    """Owns the open session and runs every command.
 
-    ``hear`` is called with every event of the open session's agent.
+    Other busy sessions go on off the screen (asides). ``hear`` is called with every event of the
+    open session's agent.
     """
 
     def __init__(self, frontend: Frontend, hear: Callable[[AgentEvent], None]) -> None:
@@ -96,9 +97,9 @@ class Controller:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._asks = asyncio.Event()
         self.deciding: asyncio.Task[bool | None] | None = None
-        """Asks about the plan that the last run made; None if there was none."""
+        """Task that asks what to do with the last proposed plan; None before the first one."""
         self.choosing: asyncio.Task[None] | None = None
-        """Asks which model to use, at a first start; cancelled once there is a model."""
+        """Task that asks for a model at a first start; cancelled once there is a model."""
         self.is_leaving = False
         """Whether the user was asked to confirm quitting; the next /quit ends the program."""
         self.clock: Callable[[], float] = time.time
@@ -108,16 +109,16 @@ class Controller:
         self.race: Race | None = None
         """The running race of the open session, if any."""
         self.asides: dict[str, Aside] = {}
-        """Sessions off the screen that are busy, or were since the user last saw them, by id."""
+        """Sessions off the screen, by session id: busy, or done since the user last saw them."""
         self.progress = RunState()
         """What the open session's agent was doing when the session came back to the screen."""
         self.outbox = Outbox(self)
-        """Sends the user's messages."""
+        """Sends what the user types into the prompt."""
         self.attached = asyncio.Event()
-        """Set once there are services; keys can arrive earlier."""
+        """Set by ``attach``. Keys can arrive earlier."""
         self._pasted: PastedImages | None = None
         self.warnings = WarningLog()
-        """The program's own warnings."""
+        """The warnings that ``/doctor`` lists."""
 
     # -- the parts
 
@@ -128,7 +129,7 @@ class Controller:
 
     @property
     def services(self) -> AppServices:
-        """The application's ports; available after ``attach``."""
+        """The services that were given to ``attach``, which has to be called before."""
         assert self._services is not None, "attach comes first"  # noqa: S101 - a promise of this class
         return self._services
 
@@ -140,7 +141,7 @@ class Controller:
 
     @property
     def cwd(self) -> Path:
-        """The directory of the open session; the program's while none is open."""
+        """The directory of the open session; the program's working directory while none is open."""
         if self.agent is not None:
             return Path(self.agent.session.info.cwd)
         return Path.cwd()
@@ -161,7 +162,7 @@ class Controller:
         self.frontend.say(message, severity, remedy)
 
     async def ask(self, question: Question[T]) -> T | None:
-        """Ask the user; None if they cancel."""
+        """Ask the user and return the answer; None if they cancel."""
         self._asks.set()
         return await self.frontend.ask(question)
 
@@ -169,7 +170,10 @@ class Controller:
         self.frontend.show(page)
 
     async def attempt(self, work: Awaitable[T]) -> T | None:
-        """Await ``work``; report a failure to the user and return None."""
+        """Await ``work`` and return its result.
+
+        On any error, report it to the user and return None.
+        """
         try:
             return await work
         except Exception as error:  # noqa: BLE001 - the edge: everything becomes a sentence
@@ -178,7 +182,7 @@ class Controller:
             return None
 
     def soon(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T | None]:
-        """Run ``work`` in a task of its own; failures are reported as by ``attempt``."""
+        """Start ``work`` as a task and return the task; errors are reported as by ``attempt``."""
         task = asyncio.get_running_loop().create_task(self.attempt(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -187,7 +191,10 @@ class Controller:
     # -- commands
 
     def begin(self, name: str, arguments: str = "") -> asyncio.Task[bool | None]:
-        """Start a command in a task of its own and return the task."""
+        """Start a command as a task and return the task; its result is None if the command failed.
+
+        ``name`` may be an alias or the name of a command file or skill.
+        """
         self.frontend.command_begins()
         command = find(name, self.commands)
         if command is not None and self.attached.is_set() and self.frontend.has_screen:
@@ -207,7 +214,7 @@ class Controller:
         return True
 
     async def run(self, name: str, arguments: str = "") -> None:
-        """Run a command; return when it is done or asks the user something."""
+        """Start a command; return when it is done, or as soon as it asks the user something."""
         self._asks.clear()
         task = self.begin(name, arguments)
         asked = asyncio.ensure_future(self._asks.wait())
@@ -217,7 +224,7 @@ class Controller:
             asked.cancel()
 
     async def run_through(self, command: Command, arguments: str = "") -> bool:
-        """Run a command and all work that it starts to the end; return whether the command succeeded."""
+        """Run a command and wait for all work it started; return whether the command succeeded."""
         done = await self.attempt(self._run(command, arguments))
         await self.tasks_done()
         return done is True
@@ -227,7 +234,7 @@ class Controller:
             await asyncio.wait(self._tasks)
 
     def unknown(self, name: str, arguments: str = "") -> str:
-        """Return the error message for a command that does not exist, with what may have been meant."""
+        """Return the error message for an unknown command, with similar names as suggestions."""
         from tui_agent.app.names_elsewhere import ELSEWHERE
 
         meant = ELSEWHERE.get(name) or self._nearest(name)
@@ -257,7 +264,10 @@ class Controller:
 
     @property
     def idle_agent(self) -> Agent:
-        """The agent of the open session; raises a `CommandError` if none is open or the agent is working."""
+        """The agent of the open session.
+
+        Raises a `CommandError` if none is open or it is working.
+        """
         if self.open_agent.running:
             raise CommandError(WORKING)
         return self.open_agent
@@ -270,9 +280,10 @@ class Controller:
     # -- sessions
 
     async def open(self, request: OpenRequest) -> bool:
-        """Open a session in place of the open one, which stays if that fails; return whether it is open.
+        """Open a session in place of the open one; return True if that worked at once.
 
-        If another program has it open, the user is asked how to continue.
+        If it fails, the user gets a message and the open session stays. If another program has the
+        requested session open, the user is asked how to continue.
         """
         from tui_agent.session.errors import SessionHeld, StoreError
 
@@ -291,8 +302,8 @@ class Controller:
         """Open a session in place of the open one, and return its agent.
 
         Raises:
-            SessionHeld: another running program has it open.
-            StoreError: it can't be opened. In both cases the open session stays.
+            SessionHeld: another running program has the requested session open.
+            StoreError: the session can't be opened. In both cases the open one stays.
         """
         self.frontend.opening()
         aside = self.asides.get(request.session_id or "")
@@ -322,20 +333,27 @@ class Controller:
     async def _answer_server(
         self, agent: Agent, question: ServerQuestion | ModelQuestions
     ) -> Answer:
-        """Ask a question of an agent or of its MCP servers, once its session is on the screen."""
+        """Ask the user what ``agent`` or one of its MCP servers wants to know; return the answer.
+
+        Waits until the agent's session is on the screen.
+        """
         from tui_agent.app.server_questions import ask
         from tui_agent.tools.questions import Answer
 
         aside = self.asides.get(agent.session.id)
         if aside is not None:
             await aside.ask_when_shown("there is a question")
-        # A failure counts as no answer.
+        # A failure counts as cancelled.
         return await self.attempt(ask(self, question)) or Answer()
 
     # -- sessions side by side
 
     async def _leave_open_one(self) -> None:
-        """Take the open session off the screen: it goes on aside if it is busy, otherwise it is closed."""
+        """Take the open session off the screen.
+
+        A busy one is added to ``asides`` and goes on, if the frontend keeps asides; otherwise it is
+        closed.
+        """
         from tui_agent.app.side_by_side import Aside, is_busy
 
         agent = self.agent
@@ -375,7 +393,10 @@ class Controller:
             self._unsubscribe = None
 
     def _heard(self, agent: Agent, event: AgentEvent) -> None:
-        """Pass an event on; after a run that made a plan, ask about it unless the user is typing."""
+        """Pass an event to ``hear``; after a run that proposed a plan, ask about the plan.
+
+        If the prompt has text or messages wait, only say that the plan is ready.
+        """
         from tui_agent.agent.events import RunEnded
 
         self._hear(event)
@@ -393,9 +414,10 @@ class Controller:
             self.deciding = self.begin("plan")
 
     async def between_sessions(self, work: Awaitable[T]) -> T:
-        """Await ``work`` on stored sessions while none is open, then open the session again.
+        """Close the open session, return the result of ``work`` and open the session again.
 
-        So nothing stays in memory that could be written back.
+        So ``work`` can change stored sessions, and no old state in memory is written over that.
+        A session without entries stays open.
         """
         session = self.open_agent.session
         if not session.info.entry_count:
@@ -414,7 +436,7 @@ class Controller:
             self.soon(self.open(request))
 
     async def close(self) -> None:
-        """Close every session; the open one last, so that resuming continues with it."""
+        """Close every session; the one on the screen last, so that it counts as the latest used."""
         asides = list(self.asides.values())
         self.asides.clear()
         for aside in asides:
@@ -438,7 +460,7 @@ class Controller:
         self.services.close_session(agent.session)
 
     def _stay_without(self, request: OpenRequest) -> None:
-        """If no session is open, remember the request and put early messages back into the prompt."""
+        """If no session is open, keep the request for ``open_again``; put early messages back."""
         if self.agent is None:
             self._unopened = request
             self.outbox.take_back()
@@ -461,7 +483,10 @@ class Controller:
             )
 
     def look_for_take_over(self) -> bool:
-        """Return whether another program has taken the session over, and warn if so. Reads one row."""
+        """Return True and warn if another program took over the open session.
+
+        Reads one database row.
+        """
         from tui_agent.session.errors import StoreError
         from tui_agent.session.ids import short_id
 
@@ -477,13 +502,13 @@ class Controller:
         return taken
 
     async def ask_about_take_over(self) -> None:
-        """Ask how to continue after a take-over; the prompt's text stays whatever the answer is."""
+        """Ask how to continue after a take-over, and do so. The text in the prompt stays."""
         if self.agent is None:
             return
         session_id = self.agent.session.id
         question = "Another program took this session over."
         how = await self.ask(
-            Choice(question, _WAYS, why="What is in the prompt stays there, unsent.")
+            Choice(question, _WAYS, why="The text in the prompt is kept, and not sent.")
         )
         if how is not None:
             draft = self.frontend.draft
@@ -493,9 +518,9 @@ class Controller:
 
 
 class Outbox:
-    """Sends the user's messages in their order, however long reading mentioned files takes.
+    """Sends what the user types into the prompt: messages, commands and shell commands.
 
-    One per controller.
+    Messages that mention files are sent in their order, however long reading the files takes.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -504,7 +529,11 @@ class Outbox:
         self._sending = asyncio.Lock()
 
     async def send(self, text: str, *, follow_up: bool = False) -> None:
-        """Send a message or run a command; what needs a session waits until one is open."""
+        """Send a message, or run the ``/command`` or ``!command`` that ``text`` is.
+
+        Without an open session it waits until one is open, except for commands that need none. If
+        another program took the session over, the text goes back into the prompt.
+        """
         controller = self._controller
         intent = parse(text)
         if controller.agent is None and not self._needs_no_session(intent):
@@ -541,13 +570,16 @@ class Outbox:
             self._controller.soon(self.send(text, follow_up=follow_up))
 
     def take_back(self) -> None:
-        """Put messages sent before there was a session back into the prompt, as none can be opened."""
+        """Put texts that were sent while no session was open back into the prompt.
+
+        This is done if no session can be opened.
+        """
         early = self._early
         self._early = []
         self._controller.frontend.put_back("\n".join(text for text, _ in early))
 
     def bring_back(self) -> None:
-        """Put messages that were waiting when a run was stopped back into the prompt."""
+        """Put the messages that still wait in the agent's queue back into the prompt, unsent."""
         controller = self._controller
         waiting = list[str]()
         while controller.agent is not None and (text := controller.agent.take_back()) is not None:
@@ -555,9 +587,9 @@ class Outbox:
         if waiting:
             controller.frontend.put_back("\n\n".join(waiting))
             if len(waiting) == 1:
-                they = "The message that waited is"
+                they = "The waiting message is"
             else:
-                they = f"The {len(waiting)} messages that waited are"
+                they = f"The {len(waiting)} waiting messages are"
             controller.say(f"{they} back in the prompt, not sent.")
 
     def send_prepared(self, prepared: Prepared) -> None:
@@ -571,7 +603,10 @@ class Outbox:
             self._controller.frontend.warn(prepared.problem)
 
     async def send_command(self, name: str, arguments: str, complaint: str) -> None:
-        """Send the message of a command of the user's own; raises `CommandError` with ``complaint`` if it is gone."""
+        """Send the message made from the prompt ``name``: a command file, skill or server's prompt.
+
+        Raises `CommandError` with the text ``complaint`` if there is none of that name.
+        """
         from tui_agent.agent.preparing import prepare_command
 
         agent = self._controller.agent
@@ -598,7 +633,10 @@ class Outbox:
                 controller.frontend.warn(loaded.problem)
 
     async def _named(self, name: str) -> tuple[UserPart, ...]:
-        """Return the parts of a mentioned name that is no file: a pasted image, or what the agent knows."""
+        """Return the message parts for an ``@name`` that is not a file; empty if unknown.
+
+        That is a pasted image, a subagent, or a resource of an MCP server.
+        """
         from tui_agent.agent.preparing import load_named
 
         controller = self._controller
@@ -612,7 +650,10 @@ class Outbox:
         return ()
 
     def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
-        """Send a message as it is; if that fails, put it back into the prompt."""
+        """Send a message without looking for commands or mentions in it.
+
+        In a read-only session, or if it can't be stored, the message goes back into the prompt.
+        """
         from tui_agent.session.entries import typed_text
         from tui_agent.session.errors import StoreError
 

@@ -1,4 +1,4 @@
-"""``/copy`` copies the last answer, its last code, an entry, or the whole conversation."""
+"""``/copy`` copies the last answer, the last code, an entry or the whole conversation."""
 
 from __future__ import annotations
 
@@ -77,7 +77,10 @@ def _answers(session: Session) -> list[str]:
 
 
 def last_code(answers: Iterable[str]) -> str | None:
-    """Return the last code block, without fences, of the first answer with one; None if none has."""
+    """Return the last code block of the first answer that has one, without fences.
+
+    Return None if none has.
+    """
     for answer in answers:
         if found := _CODE.findall(answer):
             return str(found[-1][1]).removesuffix("\n")
@@ -85,7 +88,11 @@ def last_code(answers: Iterable[str]) -> str | None:
 
 
 def text_of(entry: Entry, blob: Callable[[str], bytes | None] = lambda _digest: None) -> str:  # noqa: PLR0911 - one arm per kind
-    """Return an entry's text: a message, an answer or its calls, a whole output; may be ""."""
+    """Return an entry's text: a message as typed, an answer, a summary, an output; may be "".
+
+    An answer without text gives its tool calls. ``blob`` returns content by SHA-256; without it, a
+    long output stays shortened.
+    """
     from tui_agent.session import entries
     from tui_agent.session.entries import typed_text
 

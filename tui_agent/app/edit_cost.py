@@ -1,4 +1,4 @@
-"""The gain and cost of an edit of the context, before it is made. Pure."""
+"""Computes the tokens that an edit of the context frees, and those that have to be reread. Pure."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -33,7 +33,7 @@ _VERB = {"pin": "Pin", "drop": "Hide", "mask": "Clear", "restore": "Bring back",
 
 @frozen
 class Edit:
-    """A planned change of blocks: their ``places`` in the request, their entries' numbers (``targets``).
+    """A planned edit of blocks: their ``places`` in the request, and the numbers of their entries.
 
     ``freed`` is the tokens by which the request shrinks, negative if it grows; ``reread`` is the
     cached tokens that the provider would have to read again.
@@ -49,7 +49,10 @@ class Edit:
 def plan_edit(
     blocks: Sequence[ContextBlock], places: Sequence[int], action: EditAction
 ) -> Edit | str:
-    """Return the effect of an action on the blocks at ``places``, or a sentence why it has none."""
+    """Return the edit that ``action`` makes on the blocks at ``places``, or why it changes nothing.
+
+    Blocks of the head are skipped, and so are blocks already in the wanted state.
+    """
     entries = []
     for place in sorted(places):
         if not blocks[place].is_head and blocks[place].origin:
@@ -112,7 +115,7 @@ def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
     elif edit.freed < 0:
         facts.append(f"adds {tokens(-edit.freed)} tokens")
     if edit.reread and warm:
-        facts.append(f"{tokens(edit.reread)} cached are read anew{about_cost(dollars)}")
+        facts.append(f"{tokens(edit.reread)} cached tokens are read again{about_cost(dollars)}")
     elif not edit.freed and edit.action != "edit":
         facts.append("the request keeps its size")
     else:

@@ -1,4 +1,4 @@
-"""Exports a session to a file: the format, how much of the tree, and the removal of secrets."""
+"""Exports a session as text or to a file, in one of five formats, with or without secrets."""
 
 import errno
 import hashlib
@@ -45,7 +45,7 @@ _HOMES = re.compile(r"(?<![/\w])((?:/home|/Users|[A-Za-z]:\\+Users)[/\\]+)[^/\\\
 
 
 _LEAST_START = 6
-"""Minimum characters by which a secret that is cut off at the end is recognised."""
+"""Minimum characters of a secret that are recognised where a title cuts off the rest."""
 _ENDINGS = {
     ".md": "markdown",
     ".markdown": "markdown",
@@ -56,7 +56,7 @@ _ENDINGS = {
     ".claude.jsonl": "claude-code",
     ".codex.jsonl": "codex",
 }
-"""Formats by suffix. A format's first suffix is written; the longest that fits a name counts."""
+"""Format by file suffix; the longest matching one counts. Exports get a format's first suffix."""
 
 
 class ExportFormat(StrEnum):
@@ -77,8 +77,9 @@ _FOUND_BY_NAME = frozenset({ExportFormat.CLAUDE_CODE, ExportFormat.CODEX})
 class ExportOrder:
     """What to export, and how.
 
-    ``leaf`` is the end of the branch, None for the session's leaf. ``whole`` says whether all
-    branches are exported; None: all, unless ``leaf`` is given or the format holds one branch.
+    ``leaf`` is the end of the branch, None for the session's leaf. ``whole``: whether to export all
+    branches; None means all for HTML and JSON without a ``leaf``, otherwise one. ``redacted``
+    removes secrets.
     """
 
     session_id: str
@@ -96,7 +97,10 @@ class ExportOrder:
         return not one
 
     def file_name(self, title: str, directory: Path) -> str:
-        """Return a file name free in ``directory``; for Claude Code and Codex the one they look for."""
+        """Return a file name made of the title that is free in ``directory``.
+
+        For Claude Code and Codex return the name by which those programs find the session.
+        """
         if self.format is ExportFormat.CLAUDE_CODE:
             return f"{self.session_id}.jsonl"
         if self.format is ExportFormat.CODEX:
@@ -122,7 +126,7 @@ def format_of(path: str) -> ExportFormat | None:
 
 
 def unknown_ending(path: str) -> str:
-    """Return a sentence if a file's suffix is no export format; "" if it is, or is missing."""
+    """Return an error message if a file has a suffix of no export format, otherwise ""."""
     ending = Path(path).suffix
     if not ending or format_of(path) is not None:
         return ""
@@ -130,11 +134,11 @@ def unknown_ending(path: str) -> str:
 
 
 def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str] = os.environ) -> str:
-    """Return the export as text; ``environ`` is searched for secrets to remove.
+    """Return the export as text; secret values in ``environ`` are removed from a redacted one.
 
     Raises:
         SessionNotFound: there is no such session.
-        EntryNotFound: it has no such entry.
+        EntryNotFound: the session has no entry ``order.leaf``.
     """
     if order.format is ExportFormat.JSON and order.all_branches:
         copies = copies_of(store, order.session_id)
@@ -170,15 +174,16 @@ def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str] = o
 def write_export(
     store: Store, order: ExportOrder, path: Path, *, replaces: bool = False
 ) -> tuple[Path, int]:
-    """Write an export to a file that only its owner can read; return the path and its size in bytes.
+    """Write an export to a file that only its owner can read.
 
-    In a directory the file gets a name of its own. Claude Code and Codex find a session by that
-    name only, so for them a path without a suffix is a directory, made if needed.
+    Return the path and its size in bytes. In a directory the file is named by
+    `ExportOrder.file_name`. Claude Code and Codex find a session by that name only, so for them a
+    path without an export suffix is a directory, made if needed.
 
     Raises:
         SessionNotFound: there is no such session.
         FileExistsError: the file exists, and ``replaces`` is False.
-        OSError: the file can't be written; nothing of it is there then.
+        OSError: the file can't be written; no partial file is left.
     """
     if order.format in _FOUND_BY_NAME and format_of(path.name) is None:
         path.mkdir(parents=True, exist_ok=True)
@@ -195,9 +200,9 @@ def write_export(
 
 
 class Scrubber:
-    """Removes secrets and the names of home directories from a session.
+    """Removes secrets and the user names in paths of home directories from a session.
 
-    Secrets that no rule recognises stay in.
+    Secrets that are neither in ``secrets`` nor recognised by a rule stay.
 
     Args:
         secrets: values to remove wherever they occur.
@@ -229,9 +234,9 @@ class Scrubber:
         return _HOMES.sub(r"\1[redacted]", text)
 
     def copy(self, copy: SessionCopy) -> SessionCopy:
-        """Return a session without secrets, in its blobs of text too.
+        """Return the session without secrets in its entries, labels and text blobs.
 
-        Images stay as they are.
+        Blobs that are not text, such as images, stay unchanged.
         """
         needed = set()
         for entry in copy.entries:
@@ -306,7 +311,7 @@ class Scrubber:
 
 
 def _shortened(title: str, secrets: Sequence[str]) -> str:
-    """Return a title without secrets, and without one that is cut off at the title's end."""
+    """Return a title without the given secrets, also where its end cuts one off."""
     title = remove_known(title, secrets)
     bare = title.rstrip("… ")
     for secret in secrets:

@@ -1,4 +1,4 @@
-"""``/find`` searches the conversation, ``/history`` the messages sent before in the project."""
+"""``/find`` searches the conversation, ``/history`` the messages sent in this project so far."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 MAX_SCANNED: Final = 2_000
-"""Newest entries that are searched for any part of a word; the index, which finds only beginnings
-of words, searches older ones."""
+"""Number of newest entries that are searched for any part of a word. Older ones are searched
+through the index, which finds only beginnings of words."""
 MAX_PROMPTS: Final = 20_000
 """Maximum sent messages that ``/history`` lists, newest first."""
 _BATCH: Final = 200
@@ -34,7 +34,10 @@ async def find(controller: Controller, argument: str) -> None:
 
 
 async def find_entries(controller: Controller, query: str) -> list[int]:
-    """Return the ids of the path's entries that contain ``query``, ignoring case, newest first."""
+    """Return the ids of the path's shown entries that contain ``query``, newest first.
+
+    Ignores case. Empty if no session is open.
+    """
     if (agent := controller.agent) is None or not query:
         return []
     from tui_agent.session.entries import kinds

@@ -1,4 +1,4 @@
-"""Short, safe text for one line of screen: sizes, money, ages, paths, and text that came from outside."""
+"""Formats values as short texts: token counts, money, durations, ages, paths, plurals."""
 
 from collections.abc import Sequence
 from math import inf
@@ -37,7 +37,7 @@ def tokens(count: int) -> str:
 
 
 def amount_in(text: str) -> float:
-    """Return the number above 0 that ``text`` writes in digits, with at most one decimal point.
+    """Parse a positive decimal number such as ``12`` or ``0.5``.
 
     Raises ValueError for anything else.
     """
@@ -50,14 +50,14 @@ def amount_in(text: str) -> float:
 
 
 def count_in(text: str) -> int:
-    """Return the whole number above 0 that ``text`` writes; raises ValueError for anything else."""
+    """Parse a positive whole number; raises ValueError for anything else."""
     if not text.isdecimal() or not int(text):
         raise ValueError(text)
     return int(text)
 
 
 def dollars_in(text: str) -> float:
-    """Return the US dollars above 0 that ``text`` writes, with or without ``$``.
+    """Parse a positive amount of US dollars: ``2.5`` or ``$2.5``.
 
     Raises ValueError for anything else.
     """
@@ -72,7 +72,7 @@ def money(dollars: float) -> str:
 
 
 def seconds(duration: float) -> str:
-    """Return a duration in whole seconds, or minutes and seconds: ``3 s``, ``2:07``."""
+    """Return a number of seconds as text, from a minute on with minutes: ``3 s``, ``2:07``."""
     whole = max(0, int(duration))
     if whole < _MINUTE:
         return f"{whole} s"
@@ -89,7 +89,10 @@ def duration(length: float) -> str:
 
 
 def age(then_ms: int, now: float) -> str:
-    """Return how long ago ``then_ms`` (milliseconds since the epoch) was at ``now`` (seconds): ``5 min``."""
+    """Return the age of a moment in its largest unit: ``5 min``; less than a minute is ``now``.
+
+    ``then_ms`` is in milliseconds since the epoch, ``now`` in seconds.
+    """
     passed = max(0.0, now - then_ms / 1000)
     if passed < _MINUTE:
         return "now"
@@ -113,7 +116,7 @@ def short_path(path: str | Path) -> str:
 
 
 def short_model(model: str) -> str:
-    """Return a model's id without its provider: ``anthropic/claude-sonnet-4-5`` is ``claude-sonnet-4-5``."""
+    """Return a model's id without its provider: ``anthropic/claude-x`` becomes ``claude-x``."""
     return visible(model.rsplit("/", 1)[-1])
 
 
@@ -142,7 +145,7 @@ def listed(names: Sequence[str], most: int) -> str:
 
 
 def about_cost(dollars: float | None, words: str = "") -> str:
-    """Return a cost as the end of a sentence: ``, about $0.25 more``; "" if unknown or nothing."""
+    """Return a cost and ``words`` to end a sentence: ``, about $0.25 more``; "" if unknown or 0."""
     if dollars:
         return f", about {money(dollars)}{words}"
     return ""

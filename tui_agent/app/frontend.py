@@ -1,4 +1,4 @@
-"""The questions and pages of the controller, and the `Frontend` that shows them to the user."""
+"""The controller's questions and pages, and `Frontend`, the interface that shows them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Severity = Literal["information", "warning", "error"]
 Remedy = tuple[str, str, str]
-"""What a message offers to do: a key, its label, and the screen action it runs."""
+"""An action offered with a message: key, label, and the screen action that the key runs."""
 
 Answer_co = TypeVar("Answer_co", covariant=True)
 
@@ -37,47 +37,47 @@ MAX_DIFF_CHARS = 100_000
 
 
 class Shown:
-    """A question or a page."""
+    """Base of questions and pages."""
 
     @property
     def identity(self) -> object:
-        """Equal for two that show the same: one is not opened over the other."""
+        """Equal for two questions or pages that show the same, so that none is opened twice."""
         return self
 
 
 class Question(Shown, Generic[Answer_co]):
-    """Something the user is asked. The answer is None if they cancel."""
+    """A question to the user. The answer is None if they cancel."""
 
 
 @frozen
 class Choice(Question[str]):
-    """A question with a few answers, each a key and its text."""
+    """A question with a few answers: pairs of a name, which is returned, and the text to show."""
 
     question: str
     answers: Sequence[tuple[str, str]]
     details: str = ""
     at: str | None = None
-    """The answer that the cursor starts on; None: the first."""
+    """Name of the answer that the cursor starts on; None: the first."""
     numbered: bool = False
-    """Whether digits choose answers; keys that are letters always do."""
+    """Whether digits choose answers. Letters always choose the answers that they name."""
     why: str = ""
     """Reason for the question, in one line."""
     files: Sequence[ChangedFile] = ()
     """Changed files that the question is about."""
     inline: bool = False
-    """Whether it is shown above the prompt, where the conversation and the prompt stay usable."""
+    """Whether it is shown above the prompt, so that conversation and prompt stay usable."""
     by_tab: bool = False
     """Whether an inline question takes keys only after Tab or a click; typing is text until then."""
     comes_first: bool = False
-    """Whether an inline question stays when a message is sent: nothing can be sent unanswered."""
+    """Whether no message can be sent until an inline question is answered."""
     wide: bool = False
     """Whether the details are table rows, which may be wider than running text."""
     unasked: str | None = None
-    """The answer used where nobody can be asked; None: the command fails there."""
+    """Name of the answer used in a run without a user; None: the command fails there."""
 
     @property
     def keys(self) -> list[str]:
-        """The key of each answer: its name if that is a letter, otherwise its number."""
+        """The keyboard key of each answer: its name if that is a letter, otherwise its number."""
         keys = []
         for number, (name, _text) in enumerate(self.answers, 1):
             is_letter = len(name) == 1 and name.isalpha()
@@ -87,9 +87,10 @@ class Choice(Question[str]):
 
 @frozen
 class PickRow:
-    """A row of a `Pick`. ``text`` is one line, which is searched; ``facts`` are shown at its end.
+    """A row of a `Pick`. ``text`` is one line, which is searched.
 
-    ``details`` are lines shown while the row is highlighted.
+    ``facts`` are shown at the line's end. ``key`` is returned if the row is chosen. ``details`` are
+    lines shown while it is highlighted.
     """
 
     key: str
@@ -135,9 +136,9 @@ class LongText(Question[str]):
 
 @frozen
 class EditedText(Question[str]):
-    """A text to edit in the user's own editor.
+    """A text to edit in the user's editor program; the answer is the edited text.
 
-    ``name`` is the file's name, whose suffix tells editors the type.
+    ``name`` is the file's name, by whose suffix editors choose the file type.
     """
 
     text: str
@@ -146,7 +147,10 @@ class EditedText(Question[str]):
 
 @frozen
 class ModelPick:
-    """The chosen model. With ``server`` (a base URL), it is to be set up there first."""
+    """The chosen model.
+
+    ``server``: base URL to save in the model's settings, "" if known already.
+    """
 
     model: str
     server: str = ""
@@ -156,7 +160,10 @@ class ModelPick:
 
 @frozen
 class ModelChoice(Question[ModelPick]):
-    """Asks for a model; with ``switches`` also whether it is for this session only."""
+    """Asks for a model; ``current`` is the id of the one in use.
+
+    With ``switches`` the user can also choose it for this session only.
+    """
 
     current: str
     switches: bool = False
@@ -171,7 +178,7 @@ class SessionChoice(Question["OpenRequest"]):
 
 @frozen
 class ThemeChoice(Question[str]):
-    """Asks for a theme."""
+    """Asks for a theme; the answer is its name."""
 
 
 class Heading(str):
@@ -181,19 +188,19 @@ class Heading(str):
 
 
 class Page(Shown):
-    """Something that is shown and left again. Most pages need a screen."""
+    """Something to look at and close. Most pages need the full screen."""
 
     title: str
     fence: ClassVar[str | None] = ""
     """Language of the Markdown fence around its text; None: the text is Markdown itself."""
 
     def words(self) -> str | None:
-        """Return the page as text, for where there is no screen; None if it needs one."""
+        """Return the page as text for frontends without a screen; None if it needs one."""
         return None
 
 
 class LinedPage(Page):
-    """A page whose text is its ``lines``."""
+    """A page whose text, shown without a screen, is ``lines``."""
 
     lines: Sequence[str]
 
@@ -203,7 +210,7 @@ class LinedPage(Page):
 
 @frozen
 class Report(Page):
-    """Lines to read; the page opens at the heading ``at``."""
+    """Lines to read; the page opens at the heading ``at``, or at the top if that is ""."""
 
     title: str
     lines: Sequence[str]
@@ -218,7 +225,7 @@ class Report(Page):
 
 @frozen
 class Output(Page):
-    """A long output, complete."""
+    """A long text, shown in full."""
 
     title: str
     text: str
@@ -229,7 +236,10 @@ class Output(Page):
 
 @frozen
 class TreePage(LinedPage):
-    """All branches of the session, the cursor ``at`` an entry or the leaf. ``lines``: without a screen."""
+    """All branches of the session. The cursor is ``at`` an entry, by default at the leaf.
+
+    ``lines`` is the text without a screen.
+    """
 
     at: int | None = None
     lines: Sequence[str] = ()
@@ -238,7 +248,7 @@ class TreePage(LinedPage):
 
 @frozen
 class ContextPage(LinedPage):
-    """The next request, block by block. ``lines``: without a screen."""
+    """The next request, block by block. ``lines`` is the text without a screen."""
 
     lines: Sequence[str] = ()
     title: str = "The context map"
@@ -248,7 +258,7 @@ class ContextPage(LinedPage):
 class CompactPage(Page):
     """A compaction to look at and edit before it is applied.
 
-    ``boundary`` is the entry that the summarised part ends before; None: chosen by the program.
+    ``boundary`` is the first entry that is kept; None: the program chooses it.
     """
 
     boundary: int | None = None
@@ -265,7 +275,7 @@ class SettingsPage(Page):
 
 @frozen
 class HelpPage(Page):
-    """Every command, key and setting; ``with_keys``: below the keys of the conversation."""
+    """Every command, key and setting; ``with_keys`` shows the conversation's keys above them."""
 
     with_keys: bool = True
     title: str = "Help"
@@ -273,7 +283,10 @@ class HelpPage(Page):
 
 @frozen
 class EquipmentLine:
-    """A line of the equipment page. Choosing it switches to ``agent``; "" does nothing."""
+    """A line of the equipment page.
+
+    Choosing it switches to the agent named ``agent``, if not "".
+    """
 
     text: str
     agent: str = ""
@@ -281,7 +294,7 @@ class EquipmentLine:
 
 @frozen
 class EquipmentPage(Page):
-    """Agents, skills and tools as ``lines``, and the MCP servers below them.
+    """Agents, skills and tools as ``lines``, and below them the MCP servers.
 
     The cursor starts on the line below the heading ``at``.
     """
@@ -293,7 +306,10 @@ class EquipmentPage(Page):
 
 @frozen
 class MemoryPage(LinedPage):
-    """The project's memory and the proposals for it. ``lines``: a diff, without a screen."""
+    """The project's memory and the proposals for it.
+
+    ``lines`` is a diff, the text without a screen.
+    """
 
     view: MemoryView = field(compare=False)
     lines: Sequence[str] = ()
@@ -309,7 +325,10 @@ class PermissionsPage(Page):
 
 @frozen
 class SubagentPage(Page):
-    """A subagent's session; ``watched`` is the agent at work, or the session it has finished."""
+    """A subagent's session; ``watched`` is the agent at work, or what is stored of a finished one.
+
+    ``close`` is called when the page is left.
+    """
 
     watched: Agent | FinishedSubagent
     close: Callable[[], None] = field(default=lambda: None)
@@ -323,7 +342,7 @@ class SubagentPage(Page):
 
 @frozen
 class RacePage(LinedPage):
-    """A running race, or the entry of a finished one. ``lines``: its text."""
+    """A running race, or the entry of a finished one. ``lines`` is the text without a screen."""
 
     race: Race | RaceEntry
     lines: Sequence[str] = ()
@@ -333,7 +352,10 @@ class RacePage(LinedPage):
 
 @frozen
 class RunnerPage(Page):
-    """A runner of a race, by its agent or its finished session. ``race`` is a ``RaceView``."""
+    """The session of a race's runner ``number``; ``watched`` is its agent, or the finished session.
+
+    ``race`` is a ``RaceView``.
+    """
 
     watched: Agent | FinishedSubagent = field(compare=False)
     race: Any = field(compare=False)
@@ -343,7 +365,7 @@ class RunnerPage(Page):
 
 @frozen
 class DiffPage(Page):
-    """The differences of files, one by one."""
+    """The diffs of files, one by one."""
 
     title: str
     files: Sequence[ChangedFile]
@@ -355,7 +377,10 @@ class DiffPage(Page):
 
 @frozen
 class FindPage(Page):
-    """The occurrences of a text in the conversation; with "" the user types it there."""
+    """The occurrences of ``query`` in the conversation.
+
+    If it is "", the user types it on the page.
+    """
 
     query: str = ""
     title: str = "Searching the conversation"
@@ -363,7 +388,7 @@ class FindPage(Page):
 
 @frozen
 class JobsPage(Page):
-    """The background jobs with their output, live."""
+    """The background jobs with their current output."""
 
     title: str = "The background jobs"
 
@@ -380,8 +405,8 @@ def diff_text(files: Sequence[ChangedFile]) -> str:
 class Frontend:
     """Shows the controller's messages and asks its questions: a screen, an editor or a plain run.
 
-    A frontend that has only text implements ``say`` and ``ask``; the other methods print text here
-    or do nothing.
+    A frontend with only text has to implement ``say``, ``ask`` and ``go_to``; the other methods
+    here print text or do nothing.
     """
 
     has_screen = False
@@ -391,19 +416,22 @@ class Frontend:
     is_attended = True
     """Whether a user is there to answer."""
     keymap: Mapping[str, str] = MappingProxyType({})
-    """The user's own keys, by name of the action."""
+    """Keys that the user configured, by command name."""
 
     def command_begins(self) -> None:
-        """Note that the user gave a command just now."""
+        """Called when the user gives a command."""
 
     def say(
         self, message: str, severity: Severity = "information", remedy: Remedy | None = None
     ) -> None:
-        """Show one sentence until something new begins; ``remedy`` is what it offers."""
+        """Show a message until the next one or until a run begins.
+
+        ``remedy`` is an offered action.
+        """
         raise NotImplementedError
 
     def announce(self, message: str, severity: Severity = "information") -> None:
-        """Show one sentence at once, whatever page is open."""
+        """Show a message at once, even if a page covers the conversation."""
         self.say(message, severity)
 
     def warn(self, message: str) -> None:
@@ -411,7 +439,7 @@ class Frontend:
         self.say(message, "warning")
 
     async def ask(self, question: Question[Answer_co]) -> Answer_co | None:
-        """Ask the user and return the answer; None if they cancel or nobody can be asked."""
+        """Ask the user and return the answer; None if they cancel or can't be asked."""
         raise NotImplementedError
 
     async def fill_in(
@@ -419,7 +447,10 @@ class Frontend:
         asked: ModelQuestions,  # noqa: ARG002 - as overridden
         former: Mapping[str, Value],  # noqa: ARG002 - as overridden
     ) -> Answer | None:
-        """Ask the model's questions as one form, ``former`` answers filled in; None: no forms here."""
+        """Ask the model's questions as one form with the ``former`` answers filled in.
+
+        Return None if the frontend has no forms; each question is then asked on its own.
+        """
         return None
 
     def show(self, page: Page) -> None:
@@ -437,7 +468,7 @@ class Frontend:
         self.say(words)
 
     def opening(self) -> None:
-        """Note that another session is about to be opened."""
+        """Called before another session is opened."""
 
     def opened(self, agent: Agent, entry: int | None = None) -> None:
         """Show the session that was opened, at ``entry`` if given."""
@@ -451,7 +482,7 @@ class Frontend:
         """Show the state of the sessions off the screen."""
 
     def call_to_aside(self, aside: Aside, sentence: str) -> None:
-        """Tell the user news of a session off the screen."""
+        """Show ``sentence``, the news about a session off the screen, at once."""
         del aside
         self.announce(sentence)
 
@@ -459,7 +490,7 @@ class Frontend:
         """Update the shown title, leaf, model, mode, size and cost."""
 
     def apply_settings(self, config: Config) -> None:
-        """Apply the settings of looks and keys."""
+        """Apply the settings for appearance and keys."""
 
     def copy(self, text: str) -> None:
         """Copy a text to the clipboard."""
@@ -487,7 +518,10 @@ class Frontend:
         return False
 
     def toggle_view(self) -> bool:
-        """Switch between what the model sees and all; return True if the former is shown now."""
+        """Switch between the whole conversation and the model's view of it.
+
+        Return True if the model's view is shown now.
+        """
         return False
 
     def toggle_panel(self) -> None:
@@ -497,7 +531,7 @@ class Frontend:
         """Remove the last message of ``say``."""
 
     def warnings_read(self) -> None:
-        """Note that the user has seen every warning."""
+        """Mark every warning as read."""
 
     # -- the prompt
 
@@ -510,19 +544,22 @@ class Frontend:
         """Replace the prompt's text."""
 
     def rewrite_typed(self, clean: Callable[[str], str]) -> None:
-        """Replace typed texts that are kept in memory by what ``clean`` returns for each."""
+        """Apply ``clean`` to the draft and to each text in the prompt's history."""
 
     def put_back(self, text: str) -> None:
         """Put a message back into the prompt, before the text that is there."""
         self.say(f"Not sent: {text}", "warning")
 
     def restore_message(self, text: str) -> None:
-        """Put an undone message into the prompt, in place of a previously restored one ("": only remove that).
+        """Put an undone message into the prompt; "" only removes one that was restored before.
 
-        The user's own text stays after it. ``withdraw_message`` removes it again.
+        It replaces a restored message that is unchanged; other text stays after it.
         """
         if text:
             self.say(f"The message was: {text}")
 
     def withdraw_message(self, text: str) -> None:
-        """Remove restored messages from the prompt, except for ``text``."""
+        """Remove the restored message from the prompt unless the user changed it.
+
+        With ``text``, an earlier message, put that in its place.
+        """

@@ -1,4 +1,7 @@
-"""``/goal`` works until a small model judges that something is reached; ``/loop`` sends a message at an interval."""
+"""``/goal`` keeps the agent at work until a goal is reached.
+
+``/loop`` sends a message repeatedly.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 OFF = frozenset({"off", "stop", "clear", "none"})
-NO_GOAL = "There is no goal. /goal TEXT sets one: what has to be true at the end, and how to tell."
+NO_GOAL = "There is no goal. /goal TEXT sets one: say what has to be true, and how to check it."
 NO_LOOP = "There is no loop. /loop 10m TEXT sends a message every ten minutes."
-HOW_TO_LOOP = "Say how often and what: /loop 10m TEXT. An interval is 10s to 24h, with s, m or h."
+HOW_TO_LOOP = "Give an interval (10s to 24h, in s, m or h) and a message: /loop 10m TEXT."
 
 _INTERVAL = re.compile(r"(\d{1,5})([smh])\s+(\S.*)", re.DOTALL)
 _SECONDS = {"s": 1, "m": 60, "h": 3_600}

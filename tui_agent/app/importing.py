@@ -1,4 +1,4 @@
-"""Imports sessions from files and reports each outcome in words."""
+"""Imports sessions from files, and describes each result in a sentence for the user."""
 
 import os
 from collections import Counter
@@ -15,7 +15,7 @@ from tui_agent.session.formats.table import files_of
 from tui_agent.session.store import Store
 
 _ESTIMATED_AS = "gpt-4o"
-"""Model whose tokenizer counts entries that come without a count; models differ little."""
+"""Model whose tokenizer counts the tokens of entries without a count; others differ little."""
 _NUMBERS_TOLD = 10
 """Maximum damaged lines whose numbers are named."""
 
@@ -28,7 +28,7 @@ _TOTALS = {
 
 
 class Importer:
-    """Imports files one by one, each in a transaction of its own."""
+    """Imports files one by one, and counts the outcomes."""
 
     def __init__(
         self,
@@ -40,8 +40,10 @@ class Importer:
     ) -> None:
         """Create an importer.
 
-        Sessions work in the directory that their file names if ``keep_directories`` is set or the file
-        is the user's own, otherwise in the current one.
+        ``source`` is the files' format, None to detect it. With ``skip_damaged``, unreadable lines
+        and messages are left out, instead of the whole file or session. The sessions get the
+        working directory that their file names if ``keep_directories`` is set or the file is where
+        a program of the user keeps its sessions (`is_own_file`); otherwise the current one.
         """
         self._store = store
         self._source = source
@@ -56,9 +58,10 @@ class Importer:
     def run(
         self, files: Sequence[Path]
     ) -> Iterator[tuple[Path, Sequence[Imported] | None, list[str]]]:
-        """Yield each file with its sessions (None: nothing was stored) and the lines to show.
+        """Import the files.
 
-        Of several files, those without a conversation are only counted.
+        Yield each with its sessions (None: nothing was stored) and lines to show. Of several files,
+        those without a conversation are not yielded, only counted.
         """
         several = len(files) > 1
         top = os.path.commonpath([path.parent for path in files])
@@ -86,7 +89,7 @@ class Importer:
             self._came.update(one.came for one in own)
             lines = [summary_of(one) for one in own]
             if beside := len(imported) - len(own):
-                lines[0] += f" With it: {plural(beside, 'session')} of subagents."
+                lines[0] += f" Also imported: {plural(beside, 'session')} of subagents."
             yield path, imported, [_of_file(name, line) for line in lines] if several else lines
 
     def total(self) -> str:
@@ -100,9 +103,9 @@ class Importer:
         elif failed:
             parts.append(f"{failed} files could not be read")
         if self._empty == 1:
-            parts.append("1 file holds no conversation of its own")
+            parts.append("1 file contains no conversation")
         elif self._empty:
-            parts.append(f"{self._empty} files hold no conversation of their own")
+            parts.append(f"{self._empty} files contain no conversation")
         return ", ".join(parts or ["nothing imported"]) + "."
 
 
@@ -118,15 +121,18 @@ def summary_of(imported: Imported) -> str:
                 f"Imported {name} ({imported.entries:,} entries, {imported.source}) as {short}."
             )
         case ImportChange.MORE:
-            sentence = f"{name} was here as {short} and got {imported.entries:,} more entries."
+            sentence = f"{name} was here already as {short}; {imported.entries:,} entries added."
         case ImportChange.COPY:
             sentence = (
-                f"{name} went on differently here; the file is a session of its own, {short}."
+                f"{name} was continued differently here; the file became another session, {short}."
             )
         case _:
             pass
     if imported.named_directory:
-        sentence += f" It works in this directory, not in {one_line(imported.named_directory, 80)}, as its file says."
+        sentence += (
+            " It works in this directory, not in "
+            f"{one_line(imported.named_directory, 80)} as in its file."
+        )
     if imported.left_out and imported.came is not ImportChange.KNOWN:
         left_out = sorted(imported.left_out.most_common(), key=_is_internal)
         rows = ", ".join(f"{count}× {one_line(what, 80)}" for what, count in left_out)
@@ -142,7 +148,7 @@ def summary_of(imported: Imported) -> str:
 
 
 def _is_internal(row: tuple[str, int]) -> bool:
-    """Return whether something left out is a kind of line that only its own program reads."""
+    """Return True if a row of what was left out is a type of line, named in quotation marks."""
     return row[0].startswith("“")
 
 
@@ -160,7 +166,7 @@ def _why_refused(error: StoreError) -> str:
 
 
 def _of_file(name: str, told: str) -> str:
-    """Return a message that begins with the file's ``name``, in place of a shorter form of it."""
+    """Return the message ``told`` with the path ``name`` in front, replacing a bare file name."""
     shown = one_line(name, 120)
     own = one_line(name.rpartition("/")[2], 120)
     if told.startswith(own):
@@ -169,10 +175,12 @@ def _of_file(name: str, told: str) -> str:
 
 
 def import_all(store: Store, path: Path) -> tuple[list[str], list[Imported], int]:
-    """Import a file or every file of a directory; return the lines to show, the sessions, and how many failed.
+    """Import a file or every file of a directory.
+
+    Return the lines to show, the sessions, and how many files and sessions could not be read.
 
     Raises:
-        ImportRefused: there is no file.
+        ImportRefused: ``path`` does not exist or has no such files.
     """
     importer = Importer(store)
     files = files_of(path)

@@ -1,4 +1,4 @@
-"""The meaning of a sent prompt: a message, a command, or a shell command of the user's."""
+"""Parses what the user sends: a message for the model, a ``/command`` or a ``!shell command``."""
 
 import re
 
@@ -9,7 +9,7 @@ _COMMAND = re.compile(r"/([A-Za-z][\w:-]*)(?:\s+(.*))?", re.DOTALL)
 
 @frozen
 class MessageIntent:
-    """Text for the model."""
+    """A message for the model."""
 
     text: str
 
@@ -34,10 +34,10 @@ Intent = MessageIntent | CommandIntent | ShellIntent
 
 
 def parse(text: str) -> Intent | None:
-    """Return the intent of a prompt, None when it is empty.
+    """Return the intent of a prompt; None if it is empty or a ``!`` without a command.
 
-    A slash begins a command only at the very first character; a path such as ``/usr/lib is full``
-    is a message. A question mark alone asks for the keys.
+    A slash begins a command only as the very first character; text that begins with a path, such as
+    ``/usr/lib is full``, is a message. A question mark alone is ``/help``.
     """
     stripped = text.strip()
     if not stripped:

@@ -1,4 +1,4 @@
-"""The commands about skills, tools, agents, output styles, MCP servers and AGENTS.md."""
+"""Commands on skills, tools, agents, output styles and MCP servers, and /init and /review."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ _DEFAULT_STYLE = "default"
 
 
 async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None:
-    """Show agents, skills, tools and servers on one page; without a screen, the part ``at`` alone."""
+    """Show agents, skills, tools and servers on one page, the cursor at the heading ``at``.
+
+    Without a screen, show the part ``at`` alone: skills or tools.
+    """
     ports = owner.ports
     count = ports.directory.counter(owner.model).schema
     await asyncio.to_thread(ports.knowledge.load)
@@ -90,7 +93,7 @@ def tools_lines(
         lines += ["", *map(visible, files.problems)]
     if not files.tools and not files.problems:
         lines.append(
-            "A file in .tui-agent/tools of the project adds tools: each of its typed functions is one."
+            "To add tools, write typed Python functions in the project's .tui-agent/tools/NAME.py."
         )
     return lines
 
@@ -173,7 +176,7 @@ async def style(controller: Controller, argument: str) -> None:
         raise CommandError(
             "There are no output styles yet. Write .tui-agent/output-styles/NAME.md."
         )
-    kinds = {_DEFAULT_STYLE: "the program's own"} | styles
+    kinds = {_DEFAULT_STYLE: "the built-in style"} | styles
     name = argument or await _choice_of(controller, "Choose which output style?", kinds)
     if name:
         _require_known("style", name, kinds)
@@ -192,7 +195,7 @@ async def _choice_of(controller: Controller, question: str, kinds: dict[str, str
 
 
 async def _switch(controller: Controller, chooser: Agent, name: str) -> None:
-    """Switch to another agent; asks first if the model has to read the whole context again."""
+    """Switch to the agent or style ``name``; ask first if cached tokens have to be read again."""
     if await may_reread(controller, chooser, f"Switch to {name}?", chooser.model):
         chooser.choose_agent(name)
         controller.frontend.refresh_facts()
@@ -207,7 +210,7 @@ async def _switch(controller: Controller, chooser: Agent, name: str) -> None:
     words="add a server, connect, plugin, integration",
 )
 async def mcp(controller: Controller, argument: str) -> None:
-    """Show the servers, add one, restart one, or read their settings again."""
+    """Show the servers, or with add, restart or reload in ``argument`` change them."""
     owner = controller.open_agent
     word, _, name = argument.partition(" ")
     match word, name.strip():
@@ -215,7 +218,7 @@ async def mcp(controller: Controller, argument: str) -> None:
             await _show_equipment(controller, owner, SERVERS)
         case "reload", "":
             if await may_reread(
-                controller, owner, "Reload, and tell the model of other tools?", owner.model
+                controller, owner, "Reload the servers, and send their tools?", owner.model
             ):
                 await owner.mcp.reload_and_resend()
         case "add", rest:
@@ -228,7 +231,10 @@ async def mcp(controller: Controller, argument: str) -> None:
 
 
 async def add_server(controller: Controller, owner: Agent, given: str) -> None:
-    """Add an MCP server to the user's settings and start it; asks for what ``given`` lacks."""
+    """Add an MCP server to the user's settings and start it.
+
+    ``given`` is its name, then its command line or address; the user is asked for what is missing.
+    """
     name, _, words = given.strip().partition(" ")
     name = name or await controller.ask(TextLine("Name of the new server", confirm="next")) or ""
     if not name.strip():
@@ -241,7 +247,7 @@ async def add_server(controller: Controller, owner: Agent, given: str) -> None:
             f"There is a server {name} already. tui-agent mcp remove {name} removes it."
         )
     asked = TextLine(
-        f"How is {name} reached?",
+        f"Command or address of {name}",
         confirm="add",
         details="A command with arguments (npx -y @scope/server ~/notes), or an address (https://…).",
     )
@@ -266,7 +272,7 @@ def _server_row(words: str) -> dict[str, object]:
             row["args"] = parts[1:]
         return row
     if len(parts) > 1 or not parts[0].startswith(("http://", "https://")):
-        raise CommandError("An address is http:// or https:// and a host, and has no arguments.")
+        raise CommandError("An address begins with http:// or https:// and has no arguments.")
     return {"url": parts[0]}
 
 

@@ -36,7 +36,7 @@ async def login(controller: Controller, argument: str) -> None:
     name, rest = _words(argument)
     if rest:
         controller.say(
-            f"Type /login {one_line(name, 30)} without the key: it is asked for, and not shown.",
+            f"Type /login {one_line(name, 30)} without the key; you enter it hidden afterwards.",
             "warning",
         )
         return
@@ -83,7 +83,11 @@ def _words(argument: str) -> tuple[str, str]:
 
 
 async def _provider(controller: Controller, rows: Sequence[LoginRow], name: str) -> LoginRow | None:
-    """Return the provider of that name, for "" the one the user picks; None if it can't be used."""
+    """Return the provider with the name or id ``name``; for "" ask the user.
+
+    Return None if they cancel. If there is no such provider, or it needs variables that are not
+    set, show a message and return None.
+    """
     by_name: dict[str, LoginRow] = {}
     for one in rows:
         by_name[one.name.lower()] = one
@@ -101,7 +105,7 @@ async def _provider(controller: Controller, rows: Sequence[LoginRow], name: str)
         row = by_name.get(chosen)
     if row is not None and row.missing:
         controller.say(
-            f"{row.name} needs {' and '.join(row.missing)} too: set that before you start tui-agent.",
+            f"{row.name} also needs {' and '.join(row.missing)}. Set it before starting tui-agent.",
             "warning",
         )
         return None
@@ -109,7 +113,7 @@ async def _provider(controller: Controller, rows: Sequence[LoginRow], name: str)
 
 
 def _pick_row(row: LoginRow) -> PickRow:
-    """Return a provider as a row, which is also found by the id that /login takes."""
+    """Return the row of a provider, with the id in its text so that typing the id finds it."""
     name = one_line(row.name, 30)
     if row.id.replace("_", " ") not in name.lower():
         name += f" ({row.id})"
@@ -121,7 +125,10 @@ def _pick_row(row: LoginRow) -> PickRow:
 
 
 async def _take_key(controller: Controller, port: LoginController, row: LoginRow) -> str:
-    """Ask for a key until one is kept; return a sentence about it, "" if the user cancels."""
+    """Ask for a key or a sign-in until a key is saved.
+
+    Return a sentence, "" if the user cancels.
+    """
     where = await asyncio.to_thread(port.where)
     while True:
         made = ""
@@ -155,7 +162,10 @@ async def _take_key(controller: Controller, port: LoginController, row: LoginRow
 async def _sign_in(
     controller: Controller, port: LoginController, row: LoginRow, how: str
 ) -> str | None:
-    """Sign in with a browser and keep the key; return a sentence, None if the user has to choose again."""
+    """Sign in with a browser and save the key.
+
+    Return a sentence, None if that failed or was cancelled.
+    """
     controller.frontend.announce(f"Signing in to {row.name} …")
     try:
         async with port.sign_in(row.id) as attempt:
@@ -179,11 +189,14 @@ async def _sign_in(
 async def _wait_for_sign_in(
     controller: Controller, row: LoginRow, attempt: BrowserSignIn
 ) -> str | None:
-    """Return the key of a sign-in; None if the user cancels."""
+    """Wait for the browser, or for an address that the user pastes.
+
+    Return the key, None if cancelled.
+    """
     signing = asyncio.ensure_future(attempt.key())
     details = (
         f"Sign in at\n{attempt.url}\n"
-        "This closes when the browser comes back. If it can't, paste the address it ended at."
+        "This closes when you are signed in. If it stays open, paste the browser's last address."
     )
     question = TextLine(f"Waiting for {row.name}", confirm="send", details=details)
     asking = asyncio.ensure_future(controller.ask(question))
@@ -203,9 +216,9 @@ async def _wait_for_sign_in(
 
 
 async def _enter(controller: Controller, port: LoginController, row: LoginRow) -> str | None:
-    """Ask for a key, try it and keep it; return a sentence, None if it is not kept.
+    """Ask for a key, try it and save it; return a sentence, None if it was not saved.
 
-    The user decides whether to keep a key that could not be tried.
+    The user decides whether to save a key that could not be tried.
     """
     details = "It is not shown, logged or sent elsewhere."
     entered = await controller.ask(
@@ -219,7 +232,7 @@ async def _enter(controller: Controller, port: LoginController, row: LoginRow) -
     if trial.verdict != "accepted":
         keep = []
         if trial.verdict == "unknown":
-            keep = [("keep", "Keep it all the same")]
+            keep = [("keep", "Keep it anyway")]
         title = "The key was not accepted"
         if keep:
             title = "The key could not be tried"

@@ -1,4 +1,4 @@
-"""Tries, keeps and removes the provider keys that a user enters."""
+"""Lists providers, and tries, saves and removes the keys that the user enters for them."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ FIRST = ("anthropic", "openai", "gemini", "openrouter", "mistral", "deepseek", "
 
 
 def keys_of(config: Config, logins: Logins | None = None) -> Keys:
-    """Return the keys of the environment, the settings and ``logins`` (None: read from the disk)."""
+    """Return the keys of the environment, the settings and ``logins`` (None: the stored logins)."""
     return Keys(
         os.environ,
         providers=config.providers,
@@ -71,7 +71,7 @@ class LoginController:
         """Returns the model to start with, "" if the user has to choose."""
 
     def rows(self) -> Sequence[LoginRow]:
-        """Return the providers that take a key, the best-known first."""
+        """Return the hosted providers that take a key, the best-known first."""
         keys = keys_of(self._config(), self._logins)
         kept = set(self._logins)
         ids = dict.fromkeys((*FIRST, *PROVIDERS))
@@ -110,10 +110,10 @@ class LoginController:
         return await try_key(asked, self._place(asked), key)
 
     def keep_key(self, provider: str, key: str) -> str:
-        """Keep a key; return a sentence that says where, and which other key takes precedence.
+        """Save a key; return a sentence that says where, and which other source takes precedence.
 
         Raises:
-            LoginError: it can't be kept.
+            LoginError: the key can't be saved.
         """
         where = self._logins.keep(provider, key.strip())
         source = self._source(provider)
@@ -123,7 +123,10 @@ class LoginController:
         return f"The key is kept in {where}.{before}"
 
     def sign_in(self, provider: str) -> "BrowserSignIn":
-        """Return a sign-in, to be entered as a context; its key is for ``keep_key``."""
+        """Return a sign-in to use with ``async with``; pass its key to ``keep_key``.
+
+        Raises ValueError if the provider has no sign-in.
+        """
         from tui_agent.model.sign_in import BrowserSignIn
 
         asked = PROVIDERS[provider]
@@ -132,10 +135,12 @@ class LoginController:
         return BrowserSignIn(asked, asked.sign_in)
 
     def forget(self, provider: str) -> str:
-        """Remove an entered key; return a sentence about it, and where a key still comes from.
+        """Remove an entered key.
+
+        Return a sentence, with the source that still provides a key if any.
 
         Raises:
-            LoginError: it can't be removed.
+            LoginError: the key can't be removed.
         """
         if provider in PROVIDERS:
             name = PROVIDERS[provider].name

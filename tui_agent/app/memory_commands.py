@@ -108,7 +108,7 @@ async def _view(controller: Controller) -> MemoryView:
     agent = controller.open_agent
     kept = agent.ports.memory
     if kept is None:
-        raise CommandError("Nothing is kept for later sessions here.")
+        raise CommandError("No memory is available here.")
     name = short_id(agent.session.id)
 
     def cost(lines: Sequence[MemoryLine]) -> int:

@@ -1,4 +1,4 @@
-"""The project's memory as rows to look at, and the answers to proposals. Reads and writes files."""
+"""The project's memory as rows to show, and the user's changes of it. Reads and writes files."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import field
@@ -21,14 +21,18 @@ from tui_agent.lazy import dataclass, frozen
 NOTHING = (
     "Nothing is kept yet. /remember TEXT keeps a line; others are proposed at the end of a run."
 )
-NOT_THERE = "There is nothing on “{}” any more."
+NOT_THERE = "The memory has nothing on “{}”."
 _NOTE = f"{NOTES_FILE}:{{}}"
-"""Topic of a line of the project's notes file, by line number; no real topic begins like this."""
+"""Format of the topic of a line in the project's notes file; takes the line's number, from 1."""
 
 
 @frozen
 class MemoryRow:
-    """A line of the memory, or a proposal. ``diff`` is pairs of a mark (``+``, ``-``, space) and a text."""
+    """A line of the memory, or a proposal (``proposal`` is set then).
+
+    ``diff`` is pairs of a mark (``+``, ``-`` or a space) and a text; ``facts`` are use, source and
+    tokens in one line. ``key`` is the topic, with ``+`` before it for a proposal.
+    """
 
     key: str
     diff: tuple[tuple[str, str], ...]
@@ -41,8 +45,8 @@ class MemoryRow:
 class MemoryView:
     """The memory as last read. ``session`` is this session's short id.
 
-    ``text_of`` returns the text of the entry that a source names; ``count`` the tokens of a text,
-    ``cost`` those of lines as they are sent; ``clock`` milliseconds since the epoch.
+    ``text_of`` returns the text of the entry that a line's source names; ``count`` the tokens of a
+    text, ``cost`` the tokens of lines as they are sent; ``clock`` milliseconds since the epoch.
     """
 
     memory: Memory
@@ -55,12 +59,15 @@ class MemoryView:
     kept: list[MemoryRow] = field(default_factory=list)
 
     def read(self) -> None:
-        """Read the memory again; raises `NotKeptError`."""
+        """Read the memory and the notes file again.
+
+        Raises `NotKeptError` if the memory can't be read.
+        """
         state = self.memory.read()
         try:
             notes = self.memory.notes()
         except (NoteError, OSError):
-            notes = []  # a session's start says it
+            notes = []  # reported at the start of a session
         self.proposed = [self._proposed_row(state, one) for one in state.proposed]
         self.kept = [self._kept_row(line) for line in state.lines]
         for number, text in enumerate(notes, 1):
@@ -69,7 +76,10 @@ class MemoryView:
             self.kept.append(MemoryRow(line.topic, ((" ", text),), facts, line))
 
     def find(self, key: str) -> MemoryRow:
-        """Return the row of a topic, its proposal before its line; raises `CommandError`."""
+        """Return the row with the topic or row key ``key``, a proposal before a line.
+
+        Raises `CommandError` if there is none.
+        """
         name = " ".join(key.lower().split())
         for row in (*self.proposed, *self.kept):
             if name in {row.key, row.line.topic}:
@@ -77,17 +87,23 @@ class MemoryView:
         raise CommandError(NOT_THERE.format(one_line(key, 60)))
 
     def take(self, row: MemoryRow) -> str:
-        """Accept a proposal; returns what was done, as a sentence."""
+        """Accept a proposal; return what was done, as a sentence.
+
+        Raises `CommandError` if the row is a line that is in the memory already.
+        """
         proposal = row.proposal
         if proposal is None:
-            raise CommandError("That is kept already: it can be edited or dropped.")
+            raise CommandError("That line is in the memory already. You can edit or drop it.")
         if proposal.removes:
             self._change(lambda state: state.without_line(proposal.line, answers=proposal))
             return f"Dropped: {_quoted(row.line)}."
         return self._keep(row.line, row)
 
     def edit(self, row: MemoryRow, text: str) -> str:
-        """Keep a line or a proposal in the user's own words; returns what was done, as a sentence."""
+        """Save a line or a proposal with the text ``text``; return what was done, as a sentence.
+
+        Raises `CommandError` for a line of the notes file.
+        """
         wanted = line_of(text)
         if row.proposal is not None and text.strip() == row.line.shown:
             return self.take(row)
@@ -98,7 +114,7 @@ class MemoryView:
         return self._keep(row.line.model_copy(update=changed), row)
 
     def drop(self, row: MemoryRow) -> str:
-        """Decline a proposal, or remove a line; returns what was done, as a sentence."""
+        """Decline a proposal, or remove a line; return what was done, as a sentence."""
         proposal = row.proposal
         if proposal is None:
             try:
@@ -108,17 +124,17 @@ class MemoryView:
             return f"Dropped: {_quoted(row.line)}."
         self._change(lambda state: state.without_proposal(proposal))
         if proposal.removes:
-            return f"It stays: {_quoted(row.line)}."
-        return f"Not kept: {_quoted(row.line)}. It is not proposed again."
+            return f"The line stays: {_quoted(row.line)}."
+        return f"Not kept: {_quoted(row.line)}. This is not proposed again."
 
     def undo(self) -> str:
-        """Undo the newest change of the memory, in this session or earlier; returns a sentence."""
+        """Undo the memory's newest change, in whichever session it was made; return a sentence."""
         try:
             change = self.memory.undo()
         except (NoteError, OSError) as error:
             raise CommandError(str(error)) from error
         if change is None:
-            return "Nothing was changed here."
+            return "Nothing to undo: the memory was not changed."
         line = change.before or change.after
         if line is None and change.proposal is not None:
             line = change.proposal.line
@@ -127,7 +143,7 @@ class MemoryView:
         return "Undone."
 
     def lines(self) -> list[str]:
-        """Return the page as text."""
+        """Return the proposals and lines as text, for frontends without a screen."""
         if not self.proposed and not self.kept:
             return [NOTHING]
         lines: list[str] = []
@@ -160,7 +176,7 @@ class MemoryView:
         line = proposal.line
         before = state.line(line.topic)
         if proposal.removes:
-            facts = f"of no use in {plural(line.unused, 'session')} · {self._price(line)}"
+            facts = f"not used in {plural(line.unused, 'session')} · {self._price(line)}"
             return MemoryRow(f"+{line.topic}", (("-", line.shown),), facts, line, proposal)
         diff = [("+", line.shown)]
         if before is not None:
@@ -171,10 +187,10 @@ class MemoryView:
     def _kept_row(self, line: MemoryLine) -> MemoryRow:
         if line.uses:
             use = (
-                f"of use {plural(line.uses, 'time')}, last {age(line.used_at, self.clock() / 1000)}"
+                f"used {plural(line.uses, 'time')}, last {age(line.used_at, self.clock() / 1000)}"
             )
         elif line.unused:
-            use = f"of no use in {plural(line.unused, 'session')}"
+            use = f"not used in {plural(line.unused, 'session')}"
         else:
             use = "not used yet"
         facts = dotted(*self._source(line), use, self._price(line))

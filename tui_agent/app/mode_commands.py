@@ -1,4 +1,4 @@
-"""The commands about permissions: modes, rules, the decision on a plan, one command unsandboxed."""
+"""Commands on permissions: ``/plan``, ``/mode``, ``/permissions`` and ``/outside`` (no sandbox)."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ _ANSWERS = (
     words="approve, accept, plan mode",
 )
 async def plan(controller: Controller, argument: str) -> None:
-    """Decide on the plan; with the name of a mode, carry it out in that mode at once.
+    """Ask whether to carry out the proposed plan.
 
-    If there is no plan, switch to plan mode.
+    With ``build`` or ``auto-edit``, do so without asking. If no plan is proposed, switch to plan
+    mode.
     """
     from tui_agent.agent.permissions import Mode
     from tui_agent.app.proposed_plan import proposed_plan
@@ -52,7 +53,7 @@ async def plan(controller: Controller, argument: str) -> None:
 
 
 async def decide(controller: Controller, text: str) -> None:
-    """Ask whether to carry out the plan ``text``, which the user may edit first."""
+    """Ask whether to carry out the plan ``text`` and in which mode; the user may edit it first."""
     question = "Carry out this plan?"
     while True:
         answer = await controller.ask(Choice(question, _ANSWERS, inline=True))
@@ -124,7 +125,10 @@ async def permissions(controller: Controller, _argument: str) -> None:
     words="sandbox off, disable, network, unsandboxed",
 )
 async def outside(controller: Controller, argument: str) -> None:
-    """Run a command without the sandbox, as ``!`` does, if the user agrees; the model sees the output."""
+    """Ask, then run a command as a shell entry without the sandbox; the model sees the output.
+
+    Without an argument it is the model's last command on the path.
+    """
     agent = controller.open_agent
     command = argument.strip() or _last_command(agent)
     if not command:

@@ -1,4 +1,4 @@
-"""``/model`` and ``/effort``: choose the model and how much it thinks, with what a switch costs."""
+"""``/model`` and ``/effort`` choose the model and how much it thinks, and show the cost of that."""
 
 import asyncio
 from typing import TYPE_CHECKING, Final
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 _HELP: Final = {
     Effort.OFF: "no thinking before the answer",
-    Effort.MINIMAL: "hardly any",
+    Effort.MINIMAL: "very little",
     Effort.LOW: "a little: quick and cheap",
     Effort.MEDIUM: "for most work",
     Effort.HIGH: "for hard problems",
-    Effort.MAX: "all it can: slow and expensive",
+    Effort.MAX: "as much as possible: slow and expensive",
 }
 
 
@@ -47,7 +47,10 @@ async def model(controller: "Controller", argument: str) -> None:
 
 
 async def ask_for_model(controller: "Controller", current: str) -> str | None:
-    """Ask for a model and set it up if its server is new; return its id, None if the user cancels."""
+    """Ask for a model, save its server's address if needed, and return its id.
+
+    Return None if they cancel.
+    """
     pick = await controller.ask(ModelChoice(current))
     if pick is None:
         return None
@@ -56,7 +59,7 @@ async def ask_for_model(controller: "Controller", current: str) -> str | None:
 
 
 def set_up(controller: "Controller", pick: ModelPick) -> None:
-    """Save the address of the user's server that offered the model, if one did."""
+    """Save the base URL of the server that the model was found on, if ``pick.server`` has one."""
     from tui_agent.app.context_commands import reread_settings
 
     if pick.server:
@@ -65,17 +68,17 @@ def set_up(controller: "Controller", pick: ModelPick) -> None:
 
 
 async def choose_model(controller: "Controller", name: str, *, only_here: bool = False) -> bool:
-    """Switch to a model; asks first if the catalog doesn't have it. Returns whether it is used now.
+    """Switch to the model ``name``, after asking if it is unknown; return whether it is used now.
 
-    The demo's model opens the demo, which works on files of its own.
-    Raises `CommandError` if there can't be such a model.
+    The name of the demo's model opens a demo session instead, and returns False. Raises
+    `CommandError` if no known provider could have such a model.
     """
     from tui_agent.model.demo import DEMO_MODEL
     from tui_agent.model.naming import NameStanding
 
     if name == DEMO_MODEL:
         if not controller.frontend.has_screen:
-            raise CommandError("The demo plays with files of its own: tui-agent --demo.")
+            raise CommandError("Run the demo as a separate program: tui-agent --demo.")
         if controller.agent is not None and controller.agent.model == DEMO_MODEL:
             raise CommandError("This session is the demo already. /new begins another one.")
         await controller.open(OpenRequest(demo=True))
@@ -107,16 +110,16 @@ def reread_price(controller: "Controller", model: str, cached: int) -> str:
 
 
 async def may_reread(controller: "Controller", agent: "Agent", what: str, model: str) -> bool:
-    """Return whether a switch may go ahead; asks if ``model`` would have to read cached tokens again.
+    """Return whether a switch may go ahead; if ``model`` has to read cached tokens again, ask.
 
-    ``what`` is the switch as a question: "Switch to opus?". The user may have the history compacted
-    first.
+    ``what`` is the question, such as "Switch to opus?". If the user wants it, the history is
+    compacted first; if that fails, return False.
     """
     cached = agent.inspector.cached_tokens()
     if not cached:
         return True
     price = reread_price(controller, model, cached)
-    details = f"The provider has {tokens(cached)} tokens of this conversation in its cache. They are read anew{price}."
+    details = f"{tokens(cached)} tokens of this conversation are cached. All are read again{price}."
     answers = [
         ("yes", "Switch"),
         ("compact", "Compact first, then switch"),
@@ -134,7 +137,8 @@ async def may_reread(controller: "Controller", agent: "Agent", what: str, model:
 async def use_model(controller: "Controller", model: str, *, only_here: bool = False) -> bool:
     """Use a model from the next request on, and after a restart unless ``only_here``.
 
-    Asks first if the conversation does not fit it. Returns whether the model is used now.
+    Asks first if the conversation does not fit the model's window, or cached tokens have to be read
+    again. Returns whether the model is used now.
     """
     agent = controller.open_agent
     if model == agent.model or not agent.context_size().history:
@@ -154,7 +158,7 @@ async def use_model(controller: "Controller", model: str, *, only_here: bool = F
     if answer == "compact" and controller.agent is agent:
         outcome = await agent.compact(for_model=model)
         if outcome.problem is not None:
-            raise CommandError(f"Still with {short_model(agent.model)}: {outcome.problem}")
+            raise CommandError(f"Still using {short_model(agent.model)}: {outcome.problem}")
     if answer in {"compact", "switch"} and controller.agent is agent:
         note = await _switch(controller, model, only_here=only_here)
         controller.say(note, "warning" if _NO_KEY in note else "information")
@@ -163,7 +167,10 @@ async def use_model(controller: "Controller", model: str, *, only_here: bool = F
 
 
 async def _switch(controller: "Controller", model: str, *, only_here: bool) -> str:
-    """Switch the model, and save it unless it is only for here or has no key; return a sentence."""
+    """Switch the model; save it in the settings unless ``only_here`` or it has no key.
+
+    Return a sentence.
+    """
     controller.open_agent.change_model(model)
     controller.frontend.refresh_facts()
     controller.soon(_learn_of(controller, model))
@@ -177,7 +184,7 @@ async def _switch(controller: "Controller", model: str, *, only_here: bool) -> s
 
 
 async def _learn_of(controller: "Controller", model: str) -> None:
-    """Ask the model's server for its window if only the server knows, and measure the next request."""
+    """Ask the user's server about the model if needed, and load what the next request needs."""
     await controller.services.ask_servers(model)
     if controller.agent is not None:
         await controller.agent.warm()
@@ -207,7 +214,7 @@ async def _ask(
 
 
 def _told(controller: "Controller", model: str, ahead: "SwitchAhead") -> str:
-    """Return a sentence on the switch: the new model reads the whole request uncached."""
+    """Return a sentence on the next request: size with the new model and before, and extra cost."""
     dollars = controller.services.reread_cost(model, ahead.pruned)
     price = ""
     if dollars and dollars >= 0.01:
@@ -218,7 +225,7 @@ def _told(controller: "Controller", model: str, ahead: "SwitchAhead") -> str:
         pruned = ""
     return (
         f"{short_model(model)}: the next request takes {_size(ahead.after)}{pruned}; "
-        f"before it was {_size(ahead.before)}. It is read anew{price}."
+        f"before it was {_size(ahead.before)}. It is read uncached{price}."
     )
 
 
@@ -261,7 +268,7 @@ async def effort(controller: "Controller", argument: str) -> None:
 async def _choose(controller: "Controller", agent: "Agent") -> str | None:
     effort = agent.effort
     if not effort.levels:
-        controller.say(f"{short_model(agent.model)} can't be told how much to think.")
+        controller.say(f"{short_model(agent.model)} has no effort levels.")
         return None
     if effort.chosen is not None:
         chosen = effort.chosen.nearest(effort.levels)
@@ -269,7 +276,7 @@ async def _choose(controller: "Controller", agent: "Agent") -> str | None:
         chosen = None
     at = str(chosen or DEFAULT_EFFORT)
     if effort.preset is None:
-        preset = "the model's own"
+        preset = "the model's default"
     else:
         preset = f"{effort.preset}, from the settings"
     rows = {DEFAULT_EFFORT: preset}
@@ -287,7 +294,10 @@ async def _choose(controller: "Controller", agent: "Agent") -> str | None:
 
 
 def use_effort(controller: "Controller", agent: "Agent", effort: Effort | None) -> None:
-    """Set the effort from the next request on, and report it; None: as the settings say."""
+    """Set the effort from the next request on and report it.
+
+    None: the settings' or model's default.
+    """
     before = agent.effort.level
     agent.change_effort(effort)
     controller.frontend.refresh_facts()
@@ -299,5 +309,8 @@ def use_effort(controller: "Controller", agent: "Agent", effort: Effort | None) 
     if cached := agent.inspector.cached_tokens():
         # OpenAI and Anthropic keep a separate cache for each level.
         price = reread_price(controller, agent.model, cached)
-        sentence += f" The provider may read {tokens(cached)} tokens anew{price}: most keep a cache for each level."
+        sentence += (
+            f" The provider may read {tokens(cached)} tokens again{price}: most keep a cache for "
+            "each level."
+        )
     controller.say(sentence)

@@ -1,4 +1,4 @@
-"""Moves in the session's tree that restore files too: the question they may need, and the report."""
+"""Moves to another entry of the tree and restores files with it, asking and reporting as needed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ MAX_NAMED = 3
 REST = "y"
 CONVERSATION = "c"
 NOWHERE = "n"
-"""Answers if somebody else changed a file: restore the other files, restore none, don't move."""
+"""Answers when files were changed outside the session: restore the others, restore none, don't
+move."""
 
 _RUNS = ("tool_result", "shell")
 """Kinds of entries that may have made a commit."""
@@ -40,9 +41,10 @@ async def move_with_files(
     *,
     pair: tuple[int | None, int | None],
 ) -> str | None:
-    """Move by ``go`` and restore files; return what that did to files, None if the user cancels.
+    """Restore files as they were at ``target``, and move there by ``go``.
 
-    ``pair`` are the ends of the move that is undone or redone: if files stayed then, they stay now.
+    Return a phrase on what happened to files ("" if nothing); None if the user cancels. ``pair`` is
+    the two ends of the move that this undoes or redoes: if that left files alone, so does this.
     """
     from tui_agent.agent.checkpoints.plan import RestorePlan
 
@@ -69,7 +71,10 @@ async def carry_out(
     focus: str | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> str:
-    """Move (see ``Navigator.move``) and restore ``files`` (None: files stay); return what it did to files."""
+    """Make the planned move (see ``Navigator.move``) and restore ``files`` (None: files stay).
+
+    Return a phrase on what happened to files; "" if nothing.
+    """
     commits = await commits_left(agent, move.leaf)
     await agent.navigator.move(move, focus=focus, progress=progress)
     if files is None:
@@ -83,7 +88,8 @@ async def files_along(
 ) -> RestorePlan | None:
     """Return the plan that restores files for a move to ``target``; None if the user cancels.
 
-    Asks only if somebody else changed one of the files, and once about each change.
+    Asks only about files that were changed outside the session, once about each change. The plan is
+    empty if the user wants to move without files.
     """
     from tui_agent.agent.checkpoints.plan import RestorePlan
 
@@ -97,12 +103,12 @@ async def files_along(
     changes = await agent.files.foreign_changes(target)
     names = _listed([conflict.path for conflict in foreign])
     answers = [
-        (REST, f"yes; {names} {_stay(foreign)} as now"),
+        (REST, f"yes; {names} {_stay(foreign)} unchanged"),
         (CONVERSATION, "the conversation only, no file"),
         (NOWHERE, "no"),
     ]
     asked = Choice(
-        f"{names} changed, and not by this session. Go all the same?",
+        f"{names} changed, and not by this session. Go anyway?",
         answers,
         why=_why(foreign, plan),
         files=changes,
@@ -128,7 +134,10 @@ def _why(foreign: Sequence[Conflict], plan: RestorePlan) -> str:
 
 
 def files_told(plan: RestorePlan, done: Restored, commits: Sequence[str] = ()) -> str:
-    """Return what a move did to files, and which files and ``commits`` stay; "" if nothing."""
+    """Return a phrase: the files restored or deleted, and the files and ``commits`` that stay.
+
+    Return "" if there are none.
+    """
     said = []
     if done.done:
         said = [_steps_told(plan, done.done)]
@@ -136,7 +145,7 @@ def files_told(plan: RestorePlan, done: Restored, commits: Sequence[str] = ()) -
     for conflict in stays[:MAX_NAMED]:
         said.append(f"{_name(conflict.path)} stays ({conflict.reason})")
     if (more := len(stays) - MAX_NAMED) > 0:
-        said.append(f"{plural(more, 'more file')} as before")
+        said.append(f"{plural(more, 'more file')} unchanged")
     if plan.omitted:
         said.append(f"{plan.omitted:,} more files changed and stay: there were too many to keep")
     if commits:
@@ -184,7 +193,10 @@ def _name(path: str) -> str:
 
 
 async def commits_left(agent: Agent, target: int | None) -> list[str]:
-    """Return short ids of commits made in the time of the entries that a move to ``target`` leaves."""
+    """Return short ids of the git commits made during the work that a move to ``target`` leaves.
+
+    A move does not undo commits. Empty if no command or tool was run in that work.
+    """
     from tui_agent.files.own_git import commits_between
 
     left = agent.session.reader.parting(agent.session.leaf, target).left

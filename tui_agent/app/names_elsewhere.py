@@ -1,9 +1,9 @@
-"""Commands of Claude Code, Codex and Pi that do not exist here, with the way to do the same."""
+"""Commands of Claude Code, Codex and Pi that do not exist here, and what to use instead."""
 
 from collections.abc import Mapping
 
 ELSEWHERE: Mapping[str, str] = {
-    "add-dir": "Let commands reach it with [sandbox] read and write in config.toml; files outside are asked about.",
+    "add-dir": "Add it to [sandbox] read or write in config.toml. Commands can reach it then.",
     "archive": "/sessions lists sessions: xx deletes one, u restores it.",
     "autocompact": "/settings compaction changes when the history is summarised.",
     "cd": "A session stays in its directory: start tui-agent in the other one.",
@@ -22,4 +22,4 @@ ELSEWHERE: Mapping[str, str] = {
     "vim": "/settings vim switches the vi keys on.",
     "worktree": "/race works in copies of the project, and /fork continues in a copy of the session.",
 }
-"""What to do instead, by the command's name there."""
+"""Hint for the user, by the command's name in the other program."""

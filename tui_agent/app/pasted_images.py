@@ -18,20 +18,22 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import ImagePart
 
 MAX_KEPT = 50
-"""Maximum images kept; images of sent messages are in the store as well."""
+"""Maximum pasted images kept as files; those of sent messages are in the session store as well."""
 
 NAME = LazyPattern(r"clipboard-[0-9a-f]{8}\.(?:png|jpg|gif|webp)")
 """Name of a pasted image, as it follows ``@`` in a message."""
 
 
 class PastedImages:
-    """The pasted images in ``directory``; None: in a temporary directory."""
+    """Keeps pasted images in the subdirectory "pasted" of ``directory``, or of a temporary one."""
 
     def __init__(self, directory: Path | None) -> None:
         self._directory = (directory or Path(tempfile.mkdtemp(prefix="tui-agent-"))) / "pasted"
 
     def keep(self, data: bytes) -> str:
-        """Keep an image and return its name.
+        """Save an image and return its file name, for ``@`` in a message.
+
+        Deletes the oldest images beyond ``MAX_KEPT``.
 
         Raises:
             OSError: ``data`` is not an image, or can't be written.
@@ -47,14 +49,17 @@ class PastedImages:
         return name
 
     def path(self, name: str) -> Path | None:
-        """Return the path of an image; None if there is none of that name."""
+        """Return the path of a pasted image by its file name; None if there is none."""
         path = self._directory / name
         if NAME.fullmatch(name) and is_file(path):
             return path
         return None
 
     def part(self, name: str, put_blob: Callable[[bytes], str]) -> ImagePart | None:
-        """Return the message part of an image; None if there is none of that name."""
+        """Store a pasted image by ``put_blob`` and return its message part.
+
+        Return None if there is none.
+        """
         from tui_agent.tools.outputs import image_part
 
         if (path := self.path(name)) is None:

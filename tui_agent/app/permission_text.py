@@ -30,7 +30,7 @@ _OBJECTS = {
     Permission.WEBFETCH: "this address",
     Permission.DOOM_LOOP: "it again",
 }
-"""Objects of questions whose details name the thing itself."""
+"""Words for the thing asked about in questions whose details show it in full."""
 _REQUESTS = {
     Permission.READ: "reading",
     Permission.EDIT: "changing",
@@ -65,7 +65,7 @@ def _command_question(request: PermissionRequest, need: PermissionNeed) -> str:
 
 
 def _amount(diff: str) -> str:
-    """Return how many lines a file's diff adds and removes: `` (+502 lines)``, `` (+3 −1)``, or ""."""
+    """Return how many lines a diff adds and removes: `` (+502 lines)``, `` (+3 −1)``, or ""."""
     signs = [row[:1] for row in diff.partition("\n@@")[2].splitlines()[1:]]
     added = signs.count("+")
     removed = signs.count("-")
@@ -79,7 +79,10 @@ def _amount(diff: str) -> str:
 
 
 def asked_parts(request: PermissionRequest) -> list[str]:
-    """Return the parts of a command that need an answer, a line each; empty if it is one part."""
+    """Return the parts of the command line that need permission, one line each.
+
+    The result is empty if there is no command, or the question is about the whole of it.
+    """
     command = request.command.strip()
     if not command or all(need.detail.strip() == command for need in request.needs):
         return []
@@ -95,9 +98,10 @@ def _part(need: PermissionNeed) -> str:
 
 
 class Answer(NamedTuple):
-    """An answer to a permission question: its name, its key, and its text.
+    """An answer to a permission question.
 
-    The names are once, session, deny, note, project, rule and stop.
+    The names are once, session, deny, note (deny with a message), project, rule (edit the rules
+    first) and stop. An answer that is not possible is shown, but can't be chosen.
     """
 
     name: str
@@ -107,7 +111,10 @@ class Answer(NamedTuple):
 
 
 def answers(request: PermissionRequest, made: Sequence[str] = ()) -> list[Answer]:
-    """Return the possible answers. "Always" names the offered rules, or ``made`` in their place."""
+    """Return the answers to offer.
+
+    "Always" names the request's rules, or ``made``, the edited ones.
+    """
     from tui_agent.agent.permissions import in_words
 
     if request.loop:
@@ -139,7 +146,7 @@ def answers(request: PermissionRequest, made: Sequence[str] = ()) -> list[Answer
 
 
 def first_answers(request: PermissionRequest) -> tuple[str, ...]:
-    """Return the names of the three answers shown first."""
+    """Return the names of the three answers that are shown before the others."""
     if request.loop:
         return ("once", "deny", "stop")
     if request.rules:
@@ -148,13 +155,13 @@ def first_answers(request: PermissionRequest) -> tuple[str, ...]:
 
 
 def is_risky(request: PermissionRequest) -> bool:
-    """Return whether a yes may destroy data, continues a doom loop, or has no rule to offer."""
+    """Return True if a yes may destroy data, continues a doom loop, or can't be made a rule."""
     loses = any("data" in need.changes for need in request.needs)
     return loses or bool(request.loop) or not request.rules
 
 
 def why(request: PermissionRequest) -> str:
-    """Return why it is asked, in one line; "" if the question or its diff already says it."""
+    """Return the reason for the question, in one line; "" if the question or its diff shows it."""
     reason = one_line(request.reason, 200)
     if len(request.needs) != 1 or request.loop:
         return reason

@@ -22,7 +22,10 @@ _CALL: Final = LazyPattern(
 
 
 def plain(text: str) -> str:
-    """Return a line of Markdown without its marks; text in backticks stays as it is."""
+    """Return a line of Markdown without its marks; cells of a table are separated by `` · ``.
+
+    Text in backticks stays as it is.
+    """
     text = _FENCE.sub("", _LEAD.sub("", text.strip()))
     if _RULE.search(text):
         prose = _tabular
@@ -42,7 +45,10 @@ def plain(text: str) -> str:
 
 
 def plain_preview(kind: str, text: str) -> str:
-    """Return an entry's preview: without Markdown if the model wrote it, otherwise as it is."""
+    """Return the preview ``text`` of an entry of ``kind``, without Markdown if a model wrote it.
+
+    An assistant's tool calls are shortened to tool and first argument: ``read views.py``.
+    """
     match kind:
         case "assistant" if " {" in text:
             # Calls show their first argument: ``read views.py``.
@@ -56,7 +62,7 @@ def plain_preview(kind: str, text: str) -> str:
 
 
 def _call_words(call: re.Match[str]) -> str:
-    """Return a call as its tool and its first argument, without JSON escapes."""
+    """Return a match of ``_CALL`` as tool and first argument, without JSON escapes."""
     written = call[3] or ""
     # The preview may end in the middle of an escape.
     argument = json_string(written) or json_string(written.rpartition("\\")[0])
@@ -64,7 +70,7 @@ def _call_words(call: re.Match[str]) -> str:
 
 
 def json_string(written: str) -> str:
-    """Return the text that ``written`` means between JSON quotes; "" if it is not valid."""
+    """Decode the inside of a JSON string literal; "" if it is not valid."""
     try:
         return str(json.loads(f'"{written}"', strict=False))
     except ValueError:

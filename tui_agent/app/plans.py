@@ -1,4 +1,4 @@
-"""The plan of a compaction or a prune, in words. Pure."""
+"""Describes planned compactions and prunes: entries, tokens and cost. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 def compaction_text(plan: CompactionPlan, forecast: Commit, dollars: float | None = None) -> str:
-    """Return a table of a compaction: what is summarised and kept, and the maximum size afterwards.
+    """Return the rows of a compaction preview: size before and after, what is summarised and kept.
 
-    ``forecast`` is the result without the model's summary, ``dollars`` the maximum cost of writing it.
+    ``forecast`` is the commit with an empty summary; ``dollars`` the maximum cost of writing the
+    summary, None if unknown.
     """
     goes = (*plan.history, *plan.turn_prefix)
     kept = [entry for entry in plan.kept if entry.is_sent]
@@ -88,11 +89,11 @@ def prune_instead(prunes: Sequence[PrunePlan]) -> str:
 
 
 def prune_price(plan: PrunePlan, edit: Edit | None, *, warm: bool, dollars: float | None) -> str:
-    freed = f"It frees {tokens(plan.tokens_freed)} tokens"
+    freed = f"This frees {tokens(plan.tokens_freed)} tokens"
     if not warm:
         cost = "the cache is cold anyway, so it costs nothing"
     elif edit is None or not edit.reread:
         cost = "nothing cached is lost"
     else:
-        cost = f"{tokens(edit.reread)} cached tokens are read anew{about_cost(dollars)}"
+        cost = f"{tokens(edit.reread)} cached tokens are read again{about_cost(dollars)}"
     return f"{freed}; {cost}."

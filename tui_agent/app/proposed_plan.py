@@ -1,4 +1,4 @@
-"""Finds the plan of an agent in plan mode that the user has not decided on yet."""
+"""Finds the plan that an agent in plan mode proposed with its last answer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _HEADING = re.compile(r"^#{1,3} +plan\b", re.IGNORECASE | re.MULTILINE)
 
 
 def proposed_plan(agent: Agent, *, headed: bool = False) -> str:
-    """Return the last answer in plan mode from its heading on; "" if there is none.
+    """Return the last answer in plan mode, from the heading "Plan" on if it has one.
 
-    ``headed``: an answer without a plan's heading doesn't count, as it may not be a plan.
+    Return "" if there is none, or the agent is not in plan mode. With ``headed``, an answer without
+    that heading does not count.
     """
     from tui_agent.agent.permissions import Mode
     from tui_agent.session.path_queries import newest_message

@@ -1,4 +1,8 @@
-"""``/race`` begins a race, controls it and takes a runner's work; ``/check`` sets the check of runs."""
+"""``/race`` runs one prompt in several runners at once; ``/check`` sets the check of runs.
+
+Each runner has its own branch and copy of the project. The commands also control a race and take a
+runner's work.
+"""
 
 from __future__ import annotations
 
@@ -38,21 +42,22 @@ OPTIONS = frozenset({"check", "pick", "cost", "from", "steps"})
 _ORDER = re.compile(r"""((?:"[^"]*"|'[^']*'|[^"'])*?)(?<!\S)--(?!\S)(.*)""", re.DOTALL)
 """Matches runners and options, a ``--`` outside of quotation marks, and the prompt."""
 GO_ON = "Go on with the work."
-"""Title of a race without a prompt, which goes on with the work at hand."""
-NO_RACE = "No race is going on. Begin one with " + USAGE
+"""Title of a race without a prompt, which continues the unfinished work."""
+NO_RACE = "There is no race. Begin one with " + USAGE
 START = "y"
 LEAVE = "n"
 
 FORM_RUNNERS = 3
-"""Number of runners that the form starts with."""
+"""Number of runners that the form offers at first."""
 
 
 @frozen
 class RaceWish:
     """A race as the user typed it, before names are looked up.
 
-    ``start`` None is the leaf; ``check`` None is the project's remembered check, "" none. Without a
-    ``prompt``, the runners go on with the work at hand.
+    ``start`` is the entry it begins at, None the leaf; ``check`` None is the project's saved check,
+    "" none. ``cost`` (US dollars) and ``steps`` limit each runner. Without a ``prompt``, the
+    runners continue the unfinished work.
     """
 
     prompt: str
@@ -68,9 +73,9 @@ class RaceWish:
 
 
 def read_wish(text: str) -> RaceWish:
-    """Parse an argument of ``/race``: ``RUNNERS [OPTIONS] -- PROMPT``, or the prompt on the next lines.
+    """Parse the argument of ``/race``: ``RUNNERS [OPTIONS] -- PROMPT``.
 
-    Raises a `CommandError` if it can't be understood.
+    Without ``--``, the prompt is on the lines after the first. Raises `CommandError` if invalid.
     """
     from tui_agent.agent.race.specs import all_name_contexts
 
@@ -84,7 +89,7 @@ def read_wish(text: str) -> RaceWish:
         raise CommandError(f"There is no prompt. Write: {USAGE}")
     start = options.get("from")
     if start is not None and not start.lstrip("#").isdecimal():
-        raise CommandError(f"“{start}” is not an entry; write its number: --from 412.")
+        raise CommandError(f"“{start}” is not an entry's number. Write, for example, --from 412.")
     return RaceWish(
         prompt.strip(),
         runners or "3",
@@ -97,7 +102,10 @@ def read_wish(text: str) -> RaceWish:
 
 
 def _options(head: str) -> tuple[str, dict[str, str]]:
-    """Return the runners' text and the options before a prompt; raises a `CommandError`."""
+    """Split the text before the prompt into the runners and the options by name.
+
+    Raises `CommandError` for an unknown option or one without a value.
+    """
     try:
         words = shlex.split(head)
     except ValueError:
@@ -129,14 +137,17 @@ def _read(read: Callable[[str], T], text: str | None, what: str) -> T | None:
 
 
 async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
-    """Return the order for a race: looks up runners, message and check; raises `UserFacingError`."""
+    """Return the race's order, with its runners, message parts and check looked up.
+
+    Raises `UserFacingError` if one of these is invalid.
+    """
     from tui_agent.agent.race.race import RaceOrder
     from tui_agent.agent.race.specs import PICKS
     from tui_agent.files.ripgrep import shared_files
 
     agent = controller.open_agent
     if wish.pick not in PICKS:
-        raise CommandError(f"“{wish.pick}” is no way to pick a runner. Use {', '.join(PICKS)}.")
+        raise CommandError(f"“{wish.pick}” is not a value of --pick. Use {', '.join(PICKS)}.")
     session = agent.session
     start = wish.start
     if start is None:
@@ -152,7 +163,7 @@ async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
     else:
         check = controller.services.check_command(agent.ports.project)
     specs = await asyncio.to_thread(runner_specs, controller, wish.runners)
-    await agent.warm()  # the size all begin with is shown before the start
+    await agent.warm()  # needed for the context size that is shown before the start
     return RaceOrder(
         wish.prompt or GO_ON,
         parts,
@@ -177,7 +188,10 @@ async def load_parts(controller: Controller, text: str) -> tuple[UserPart, ...]:
 
 
 def runner_specs(controller: Controller, text: str) -> tuple[RunnerSpec, ...]:
-    """Return the runners that a text names; raises `RunnersError`. Reads the catalog: use a thread."""
+    """Parse the runners of a race, such as ``3`` or ``opus, haiku``; raises `RunnersError`.
+
+    A part of a model's name is enough. Reads the model catalog: call it in a thread.
+    """
     from tui_agent.agent.race.specs import parse_runners
 
     agent = controller.open_agent
@@ -250,7 +264,7 @@ def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
 
 
 def require_possible(controller: Controller, order: RaceOrder) -> None:
-    """Raise a `CommandError` if a race can't begin now: one is running, or its order is impossible."""
+    """Raise `CommandError` if a race or the agent is running, or ``order`` is impossible."""
     from tui_agent.agent.intake import nothing_left
     from tui_agent.agent.race.specs import left_out
     from tui_agent.context.view import resolve
@@ -290,7 +304,10 @@ def require_possible(controller: Controller, order: RaceOrder) -> None:
 
 
 async def begin(controller: Controller, order: RaceOrder) -> Race:
-    """Begin a race, which runs in the background; raises a `UserFacingError` or OSError if it can't."""
+    """Begin a race, which runs in the background, and return it; saves a new check for the project.
+
+    Raises `UserFacingError` or OSError if it can't begin.
+    """
     from tui_agent.agent.race.race import Race
     from tui_agent.model.demo import DEMO_MODEL
 
@@ -309,12 +326,12 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
 
 
 async def look_after(controller: Controller, race: Race) -> None:
-    """Wait for the end of a race, then take the runner it picked, or say that it is over."""
+    """Wait until all runners have ended, then take the picked one, or say that the race is over."""
     await race.over.wait()
     if controller.race is not race:
         return
     if race.picked is None:
-        controller.say("The race is over. /race shows what each reached.")
+        controller.say("The race is over. /race shows the results.")
     elif controller.agent is not None and not controller.agent.running:
         await take(controller, race.picked)
 
@@ -322,8 +339,8 @@ async def look_after(controller: Controller, race: Race) -> None:
 async def take(controller: Controller, number: int, over: RaceEntry | None = None) -> None:
     """Continue with a runner's conversation and files; the other runners stay as branches.
 
-    The runner is one of ``over``, by default of the running race or else of the last race that
-    began on the path.
+    ``number`` counts from 1. The race is ``over``, a finished one, if given; otherwise the running
+    one, which ends by this, or else the last one that began on the path.
     """
     from tui_agent.agent.intake import nothing_left
 
@@ -347,15 +364,15 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
     took = name
     if told:
         took = f"{name}, {told}"
-    told = f"Took {took}.{saved} /undo takes that back; the others are branches in /tree."
+    told = f"Took {took}.{saved} /undo reverses this; the others are branches in /tree."
     if not nothing_left(agent.session.active_path()):
-        told += " Its work is not done: F8 goes on with it."
+        told += " Its work is not done: F8 continues it."
     controller.say(told)
     controller.frontend.refresh_facts()
 
 
 async def drop(controller: Controller) -> None:
-    """End the race without taking a runner: the branches stay, the copies are deleted."""
+    """End the race without taking a runner: branches stay, copies of the project are deleted."""
     race = _race(controller)
     await race.finish(None)
     controller.race = None
@@ -369,11 +386,14 @@ async def merge(controller: Controller, number: int) -> None:
     name, leaf = _branch(controller, number)
     controller.say(f"Summarising what {name} found …")
     await agent.navigator.merge(leaf)
-    controller.say(f"What {name} found is in the conversation now.")
+    controller.say(f"A summary of what {name} found is in the conversation now.")
 
 
 async def compare(controller: Controller) -> None:
-    """Have the small model describe how the runners' changes differ; the text is kept with the race."""
+    """Have the small model describe how the runners' changes differ, and show its text.
+
+    The text is stored with the race when that ends. Raises `CommandError` while a runner works.
+    """
     from tui_agent.agent.race.race import compare as ask
 
     race = _race(controller)
@@ -398,7 +418,10 @@ async def steer(controller: Controller, number: int, text: str) -> None:
 
 
 def show(controller: Controller) -> None:
-    """Show the running race, or the last that began on the path; raises `CommandError` if none."""
+    """Show the running race, or else the newest finished one that began on the path.
+
+    Raises `CommandError` if there is none.
+    """
     race = controller.race
     if race is not None:
         controller.show(RacePage(race, race_lines([runner.figures for runner in race.runners])))
@@ -410,7 +433,7 @@ def show(controller: Controller) -> None:
 
 
 def answer_of(session: Session, row: RaceRunner) -> str:
-    """Return a runner's last answer; "" if there is none."""
+    """Return the text of the last answer on a runner's own branch; "" if there is none."""
     from tui_agent.session.entries import AssistantEntry
 
     if row.leaf is None or row.root is None:
@@ -438,7 +461,11 @@ def last_race(controller: Controller) -> RaceEntry | None:
 
 
 def _branch(controller: Controller, number: int, over: RaceEntry | None = None) -> tuple[str, int]:
-    """Return a runner's name and the last entry of its branch. See ``take`` for which race."""
+    """Return a runner's name and the number of its branch's last entry.
+
+    The race is chosen as in ``take``. Raises `CommandError` if there is none or the branch is
+    empty.
+    """
     from tui_agent.agent.race.race import numbered
 
     if controller.race is not None and over is None:
@@ -449,7 +476,7 @@ def _branch(controller: Controller, number: int, over: RaceEntry | None = None) 
             raise CommandError(NO_RACE)
         row = numbered(entry.runners, number)
     if row.leaf is None:
-        raise CommandError(f"{row.name} has done nothing.")
+        raise CommandError(f"{row.name} has done nothing yet.")
     return row.name, row.leaf
 
 
@@ -531,7 +558,7 @@ async def race(controller: Controller, argument: str) -> None:
 
 
 def _is_order(argument: str) -> bool:
-    """Return whether an argument names runners, rather than an action or only a prompt."""
+    """Return True if ``argument`` describes runners, rather than an action or only a prompt."""
     from tui_agent.agent.race.specs import all_name_contexts
 
     return _ORDER.fullmatch(argument) is not None or all_name_contexts(argument.partition(" --")[0])
@@ -559,7 +586,7 @@ async def _ask_and_begin(controller: Controller, wish: RaceWish) -> None:
 
 
 def go_on(controller: Controller, number: int) -> None:
-    """Resume a runner that was stopped or ended with an error."""
+    """Let a runner that has ended, for example stopped or with an error, continue."""
     race = _race(controller)
     with _looked_after(controller, race):
         race.resume(number)
@@ -567,7 +594,7 @@ def go_on(controller: Controller, number: int) -> None:
 
 @contextmanager
 def _looked_after(controller: Controller, race: Race) -> Iterator[None]:
-    """Watch a race again if the body restarts a runner after the race was over."""
+    """Call ``look_after`` again if the body restarts a runner after the race was over."""
     was_over = race.over.is_set()
     yield
     if was_over and not race.over.is_set():
@@ -593,9 +620,10 @@ async def ask_for_race(
     *,
     leaving_out: Sequence[int] = (),
 ) -> bool:
-    """Ask for a race from an entry (None: the leaf) in a form; returns whether one was begun.
+    """Ask in a form for a race from the entry ``start`` (None: the leaf); begin it, and show it.
 
-    With ``leaving_out``, one runner sees the whole conversation and another all but these entries.
+    Returns whether a race was begun. With ``leaving_out``, the form offers two runners: one with
+    the whole conversation, one without these entries.
     """
     from tui_agent.agent.race.race import RaceOrder
     from tui_agent.agent.race.specs import RunnerSpec, without

@@ -30,10 +30,10 @@ PICKS: Final[dict[Pick, str]] = {
     "first-green": "the first that passes",
     "best": "the best of all",
 }
-"""Text of each way to pick the runner that is taken at the end."""
+"""Label of each way to pick the runner whose work is taken at the end."""
 T = TypeVar("T")
 AS_HERE: Final = ""
-"""Answer that gives a runner the same model, effort, mode or context as the conversation."""
+"""Answer for a runner with the same effort or mode as the conversation."""
 
 
 async def ask_for_order(
@@ -44,9 +44,10 @@ async def ask_for_order(
     price: Callable[[RaceOrder], str],
     title: str,
 ) -> RaceOrder | None:
-    """Let the user change an order; return it, None if they cancel.
+    """Let the user change an order until they start the race; return it, None if they cancel.
 
-    ``here`` has a runner's defaults; ``price`` returns a sentence on the maximum cost of an order.
+    ``here`` has the conversation's model, effort and mode, ``modes`` the names to choose from;
+    ``price`` returns a sentence on the maximum cost of an order.
     """
     at = "start"
     if not order.prompt:
@@ -89,11 +90,11 @@ async def _with_end(controller: Controller, order: RaceOrder, row: str) -> RaceO
             question = TextLine("US dollars for each runner; empty is no limit", amount)
             return replace(order, cost=await _number(controller, question, dollars_in, order.cost))
         case "steps":
-            label = "Steps each looks ahead; empty is until its work is done"
+            label = "Maximum steps of each runner; empty is no limit"
             question = TextLine(label, str(order.steps or ""))
             return replace(order, steps=await _number(controller, question, count_in, order.steps))
         case _:
-            picks = Choice("Which one is taken?", list(PICKS.items()), at=order.pick)
+            picks = Choice("Which runner is taken?", list(PICKS.items()), at=order.pick)
             pick = await controller.ask(picks)
             for one in PICKS:
                 if one == pick:
@@ -139,7 +140,10 @@ def _rows(order: RaceOrder, here: RunnerSpec) -> list[tuple[str, str]]:
 async def _number(
     controller: Controller, question: TextLine, read: Callable[[str], T], now: T | None
 ) -> T | None:
-    """Ask until ``read`` accepts the text; return None for an empty one, ``now`` if they cancel."""
+    """Ask until ``read`` can parse the text.
+
+    Return its result, None for "", ``now`` if they cancel.
+    """
     while (text := await controller.ask(question)) is not None:
         if not text:
             return None
@@ -153,18 +157,21 @@ async def _number(
 async def _change(
     controller: Controller, order: RaceOrder, place: int, here: RunnerSpec, modes: Sequence[str]
 ) -> list[RunnerSpec]:
-    """Ask how to change a runner; return it alone in a list, or an empty list if it is removed."""
+    """Ask how to change the runner at ``place``.
+
+    Return a list with the changed runner, unchanged if the user cancels; [] if it is removed.
+    """
     spec = order.specs[place]
     number = f"runner {place + 1}"
     answers = [
         ("model", "Another model"),
         ("effort", "Another effort"),
         ("mode", "Another mode or agent"),
-        ("context", "What it sees of the conversation"),
+        ("context", "Another context"),
     ]
     if len(order.specs) > LEAST_RUNNERS:
         answers.append(("remove", "Remove it"))
-    part = await controller.ask(Choice(f"What of {number}?", answers))
+    part = await controller.ask(Choice(f"Change {number}", answers))
     if part is None:
         return [spec]
     if part == "remove":
@@ -204,7 +211,10 @@ def _question(
 
 
 def _with(spec: RunnerSpec, part: str, value: str, here: RunnerSpec) -> RunnerSpec:
-    """Return a runner with ``value`` as its model, effort, mode or context; "": as here."""
+    """Return ``spec`` with its ``part`` (model, effort, mode or context) set to ``value``.
+
+    "" means the same as in the conversation, and so does the model of ``here``.
+    """
     match part:
         case "model":
             return replace(spec, model="" if value == here.model else value)

@@ -1,4 +1,4 @@
-"""Races in words: cost before the start, progress, and the table of the result. Pure."""
+"""Formats races as text: cost before the start, progress, and the table of results. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import RaceEntry, RaceRunner
 
 MANY_FILES = 10_000
-"""Number of files from which the size of a copy is mentioned: making copies takes seconds then."""
+"""Number of files from which the size of each runner's copy is mentioned, as copying takes
+seconds."""
 STATE_MARKS: Mapping[str, str] = {
     "waiting": "·",
     "working": "●",
@@ -43,7 +44,7 @@ class RacePrice:
     prefix: int
     prefix_cost: float | None
     alike: bool = True
-    """Whether all runners see the same of the conversation."""
+    """Whether all runners begin with the same context."""
     files: int = 0
     """Number of files in each copy of the project."""
     steps: int | None = None
@@ -82,7 +83,7 @@ def at_work(rows: Sequence[RaceRunner]) -> str:
 
 
 def ranked(rows: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
-    """Return the runners with their numbers, best first."""
+    """Return the runners with their numbers (from 1), best first."""
     return sorted(enumerate(rows, 1), key=lambda row: row[1].rank)
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 NEWEST = 4
-"""Maximum answers of a runner shown while it works, newest."""
+"""Number of newest answers that are shown of a runner at work."""
 
 
 def _call_line(tool: str, arguments: str) -> str:
@@ -124,13 +124,16 @@ class RaceView:
         )
 
     def agent_of(self, number: int) -> Agent | None:
-        """Return a runner's agent while the race is running; None before and afterwards."""
+        """Return a runner's agent; None if it has none (yet), as in a finished race."""
         if self._race is None:
             return None
         return self._race.runner(number).agent
 
     def streamed(self, number: int) -> str:
-        """Return what a runner's model has written of its unfinished answer; "" between answers."""
+        """Return the text (or else reasoning) and calls of a runner's unfinished answer.
+
+        Return "" if none.
+        """
         agent = self.agent_of(number)
         live = None
         if agent is not None:
@@ -141,7 +144,10 @@ class RaceView:
         return "\n".join(filter(None, (live.text or live.reasoning, *calls)))
 
     def written(self, number: int) -> str:
-        """Return a runner's newest texts and calls; for a finished race its last answer."""
+        """Return a runner's newest texts and calls, oldest first, for example while it works.
+
+        For a runner without an agent, as in a finished race, return its last answer.
+        """
         agent = self.agent_of(number)
         if agent is None:
             return race_commands.answer_of(
@@ -158,7 +164,10 @@ class RaceView:
         return "\n".join(filter(None, lines))
 
     async def diff(self, number: int, other: int | None) -> None:
-        """Show how a runner's files differ from the start of the race, or from the runner ``other``."""
+        """Show how a runner's files differ from those of the runner ``other``.
+
+        With None, compare with the start of the race. Raises `CommandError` if they don't differ.
+        """
         if other is None:
             old = self._start
         else:
@@ -207,7 +216,7 @@ class RaceView:
         race_commands.go_on(self._controller, number)
 
     async def end(self) -> bool:
-        """End the race without taking a runner; returns True."""
+        """End the race without taking a runner, if it still runs; returns True."""
         if self.is_past:
             return True
         await race_commands.drop(self._controller)
@@ -215,7 +224,10 @@ class RaceView:
 
 
 def runners_by_leaf(controller: Controller) -> dict[int, RaceRunner]:
-    """Return the runners of the running race by the last entries of their branches."""
+    """Return the runners of the running race by their branches' last entries.
+
+    The result is empty without a race.
+    """
     if controller.race is not None:
         runners = [runner.figures for runner in controller.race.runners]
     else:

@@ -1,4 +1,4 @@
-"""``/redact`` removes a secret from everything the program keeps, for good."""
+"""The ``/redact`` command: removes a secret for good from everything that the program stores."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ _WHICH = TextLine("The secret, or the number of a block (#34)", confirm="search"
 
 @Command(
     "redact",
-    "take a secret, or block #N, out of everything kept, for good",
+    "remove a secret, or block #N, from everything stored, for good",
     argument="[TEXT | #N]",
     place=345,
 )
 async def redact(controller: Controller, argument: str) -> None:
-    """Remove a secret from every session, index, draft, log and copy, after one question."""
+    """Remove a secret from every session, index, draft, log and copy, after asking once.
+
+    ``argument`` is the secret, or ``#N`` for the content of an entry; "" asks for one of them.
+    """
     from tui_agent.app.redacting import Redaction
 
     agent = controller.idle_agent
@@ -47,16 +50,16 @@ async def redact(controller: Controller, argument: str) -> None:
     controller.say("Searching everything that is kept …")
     finding = await asyncio.to_thread(redaction.find)
     if not finding:
-        controller.say("It is in nothing that the program keeps.")
+        controller.say("Not found in anything that the program keeps.")
         return
     if open_elsewhere := redaction.holders(finding, but=agent.session.id):
         names = ", ".join(f"“{title}”" for title in open_elsewhere)
-        raise CommandError(f"Another program has a session with it open: {names}. Close it first.")
+        raise CommandError(f"Close these sessions in other programs, as they contain it: {names}.")
     details = "\n".join((*redaction.lines(finding), "", BEYOND_REACH))
     answer = await controller.ask(
         Choice(
-            f"Take {name} out of all of these? Nothing can bring it back.",
-            (("keep", "Keep it"), ("redact", "Take it out for good")),
+            f"Remove {name} from all of these? This can't be undone.",
+            (("keep", "Keep it"), ("redact", "Remove it for good")),
             details,
         )
     )
@@ -70,7 +73,11 @@ async def redact(controller: Controller, argument: str) -> None:
 
 
 def _removal(controller: Controller, text: str) -> tuple[Removal, str]:
-    """Return what to remove, and words for it in a sentence, which do not contain the secret."""
+    """Return what to remove, and a noun phrase for it that does not contain the secret.
+
+    ``text`` is the secret or ``#N``. Raises `CommandError` if it is too short or the entry has no
+    content.
+    """
     from tui_agent.app.redacting import removal_of_entry
     from tui_agent.secret_forms import MIN_CHARS, SecretForms
     from tui_agent.session.errors import EntryNotFound
@@ -83,7 +90,7 @@ def _removal(controller: Controller, text: str) -> tuple[Removal, str]:
         try:
             removal = removal_of_entry(entry, agent.session.id, controller.services.store, estimate)
         except EntryNotFound:
-            raise CommandError(f"{text} has no content of its own.") from None
+            raise CommandError(f"{text} has no content to remove.") from None
         return removal, f"the content of {text}, and the secrets in it,"
     if len(text) < MIN_CHARS:
         raise CommandError(

@@ -29,15 +29,16 @@ log = logging.getLogger(__name__)
 _PIECE = 1 << 22
 """Bytes of a file searched at a time."""
 _FEWEST_IN_BLOCK = 80
-"""Minimum characters of a block's text for it to be removed elsewhere, as a whole, too."""
+"""Minimum length of an entry's text that is removed wherever else it occurs, too."""
 _EXPORTED = (".md", ".html", ".jsonl")
 _MOST_NAMED = 12
 
 
 @frozen
 class OwnPlaces:
-    """Where the program keeps files: its directories, the parent of races' copies, the project.
+    """Where the program keeps files.
 
+    ``directories`` are the program's, ``races`` is the parent of the copies that races work in,
     ``exports`` are the directories that exports go to by default.
     """
 
@@ -49,7 +50,10 @@ class OwnPlaces:
 
 @frozen
 class Finding:
-    """Where secrets were found: the store, files, backups of the store, copies that races left."""
+    """Where secrets were found: in the store, files and backups of the store.
+
+    ``copies`` are the project copies that races left behind; they are deleted unsearched.
+    """
 
     store: StoreFinding
     files: Sequence[Path] = ()
@@ -58,14 +62,14 @@ class Finding:
     unread: Sequence[Path] = ()
     """Files that could not be searched."""
     is_deleted: bool = False
-    """Whether only deleted rows in the store's file still have it."""
+    """Whether the store's file has a secret only in deleted rows."""
 
     def __bool__(self) -> bool:
         return bool(self.store or self.files or self.backups or self.copies or self.is_deleted)
 
 
 class Redaction:
-    """One removal, from the search to the rewritten files. The methods are slow: use a thread."""
+    """Searches for secrets and removes them. The methods are slow: call them in a thread."""
 
     def __init__(self, store: Store, removal: Removal, places: OwnPlaces) -> None:
         self._store = store
@@ -92,12 +96,15 @@ class Redaction:
         return Finding(found, files, backups, copies=copies, unread=unread, is_deleted=is_deleted)
 
     def holders(self, finding: Finding, *, but: str) -> list[str]:
-        """Return the titles of sessions with a finding that other programs have open (``but``: id of ours)."""
+        """Return the titles of the sessions in ``finding`` that other programs have open.
+
+        ``but`` is the id of the session that this program has open.
+        """
         open_now = holders(self._store, finding.store)
         return [self._title(info) for info in open_now if info.id != but]
 
     def lines(self, finding: Finding) -> list[str]:
-        """Return one line for each place with a secret, without the secret itself."""
+        """Return a line for each place where a secret was found, without the secret; at most 12."""
         stored = finding.store
         found = []
         for session_id, count in stored.entries.items():
@@ -106,16 +113,16 @@ class Redaction:
         if stored.deleted:
             found.append(f"{plural(stored.deleted, 'entry')} of deleted sessions")
         if stored.blobs:
-            found.append(f"{plural(stored.blobs, 'blob')} (full outputs, images of files)")
+            found.append(f"{plural(stored.blobs, 'blob')} (full outputs, file snapshots)")
         if stored.texts:
-            found.append(f"{plural(stored.texts, 'text')} beside them (titles, labels, drafts)")
+            found.append(f"{plural(stored.texts, 'text')} of sessions (titles, labels, drafts)")
         found += map(self._shown, finding.files)
         for path in finding.backups:
-            found.append(f"{self._shown(path)}, which is deleted")
+            found.append(f"{self._shown(path)}, which will be deleted")
         if finding.is_deleted:
             found.append("deleted parts of the session file")
         if finding.copies:
-            found.append(f"copies that {plural(len(finding.copies), 'race')} left, deleted")
+            found.append(f"copies of {plural(len(finding.copies), 'race')}, which will be deleted")
         if len(found) > _MOST_NAMED:
             more = len(found) - _MOST_NAMED + 1
             found = [*found[: _MOST_NAMED - 1], f"{more} more places"]
@@ -129,11 +136,11 @@ class Redaction:
         return visible(self._removal.forms.text(short_path(path)))
 
     def carry_out(self, finding: Finding) -> list[Path]:
-        """Remove the secrets from everything found; return files that could not be changed.
+        """Remove the secrets everywhere; return the files and copies that could not be changed.
 
         Raises:
-            StoreError: the store could not be changed, and everything is as it was; or its file could
-                not be rewritten, and only its deleted parts still have the secret.
+            StoreError: the store could not be changed, and nothing else was; or the store's file
+                could not be rewritten, and its deleted parts still have the secret.
         """
         if finding.store:
             remove(self._store, self._removal)
@@ -174,7 +181,7 @@ class Redaction:
                         yield Path(folder, name)
 
     def _exports(self, session_id: str) -> Iterator[Path]:
-        """Yield a session's exports that still have the name the program gave them."""
+        """Yield the exports of a session, known by the end of its id in their names."""
         for directory in self._places.exports:
             for path in sorted(directory.glob(f"*{session_id[-8:]}*")):
                 if path.suffix in _EXPORTED:

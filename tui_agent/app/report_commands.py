@@ -1,4 +1,4 @@
-"""The commands that show a report: costs, the to-do list, help, keys, the doctor."""
+"""The commands that show a report: ``/cost``, ``/todo``, ``/help`` and ``/doctor``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TODO_MARKS: Mapping[str, str] = {"pending": "○", "in_progress": "◐", "done": "●", "cancelled": "–"}
 """Mark of each state of a to-do."""
 NAME_CELLS = 19
-"""Width of the column of command names, in cells; a longer name gets a line of its own."""
+"""Width of the column of command names, in cells; a longer name gets a separate line."""
 _STATES: Mapping[str, str] = {"in_progress": "  (now)", "cancelled": "  (cancelled)"}
 
 
@@ -94,7 +94,7 @@ async def show_help(controller: Controller, _argument: str) -> None:
     words="problems, install, version, debug",
 )
 async def doctor(controller: Controller, _argument: str) -> None:
-    controller.say("Looking …")
+    controller.say("Checking the setup …")
     lines = list(await asyncio.to_thread(controller.services.doctor))
     if warned := controller.warnings.lines():
         lines = [Heading("Warnings since the start"), *warned, "", Heading("Current setup"), *lines]

@@ -41,11 +41,14 @@ _NAMED = 5
 def _net_changes(
     changes: Iterable[FileChange], content: Callable[[Image], bytes | None]
 ) -> tuple[list[FileEdit], list[Conflict], list[str]]:
-    """Return the net changes: the files, the files left out with the reason, and paths mixed with others' changes.
+    """Add up the changes to each file.
+
+    Return the files that differ, the files left out with the reason, and the paths with changes by
+    others that can't be separated from the session's.
 
     Args:
         changes: the changes of a path of the tree, oldest first.
-        content: returns the bytes of a file image, None if they are not kept.
+        content: returns the bytes of a file's snapshot, None if they are not kept.
     """
     by_path: dict[str, list[FileChange]] = {}
     for change in changes:
@@ -69,7 +72,10 @@ def _net_changes(
 
 
 def _why_not(images: Sequence[Image], content: Callable[[Image], bytes | None]) -> str:
-    """Return why a file can't be in the result: a problem of an image, or lost bytes; "" if it can."""
+    """Return why a file can't be in the result: a snapshot's problem or lost content.
+
+    Return "" if it can.
+    """
     for image in images:
         if image.problem:
             return image.problem
@@ -105,7 +111,7 @@ def _sum(
 
 
 class ResultError(UserFacingError):
-    """There is no result, or it can't be written."""
+    """Raised if a session has no result, or it can't be written."""
 
 
 @frozen
@@ -195,7 +201,7 @@ class SessionResult:
             raise ResultError(f"{target} can't be written: {error.strerror or error}.") from None
         return (
             f"Wrote the changes of {plural(len(self.files), 'file')} to {target}; git apply "
-            f"takes it.{self.remarks()}"
+            f"applies it.{self.remarks()}"
         )
 
     def message(self) -> str:
@@ -215,7 +221,10 @@ class SessionResult:
         )
 
     def remarks(self, done: Committed | None = None) -> str:
-        """Return sentences on changes that are left out or are not the session's alone; may be ""."""
+        """Return sentences on changes that are left out or are partly others'; may be "".
+
+        Each begins with a space. ``done`` adds what a commit left out or mixed.
+        """
         left_out = {conflict.path: conflict.reason for conflict in self.left_out}
         mixed = list(self.mixed)
         if done is not None:
@@ -246,7 +255,7 @@ class SessionResult:
 
 
 def _repository_of(path: str, project: Path) -> str:
-    """Return the nested git repository that a file is in, as a path in the project; "" if none."""
+    """Return the nested git repository that a file is in, relative to the project; "" if none."""
     folders = (folder for folder in PurePosixPath(path).parents if folder.name)
     for folder in folders:
         if os.path.lexists(project / folder / ".git"):

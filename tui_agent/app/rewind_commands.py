@@ -1,4 +1,4 @@
-"""``/rewind`` goes back to before an earlier message, with conversation and files or one of them."""
+"""``/rewind`` takes conversation, files or both back to before one of the user's messages."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MAX_MESSAGES = 300
 
 CONVERSATION = "conversation"
 FILES = "files"
-"""What can go back without the other."""
+"""Arguments of ``/rewind`` that leave the files, or the conversation, as they are."""
 
 _QUESTIONS = {
     "": "Go back to before which message?",
     CONVERSATION: "Go back to before which message? Files stay.",
-    FILES: "Put files back as before which message?",
+    FILES: "Restore files to before which message?",
 }
 
 
@@ -42,7 +42,7 @@ _QUESTIONS = {
     words="earlier, restore, revert, checkpoint, take back, start again from",
 )
 async def rewind(controller: Controller, argument: str) -> None:
-    """Go back to before a message that the user picks: conversation and files, or what is named."""
+    """Go back to before a message that the user picks: both parts, or the one in ``argument``."""
     part = argument.strip()
     if part not in {"", CONVERSATION, FILES}:
         raise CommandError(f"Use /rewind, /rewind {CONVERSATION} or /rewind {FILES}.")
@@ -85,17 +85,21 @@ async def _go_back(
 
 
 async def put_files_back(controller: Controller, agent: Agent, message: UserEntry) -> None:
-    """Restore files as they were before a message; the conversation stays where it is."""
+    """Restore files as they were before a message, and report it.
+
+    The conversation stays where it is. Asks about files that others changed; does nothing if the
+    user cancels or nothing would change.
+    """
     plan = await files_along(controller, agent, message.parent_id)
     if not plan:
         return
     done = await agent.files.put_back(plan, message.parent_id)
-    before = f"As before “{one_line(message.text, 40)}”"
-    controller.say(f"{before}: {files_told(plan, done)} · /undo changes them again")
+    before = f"Files as before “{one_line(message.text, 40)}”"
+    controller.say(f"{before}: {files_told(plan, done)} · /undo reverses this")
 
 
 def _messages(agent: Agent) -> list[UserEntry]:
-    """Return the user's messages on the path, newest first."""
+    """Return the user's messages on the path, newest first, at most ``MAX_MESSAGES``."""
     from tui_agent.session.entries import is_by_user
 
     session = agent.session

@@ -1,4 +1,4 @@
-"""``/rules`` shows the standing rules, where each comes from, and whether the model still sees it."""
+"""``/rules`` shows the standing rules, their sources, and whether the model still sees them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def rules(controller: Controller, _argument: str) -> None:
 
 
 def rule_lines(rows: Sequence[LedgerRow], count: Callable[[str], int]) -> Iterator[str]:
-    """Yield the lines of the page; ``count`` returns a text's tokens."""
+    """Yield the lines of the page, lost rules first; ``count`` returns a text's tokens."""
     if not rows:
         yield NO_RULES
         yield ""

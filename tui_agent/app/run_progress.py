@@ -1,4 +1,4 @@
-"""Follows the agent's activity through its events. Pure."""
+"""Derives the agent's current activity, a `RunState`, from its events. Pure."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ from tui_agent.app.run_state import Phase, RunState
 
 
 def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:
-    """Return the state after an event; the same object if the event changes nothing."""
+    """Return the state after an event at the time ``now``; the same object if nothing changes."""
     found = _following(state, event, now)
     if found is state or not found.active:
         return found
@@ -94,7 +94,10 @@ def _entered(state: RunState, phase: Phase, now: float) -> RunState:
 
 
 def _with_tools(state: RunState, tools: tuple[tuple[str, str], ...], now: float) -> RunState:
-    """Return the state with these calls running; without calls, the state that follows them."""
+    """Return the state with ``tools`` as running calls.
+
+    Without any, waiting in a run, otherwise idle.
+    """
     if state.phase is Phase.PERMISSION and tools != state.tools:
         return replace(state, tools=tools)
     if not state.active:

@@ -6,7 +6,7 @@ from tui_agent.app.format import one_line, seconds, tokens
 from tui_agent.lazy import frozen
 
 CHARACTERS_PER_TOKEN = 4
-"""Estimate for the token count of a streaming answer, until the provider reports it."""
+"""Characters per token, to estimate the tokens of a streaming answer."""
 
 _PATIENCE = 3.0
 """Seconds of the model's silence after which the status line mentions it."""
@@ -37,11 +37,12 @@ class RunState:
     phase: Phase = Phase.IDLE
     since: float = 0.0
     detail: str = ""
-    """What the phase is about: a tool, an attempt, how much of the prompt was read."""
+    """Text for the phase: names of checkers, a tool, an attempt, how much of the prompt was
+    read."""
     until: float | None = None
     """Time of the next attempt at a request, if one is scheduled."""
     tools: tuple[tuple[str, str], ...] = ()
-    """Running tool calls: call id and tool."""
+    """Running tool calls: call id and tool name."""
     words: int = 0
     """Number of words written of the current summary."""
     began: float = 0.0
@@ -49,7 +50,7 @@ class RunState:
     asked: bool = False
     """Whether a request was sent and nothing has come back yet."""
     in_run: bool = True
-    """Whether this is part of a run, rather than a shell command or compaction by itself."""
+    """Whether this is part of a run; False for a shell command or compaction outside of one."""
 
     @property
     def active(self) -> bool:
@@ -94,7 +95,10 @@ _WORKING = {
 
 
 def describe_run(state: RunState, now: float, characters: int) -> str:
-    """Return the status line of a run; ``characters`` of its answer were written so far."""
+    """Return the status line's text while the agent is active.
+
+    ``characters`` is the length of the answer so far, from which its tokens are estimated.
+    """
     what = describe(state, now)
     if state.phase in _WORKING and state.in_run:
         if state.phase in {Phase.WAITING, Phase.STREAMING}:

@@ -1,4 +1,4 @@
-"""Asks the user the questions of the model and of MCP servers: field by field, or pages to visit."""
+"""Asks the user the questions of the model and of MCP servers: form fields, or a page to visit."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ class Dialogs(Protocol):
 
 
 async def ask(dialogs: Dialogs, question: ServerQuestion | ModelQuestions) -> Answer:
-    """Ask the user a question of a server or the model; the answer is "cancel" if they go back."""
+    """Ask the user a question of a server or the model.
+
+    The answer's action is "cancel" if they go back.
+    """
     match question:
         case ModelQuestions():
             return await ask_for_model(dialogs, question)
@@ -58,10 +61,10 @@ async def ask(dialogs: Dialogs, question: ServerQuestion | ModelQuestions) -> An
 async def ask_for_model(
     dialogs: Dialogs, asked: ModelQuestions, former: Mapping[str, Value] | None = None
 ) -> Answer:
-    """Ask the model's questions in turn; several answers are shown together to be confirmed.
+    """Ask the model's questions one by one; if there are several, let the user confirm all answers.
 
-    Going back leads to the previous question, and cancels at the first. ``former`` answers are
-    filled in.
+    Going back leads to the previous question; at the first one, the result is "cancel". ``former``
+    answers, by field name, are filled in.
     """
     values: dict[str, Value] = dict(former or {})
     at_once = await dialogs.frontend.fill_in(asked, values)
@@ -138,7 +141,10 @@ async def _model_answer(
 async def _several(
     dialogs: Dialogs, field: FormField, title: str, before: Value | None
 ) -> Value | None:
-    """Let the user mark options until they are done; return these, None if they go back."""
+    """Let the user mark options.
+
+    Return the marked ones or a text of their own, None if they go back.
+    """
     known = {value for value, _label in field.options}
     marked = known.intersection(before if isinstance(before, list) else [as_text(before)])
     at = None
@@ -171,9 +177,9 @@ async def _several(
 
 
 async def _form(dialogs: Dialogs, form: ServerForm) -> Answer:
-    titles: dict[str, list[str]] = {"Needed": [], "May be left out": []}
+    titles: dict[str, list[str]] = {"Required": [], "Optional": []}
     for field in form.fields:
-        titles["Needed" if field.required else "May be left out"].append(field.title)
+        titles["Required" if field.required else "Optional"].append(field.title)
     details = []
     for what, named in titles.items():
         if named:
@@ -199,7 +205,10 @@ async def _form(dialogs: Dialogs, form: ServerForm) -> Answer:
 
 
 async def _text(dialogs: Dialogs, server: str, field: FormField) -> str | None:
-    """Ask for a value until it is valid; return its text, None if the user goes back."""
+    """Ask for a field's value until it is valid.
+
+    Return it as text, "" if left out, None if cancelled.
+    """
     title = visible(f"{server}: {one_line(field.title, 100)}")
     if field.kind in {"yes_no", "choice"}:
         if field.kind == "choice":

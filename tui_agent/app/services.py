@@ -1,4 +1,7 @@
-"""The ports of the controller: sessions, settings, trust, models and files, given by the command line."""
+"""Interfaces of what the controller needs: sessions, settings, trust, models and files.
+
+The command line implements them (``cli/controller_wiring.py``).
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ class OpenHow(StrEnum):
 class OpenRequest:
     """Which session to open; without an id, a new one.
 
-    ``demo``: in a scratch directory, with the scripted model.
+    ``demo`` creates it in a scratch directory, with the scripted model.
     ``entry`` is shown once the session is open: in the conversation, or in the tree if it is on
     another branch.
     """
@@ -64,7 +67,8 @@ class ModelRow:
     has_key: bool = False
     """Whether it can be used now: a key was found, or none is needed."""
     server: str = ""
-    """Base URL of the user's server that offers it and has to be set up; "" if nothing has to be."""
+    """Base URL of the user's server that offers the model, if the settings lack it; otherwise
+    ""."""
 
 
 @frozen
@@ -85,8 +89,8 @@ class SessionServices(Protocol):
         """Open or create a session.
 
         Raises:
-            SessionHeld: another running program has it open, and ``request.how`` is OPEN.
-            StoreError: it can't be opened.
+            SessionHeld: another running program has the session open, and ``request.how`` is OPEN.
+            StoreError: the session can't be opened.
         """
 
     def close_session(self, session: Session, /) -> None: ...
@@ -94,7 +98,7 @@ class SessionServices(Protocol):
     def make_agent(self, session: Session, /) -> Agent: ...
 
     def show_agent(self, agent: Agent, /) -> None:
-        """Note that an agent created earlier is on the screen again."""
+        """Called when an agent created earlier is on the screen again."""
 
     def let_terminals_go(self) -> bool:
         """Detach this run from the terminals that show it; False if it is not a detached run."""
@@ -103,7 +107,10 @@ class SessionServices(Protocol):
         """Return the name of the detached run that has a session open; "" if none has."""
 
     def go_on_detached(self, session: Session, is_running: bool, /) -> None:  # noqa: FBT001 - one fact of the session
-        """Continue a session in a detached run once this program has ended; ``is_running``: resume its run."""
+        """Continue a session in a detached run once this program has ended.
+
+        ``is_running`` also continues the agent's run, which this program interrupts.
+        """
 
 
 class SettingServices(Protocol):
@@ -124,9 +131,9 @@ class SettingServices(Protocol):
         """Return every setting as it is in the files and the environment now."""
 
     def reread_settings(self) -> Sequence[str]:
-        """Read the settings again and apply them to the open session's agent.
+        """Read the settings again and apply them to the agents of all open sessions.
 
-        Returns the keys of those that changed.
+        Return the keys of the settings that changed.
 
         Raises:
             ConfigError: the settings are invalid; everything stays as it was.
@@ -137,16 +144,25 @@ class SettingServices(Protocol):
 
 
 class TrustServices(Protocol):
-    """Remembers what a project and its commands may do."""
+    """Reads and saves what a project may do: trust, permission rules and the check."""
 
     def trust_question(self) -> ProjectState | None:
-        """Return the project's trust state if the user has yet to decide on it; otherwise None."""
+        """Return the project's trust state, or None if the user need not be asked about it.
+
+        That is so if nothing in the project needs trust, or they trust it or answered "never".
+        """
 
     def project_state(self) -> ProjectState:
-        """Return what the project brings along, and whether it may act; call it in a thread."""
+        """Return the project's settings, hooks and tools that need trust, and whether they have it.
+
+        Reads the project's files: call it in a thread.
+        """
 
     def answer_trust(self, answer: TrustDecision | None, /) -> None:
-        """Save the user's decision about the project state that was returned last; None: not now."""
+        """Apply and save the user's decision on the project state that was returned last.
+
+        None means not now: nothing is saved.
+        """
 
     def forget_rule(self, rule: Rule, /) -> str | None:
         """Remove a permission rule from its file; returns why it can't be removed, None if it was."""
@@ -155,13 +171,13 @@ class TrustServices(Protocol):
         """Save a permission rule in the user's configuration; returns why it can't be, None if it was."""
 
     def check_command(self, project: Path, /) -> str:
-        """Return the command that checks work in a project; "" if none is remembered."""
+        """Return the saved command that checks work in a project; "" if none."""
 
     def keep_check(self, project: Path, command: str, /) -> None:
-        """Remember the check of a project in the user's configuration.
+        """Save the command that checks work in a project in the user's configuration.
 
         Raises:
-            ConfigError, OSError: it can't be written.
+            ConfigError, OSError: the configuration can't be written.
         """
 
 
@@ -172,32 +188,37 @@ class ModelServices(Protocol):
         """Return the models of the catalog, usable ones first; call it in a thread."""
 
     async def ask_servers(self, model: str | None, /) -> Sequence[str]:
-        """Ask the user's servers for their models (None: all servers); return a line on each server.
+        """Ask the user's model servers for their models.
 
-        The server of one ``model`` is asked only if nothing is known of the model, or that is a day old.
+        Return a line on each server that was asked. With ``model``, only its server is asked, if
+        the model is unknown or known for over a day; None asks all servers.
         """
 
     async def find_servers(self) -> Sequence[str]:
-        """Look for model servers on their usual ports of this machine; return a line for each found.
+        """Look for model servers on the usual ports of this machine.
 
-        ``models`` then includes theirs.
+        Return a line for each one found. Afterwards ``models`` includes the models of these
+        servers.
         """
 
     def judge_model(self, name: str, /) -> NameVerdict | None:
-        """Return whether a model of that name exists, as far as known; call it in a thread."""
+        """Return whether a model of that name can be used, as far as known; call it in a thread."""
 
     def reread_cost(self, model: str, cached: int, /) -> float | None:
-        """Return the extra US dollars of reading tokens that are no longer cached; None if unknown."""
+        """Return the extra US dollars for ``cached`` tokens once they are not cached.
+
+        Return None if unknown.
+        """
 
     def price(self, model: str, usage: Reported, /) -> float | None:
         """Return the cost of a request in US dollars; None if unknown."""
 
     def provider_keys(self) -> Mapping[str, str]:
-        """Return where each usable provider's key comes from, by the provider's name."""
+        """Return the sources of the keys that were found, such as a variable, by provider name."""
 
 
 class FileServices(Protocol):
-    """Lists the project's files, and knows the program's own directories."""
+    """Lists the project's files, and has the paths of the program's own directories."""
 
     cwd: Path
     """Directory in which the program was started."""
@@ -209,27 +230,30 @@ class FileServices(Protocol):
     async def list_files(self, project: Path, /) -> Sequence[str]: ...
 
     async def branch(self, project: Path, /) -> str | None:
-        """Return the checked-out branch, with ``*`` if tracked files are changed; None outside git."""
+        """Return the checked-out git branch, with ``*`` if tracked files are changed.
+
+        Return None without git.
+        """
 
 
 class AppServices(
     SessionServices, SettingServices, TrustServices, ModelServices, FileServices, Protocol
 ):
-    """All ports of the application."""
+    """All services that the controller needs."""
 
     def clock(self) -> float:
         """Return the seconds since the epoch."""
 
     def on_ready(self) -> None:
-        """Start what is slow; called once, after the first paint."""
+        """Start loading slow parts in the background; called after the first paint."""
 
 
 @frozen
 class FirstView:
-    """What the application shows first.
+    """The session and screen that the application opens at the start.
 
-    ``prompt`` is sent at once if ``screen`` is "main"; "welcome" and "sessions" open over the main
-    screen.
+    "welcome" and "sessions" open over the main screen; ``prompt`` is sent at once if ``screen`` is
+    "main".
     """
 
     request: OpenRequest = field(default_factory=OpenRequest)

@@ -1,4 +1,7 @@
-"""The commands about sessions: new, open, fork, rename, label, tree, retry, theme, detach, quit."""
+"""Commands on sessions: /new, /sessions, /fork, /rename, /label, /tree, /retry, /detach, /quit.
+
+Also ``/demo`` and ``/theme``, and the actions of blocks in the conversation.
+"""
 
 from __future__ import annotations
 
@@ -151,10 +154,10 @@ async def label(controller: Controller, argument: str) -> None:
     words="merge, fork, label, jump, go back, compare, alternatives",
 )
 async def tree(controller: Controller, argument: str) -> None:
-    """Show all branches of the session, the cursor at the leaf or at an entry (``#412``).
+    """Show all branches of the session, with the cursor at the leaf or at an entry (``#412``).
 
-    ``--json`` prints them where there is no screen. ``diff #12 #34`` shows how the model's context
-    differs between two entries, ``diff #12`` between an entry and the leaf.
+    ``--json`` prints them as JSON where there is no screen. ``diff #12 #34`` compares the model's
+    context at two entries, ``diff #12`` at an entry and at the leaf.
     """
     session = controller.open_agent.session
     if argument.partition(" ")[0] == "diff":
@@ -176,7 +179,10 @@ async def tree(controller: Controller, argument: str) -> None:
 
 
 async def show_contexts(controller: Controller, entry_ids: Sequence[int]) -> None:
-    """Show how the context differs between two entries, or between one entry and the leaf."""
+    """Show how the context differs between two entries, or between one entry and the leaf.
+
+    Raises `CommandError` for any other number of entries.
+    """
     from tui_agent.app.context_difference import Side, difference_lines
     from tui_agent.session.entries import Usage
 
@@ -187,7 +193,7 @@ async def show_contexts(controller: Controller, entry_ids: Sequence[int]) -> Non
     else:
         ends = [*entry_ids]
     if len(ends) != 2:
-        raise CommandError("Name two entries: /tree diff #12 #34, or one to compare with here.")
+        raise CommandError("Name two entries: /tree diff #12 #34, or one to compare with the leaf.")
 
     def side_at(entry_id: int) -> Side:
         model, shown = agent.inspector.map_at(entry_id)
@@ -215,7 +221,11 @@ async def retry(controller: Controller, _argument: str) -> None:
 
 
 async def block_action(controller: Controller, action: str, entry_id: int) -> None:
-    """Run an action that an entry's block in the conversation offers, by name; ignores unknown ones."""
+    """Run an action that an entry's block in the conversation offers.
+
+    Ignores an unknown ``action``. The actions are open, retry, undo, jump, restore, compact and
+    edit (a summary).
+    """
     from tui_agent.app import context_commands, undo_commands
 
     match action:
@@ -311,7 +321,7 @@ async def detach(controller: Controller, _argument: str) -> None:
         )
     agent = controller.open_agent
     if agent.session.leaf is None:
-        raise CommandError("There is nothing to go on with yet.")
+        raise CommandError("This session is empty: there is nothing to continue yet.")
     is_running = agent.running
     if is_running:
         asked = Choice(

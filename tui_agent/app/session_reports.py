@@ -1,4 +1,4 @@
-"""Lines and JSON of ``/tree``, ``/context``, ``/cost`` and ``/compact --preview`` without a screen."""
+"""Text and JSON of ``/tree``, ``/context``, ``/cost``, ``/compact --preview`` without a screen."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ def tree_json(session: Session) -> str:
 
 
 def tree_lines(session: Session) -> list[str]:
-    """Return the tree as lines; only branch points are indented.
+    """Return the session's tree, one line for each entry; only branches are indented.
 
     ``•`` marks the current path, ``◀ here`` its leaf. A subagent's branch is one line.
     """
@@ -46,7 +46,7 @@ def tree_lines(session: Session) -> list[str]:
         by_id[header.id] = header._replace(parent_id=parent)
     below = children(by_id.values())
     lines: list[str] = []
-    # Entries to draw, the next one last, with the prefixes of its line and of the lines below it.
+    # Entries to draw, the next one last: id, prefix of its line, prefix of the lines below it.
     stack: list[tuple[int, str, str]] = []
     for root in reversed(below.get(None, [])):
         stack.append((root, "", ""))
@@ -85,7 +85,10 @@ def _described(header: EntryHeader) -> str:
 def _drawn_below(
     subagents: Sequence[int], offspring: Sequence[int], rest: str
 ) -> list[tuple[int, str, str]]:
-    """Return the entries below one, with prefixes: subagents first, then a single child or branches."""
+    """Return the children of an entry as (id, prefix of its line, prefix of the lines below).
+
+    Subagents come first, then a single child or branches. ``rest`` is the prefix of them all.
+    """
     branch = "├─" if offspring else "└─"
     drawn = [(child, f"{rest}{branch}", rest) for child in subagents]
     if len(offspring) == 1:
@@ -199,7 +202,7 @@ def _gauge(size: ContextSize) -> str:
     if size.window_origin != "catalog":
         assumed = f" ({size.window_origin})"
     share = f"{about}{size.total:,} of {size.window:,} tokens{assumed} ({size.percent:.0f} %)"
-    threshold = "never compacts by itself"
+    threshold = "no automatic compaction"
     if size.threshold is not None:
         threshold = f"compacts at {size.threshold:,}"
     return f"{share}: fixed {size.fixed:,}, history {size.history:,}, {threshold}"

@@ -1,4 +1,4 @@
-"""Names, groups and values of settings as the screen shows them."""
+"""Labels, groups and values of settings as the settings page shows them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -43,7 +43,7 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "Files": ("checkpoints",),
 }
-"""Groups of settings, by the beginnings of their keys."""
+"""Beginnings of the keys in each group: a whole key or table, or a prefix that ends with ``_``."""
 
 OTHERS: Final = "Others"
 """Group of all other settings."""
@@ -51,7 +51,7 @@ OTHERS: Final = "Others"
 _SENTENCES: Final[Mapping[str, str]] = {
     "model": "Model",
     "small_model": "Cheap model for titles and summaries",
-    "fallback_models": "Models that stand in for it",
+    "fallback_models": "Fallback models",
     "effort": "Thinking",
     "max_steps": "Requests for one message, at most",
     "max_cost": "Dollars for one message, at most",
@@ -63,7 +63,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "providers": "Providers set up by hand",
     "retry.attempts": "Times a request is sent",
     "retry.max_delay": "Seconds between two tries",
-    "retry.max_retry_after": "Seconds a provider may ask for",
+    "retry.max_retry_after": "Longest wait a provider can ask for (s)",
     "host.connect_timeout": "Seconds to connect",
     "host.first_byte_timeout": "Seconds until an answer begins",
     "host.stall_timeout": "Seconds an answer may pause",
@@ -73,7 +73,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "sandbox.mode": "Run commands in a sandbox",
     "sandbox.write": "Other paths commands may change",
     "sandbox.read": "Other paths commands may read",
-    "sandbox.env": "Secret variables commands get",
+    "sandbox.env": "Secret variables for commands",
     "sandbox.mask": "Credentials commands use without seeing them",
     "sandbox.exclude": "Commands outside the sandbox",
     "hooks": "Hooks",
@@ -84,14 +84,14 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "compaction.keep_recent": "Newest tokens that stay as they are",
     "compaction.keep_turns": "Newest turns that stay as they are",
     "compaction.resume": "Go on after a compaction",
-    "compaction.branch_summaries": "Summarise a branch that is left",
+    "compaction.branch_summaries": "Summarise a branch when leaving it",
     "compaction.model": "Model that writes summaries",
     "compaction.style": "Who writes summaries",
     "compaction.input": "What the summariser reads",
     "prune.when": "Clear old outputs",
     "prune.protect_tokens": "Newest output that is never cleared",
     "prune.protected_tools": "Tools that are never cleared",
-    "prune.minimum_tokens": "Least tokens worth clearing",
+    "prune.minimum_tokens": "Minimum tokens worth clearing",
     "truncation.lines": "Lines of one output",
     "truncation.bytes": "Bytes of one output",
     "truncation.line_chars": "Characters of one line",
@@ -100,7 +100,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "images.max_count": "Images in one request",
     "cache.ttl": "Keep the prompt cache for",
     "cache.ttl_seconds": "Seconds the prompt cache lasts",
-    "cache.warn_tokens": "Warn of uncached tokens from",
+    "cache.warn_tokens": "Uncached tokens that cause a warning",
     "instructions": "More instruction files",
     "instructions_order": "Instruction files that count first",
     "memory.propose": "Propose lines for the memory",
@@ -108,25 +108,25 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "add_ons.leave_out": "Add-ons left out",
     "other_programs.leave_out": "Other programs' files left out",
     "ui.theme": "Theme",
-    "ui.reduced_motion": "Stand still, no animations",
+    "ui.reduced_motion": "No animations",
     "ui.fold_turns": "Fold finished turns",
-    "ui.tree_filter": "The tree shows at first",
-    "ui.plain": "Lines of text, for screen readers",
+    "ui.tree_filter": "First filter of the tree",
+    "ui.plain": "Plain lines, for screen readers",
     "ui.cursor_blink": "Blinking cursor",
     "ui.permission_grace": "Seconds before a question takes keys",
-    "ui.typing_pause": "Seconds after typing, too",
-    "ui.vim": "Keys of vi in the prompt",
+    "ui.typing_pause": "Seconds without typing before a question",
+    "ui.vim": "vi keys in the prompt",
     "ui.copy_on_select": "Copy what the mouse selects",
-    "ui.status_line": "Status line of your own",
-    "ui.notify": "Call me back",
-    "ui.notify_command": "Command that calls me back",
-    "keys": "Keys of your own",
+    "ui.status_line": "Custom status line",
+    "ui.notify": "Notifications",
+    "ui.notify_command": "Notification command",
+    "keys": "Custom keys",
     "mcp": "MCP servers",
     "webfetch.timeout": "Seconds for a web page",
     "webfetch.max_bytes": "Bytes of a web page",
     "webfetch.private": "Private hosts that may be read",
     "websearch.service": "Service that searches the web",
-    "websearch.api_key": "Key of that service",
+    "websearch.api_key": "Key of the search service",
     "websearch.address": "Address of a SearXNG server",
     "diagnostics.enabled": "Check edited files",
     "diagnostics.wait": "Seconds to wait for checks",
@@ -136,15 +136,15 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "code.timeout": "Seconds for a language server's answer",
     "code.servers": "Language servers for files",
     "parallel_calls": "Reading tools in parallel",
-    "checkpoints.enabled": "Files go back with the conversation",
-    "checkpoints.megabytes": "Megabytes for going back",
+    "checkpoints.enabled": "Restore files with the conversation",
+    "checkpoints.megabytes": "Megabytes of file snapshots",
 }
 
 _VALUES: Final[Mapping[str, str]] = {"true": "on", "false": "off", UNSET: "–"}
 
 
 def sentence_of(row: SettingRow) -> str:
-    """Return a setting's name on the screen."""
+    """Return a setting's label: the one in ``_SENTENCES``, otherwise its table and words."""
     if row.table:
         words = f"{row.table}: {row.words}"
     else:
@@ -153,7 +153,7 @@ def sentence_of(row: SettingRow) -> str:
 
 
 def value_of(row: SettingRow) -> str:
-    """Return a setting's value as the screen shows it: on and off for true and false."""
+    """Return a setting's value as shown: "on" or "off" for true or false, "–" if it is not set."""
     return _VALUES.get(row.value, row.value.replace("_", " ") if row.choices else row.value)
 
 
@@ -169,7 +169,10 @@ def _begins(key: str, begin: str) -> bool:
 
 
 def sorted_by_group(rows: Sequence[SettingRow]) -> dict[str, list[SettingRow]]:
-    """Return the settings by group, named ones first in the order of their names; no empty groups."""
+    """Return the settings by group, in each group those in ``_SENTENCES`` first, in that order.
+
+    Empty groups are left out.
+    """
     places = {key: place for place, key in enumerate(_SENTENCES)}
     found: dict[str, list[SettingRow]] = {name: [] for name in (*GROUPS, OTHERS)}
     for row in sorted(rows, key=lambda row: places.get(row.key, len(places))):

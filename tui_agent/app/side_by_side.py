@@ -1,4 +1,4 @@
-"""Watches sessions that go on working while another one is on the screen."""
+"""Watches the sessions (asides) that go on working while another session is on the screen."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MAX_LINE = 200
 RACE_OVER = "its race is over"
 
 _GOOD_ENDS = frozenset({"done", "length"})
-"""Reasons of a run's end that leave an answer to read."""
+"""Reasons for the end of a run with an answer to read."""
 
 
 class Standing(StrEnum):
@@ -57,7 +57,7 @@ CALLS = {
 
 
 class Aside:
-    """A session off the screen, with its agent, which goes on.
+    """A session that goes on while another is on the screen, with its agent and race.
 
     ``report`` is called whenever its standing changes.
     """
@@ -77,9 +77,9 @@ class Aside:
         self.last_line = ""
         """First line of the newest answer."""
         self.question = ""
-        """What it asks the user; "" for nothing."""
+        """What the session needs the user for, in words; "" for nothing."""
         self.shown = asyncio.Event()
-        """Set when the session is back on the screen, or closed."""
+        """Set when the session is back on the screen, or is being closed."""
         self._clock = clock
         self._report = report
         self._ended: RunEnded | None = None
@@ -107,7 +107,10 @@ class Aside:
         return Standing.STOPPED
 
     async def ask_when_shown(self, question: str) -> None:
-        """Report that it needs the user, and wait until it is on the screen or closed."""
+        """Report that the session needs the user for ``question``, and wait until it is shown.
+
+        Also returns when the session is closed.
+        """
         self.question = question
         self._tell()
         await self.shown.wait()
@@ -145,13 +148,13 @@ class Aside:
 
 
 def is_busy(agent: Agent, race: Race | None) -> bool:
-    """Return whether an agent, its jobs, its loop or a race is at work."""
+    """Return whether an agent runs, has running jobs or a ``/loop``, or there is a race."""
     works = agent.running or agent.jobs.running > 0 or bool(agent.repeats.message)
     return works or race is not None
 
 
 def count_words(asides: Iterable[Aside]) -> str:
-    """Return a summary of their states: ``1 session at work · 1 needs you``; "" if there are none."""
+    """Count the sessions by state: ``1 session at work · 1 needs you``; "" if there are none."""
     standings = [aside.standing for aside in asides]
     working = standings.count(Standing.WORKING)
     asking = standings.count(Standing.NEEDS_YOU)
@@ -169,7 +172,7 @@ def count_words(asides: Iterable[Aside]) -> str:
 
 
 def news_of(aside: Aside) -> str:
-    """Return a sentence on a session's state."""
+    """Return a sentence on a session's state, with its question or the first line of its answer."""
     match aside.standing:
         case Standing.NEEDS_YOU:
             return f"“{aside.title}” needs you: {one_line(aside.question, 80)}"

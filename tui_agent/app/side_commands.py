@@ -24,7 +24,7 @@ _ANSWERS = (
 
 @Command(
     "btw",
-    "ask something beside the work: the whole context, no tools",
+    "ask a side question: with the whole context, no tools",
     argument="QUESTION",
     needs_screen=True,
     place=216,
@@ -32,7 +32,10 @@ _ANSWERS = (
     words="question, while it works",
 )
 async def btw(controller: Controller, argument: str) -> None:
-    """Ask a question, show its answer, and keep it as a branch, add it to the context or drop it."""
+    """Ask the model a question and show the answer.
+
+    The user keeps it as a branch, adds it to the context or drops it.
+    """
     from tui_agent.agent.side_question import SideQuestion
 
     question = argument.strip()
@@ -40,7 +43,7 @@ async def btw(controller: Controller, argument: str) -> None:
         raise CommandError("Use /btw QUESTION.")
     agent = controller.open_agent
     controller.require_writable()
-    controller.say(f"Asking beside the work: {one_line(question, 60)}")
+    controller.say(f"Asking the side question: {one_line(question, 60)}")
     side = SideQuestion(agent, question)
     await side.ask()
     controller.frontend.clear_notice()

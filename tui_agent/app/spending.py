@@ -18,15 +18,16 @@ Price = Callable[[str, Reported], float | None]
 """Returns the price of a request to a model, in US dollars; None if unknown."""
 
 MAX_BRANCHES = 8
-"""Maximum left branches listed, the most expensive first; the others are added up."""
+"""Maximum branches listed besides the current one, the most expensive first; others are added
+up."""
 
 MAX_REQUESTS = 40
-"""Maximum requests listed, newest."""
+"""Maximum requests or pings listed: the newest ones."""
 
 DAYS = 7
 """Number of days for which the cost of all sessions is listed."""
 
-PING_CAUSE = "the provider was about to forget the conversation (cache.keep_warm)"
+PING_CAUSE = "the prompt cache was about to expire (cache.keep_warm)"
 
 _INDENT = 11
 """Indent of a model's tokens, in cells: the width of the column of dollars."""
@@ -36,9 +37,10 @@ _NOTHING = 1e-9
 
 @dataclass
 class Spent:
-    """Sums over requests: tokens as reported, costs in US dollars.
+    """Sums over requests: tokens as reported by the provider, costs in US dollars.
 
-    ``saved`` is what the prompt cache saved.
+    ``cached`` tokens are part of ``input``; ``saved`` is the US dollars that the prompt cache
+    saved.
     """
 
     requests: int = 0
@@ -63,7 +65,7 @@ class Spent:
 
     @property
     def has_no_price(self) -> bool:
-        """Whether no request had a price."""
+        """Whether there were requests, and none had a price."""
         return bool(self.unpriced) and not self.cost
 
     @property
@@ -76,7 +78,7 @@ class Spent:
 
 @dataclass
 class Missed:
-    """Cache misses for one reason: requests, tokens, and extra US dollars as far as known."""
+    """Cache misses with the same reason: requests, missed tokens, and extra US dollars if known."""
 
     requests: int = 0
     tokens: int = 0
@@ -87,8 +89,9 @@ class Missed:
 class Spending:
     """The cost of a session.
 
-    ``branches`` are by the entry where they part from the current path; 0 is that path itself.
-    ``steps`` are the session's own requests, oldest first; ``days`` are the local days with costs.
+    ``branches`` is by the first entry of each branch off the current path; 0 is the current path.
+    ``steps`` are the requests without those of subagents, oldest first; ``days`` has the US dollars
+    of each local day.
     """
 
     total: Spent = field(default_factory=Spent)
@@ -98,7 +101,8 @@ class Spending:
     steps: Sequence[RequestRecord] = ()
     days: dict[date, float] = field(default_factory=dict)
     path: list[tuple[Step, float | None]] = field(default_factory=list)
-    """Requests of the current path, oldest first, each with the extra US dollars of its cache miss."""
+    """Requests of the current path, oldest first, each with the extra US dollars of its cache miss
+    (None: no miss, or unknown)."""
     misses: dict[str, Missed] = field(default_factory=dict)
     """Cache misses of all branches, by the reason in words."""
     pings: list[SideCost] = field(default_factory=list)
@@ -130,9 +134,9 @@ def spending(
 ) -> Spending:
     """Add up the cost of a session.
 
-    ``records`` are its requests on all branches, ``elsewhere`` the purpose of those that are not the
-    conversation's own. ``side_costs`` are of calls that are not entries. ``departures`` has, for each
-    request off the current path, the entry where its branch begins.
+    ``records`` are its requests on all branches; ``elsewhere`` has the purpose, by entry number, of
+    those made by subagents and race runners. ``side_costs`` are of calls that made no entry.
+    ``departures`` has the first entry of the branch of each request off the current path.
     """
     own = [record for record in records if elsewhere.get(record.id) is not Purpose.SUBAGENTS]
     found = Spending(steps=own)
@@ -162,7 +166,10 @@ def _purpose(record: RequestRecord) -> Purpose:
 
 
 def _add(found: Spending, record: RequestRecord, purpose: Purpose, price: Price) -> float:
-    """Add a request to all sums except its branch's; returns the US dollars that the cache saved."""
+    """Add a request to all sums except its branch's.
+
+    Return the US dollars that the cache saved on it.
+    """
     without = None
     if record.cache_read:
         without = price(record.model, Usage(input=record.prompt, output=record.output))
@@ -192,10 +199,10 @@ def look_up(
     departures: Mapping[int, int],
     price: Price,
 ) -> tuple[Spending, dict[int, str]]:
-    """Return a session's cost, and the beginning of each left branch, by entry. Thread-safe.
+    """Return a session's cost, and the previews of other branches' first entries by entry number.
 
-    ``records`` are the session's requests, ``departures`` where they leave the current path. A fork's
-    copied requests were paid by another session and are left out.
+    Can be called in a thread. ``records`` are the session's requests, ``departures`` as for
+    `spending`. Requests that a fork copied were paid by another session and are left out.
     """
     copied = session.reader.copied_until()
     records = [record for record in records if record.id > copied]
@@ -213,7 +220,7 @@ def look_up(
 
 
 def _elsewhere(session: Session, records: Sequence[RequestRecord]) -> dict[int, Purpose]:
-    """Return the purpose of each request that a subagent or a race's runner made."""
+    """Return the purpose of each request made by a subagent or a race's runner, by entry number."""
     spine = session.reader.spine()
     ids = [header.id for header in session.skeleton() if header.kind == "race"]
     races = [entry for entry in session.reader.load(ids) if isinstance(entry, RaceEntry)]
@@ -235,7 +242,10 @@ def _elsewhere(session: Session, records: Sequence[RequestRecord]) -> dict[int, 
 
 
 def spending_sections(found: Spending, names: Mapping[int, str]) -> list[tuple[str, list[str]]]:
-    """Return headings with their lines; ``names`` has the beginning of each left branch."""
+    """Return headings with their lines; empty without costs.
+
+    ``names`` has the preview of each other branch's first entry, by number.
+    """
     total = found.total
     if not total.requests and not total.cost:
         return _day_sections(found)
@@ -276,7 +286,7 @@ def _miss_rows(found: Spending) -> list[str]:
     for why, missed in sorted(found.misses.items(), key=lambda one: -one[1].cost):
         dollars = f"~{money(missed.cost)}" if missed.cost else "–"
         times = plural(missed.requests, "request")
-        rows.append(f"{dollars:>9}  {times:<13} {tokens(missed.tokens)} read anew: {why}")
+        rows.append(f"{dollars:>9}  {times:<13} {tokens(missed.tokens)} read again: {why}")
     return rows
 
 
@@ -295,7 +305,7 @@ def _ledger_heading(found: Spending) -> str:
 
 
 def _ledger_rows(found: Spending) -> list[str]:
-    """Return a row for each request: its cost, how much was cached, and why the rest was not."""
+    """Return a row for each of the newest requests: cost, cached share and any cache miss."""
     rows = []
     for step, dollars in found.path[-MAX_REQUESTS:]:
         cost = "–"
@@ -305,7 +315,7 @@ def _ledger_rows(found: Spending) -> list[str]:
         row = f"{cost:>9}  #{step.answer:<6} {_local(step.at):%H:%M}  {hit:<20}"
         if step.miss is not None:
             more = f" (~{money(dollars)})" if dollars else ""
-            row += f"  {tokens(step.miss.missed)} read anew{more}: {miss_cause(step.miss)}"
+            row += f"  {tokens(step.miss.missed)} read again{more}: {miss_cause(step.miss)}"
         rows.append(row.rstrip())
     return rows
 
@@ -319,7 +329,10 @@ def _day_sections(found: Spending) -> list[tuple[str, list[str]]]:
 
 
 def _branch_rows(found: Spending, names: Mapping[int, str], *, priced: bool) -> list[str]:
-    """Return rows for this branch, the most expensive left ones and the rest; empty if none was left."""
+    """Return rows for the current branch, the most expensive others, and the sum of the rest.
+
+    The result is empty if there are no others.
+    """
     left = sorted((key for key in found.branches if key), key=lambda key: -found.branches[key].cost)
     if not left:
         return []
@@ -341,7 +354,7 @@ def _by_cost(sums: Mapping[str, Spent] | Mapping[Purpose, Spent]) -> list[tuple[
 
 
 def _row(spent: Spent, name: str, *, priced: bool) -> str:
-    """Return one row; without a cost if ``priced`` is False."""
+    """Format a row of sums: cost (only if ``priced``), requests and name."""
     requests = ""
     if spent.requests:
         requests = plural(spent.requests, "request")

@@ -1,4 +1,4 @@
-"""``/status``, ``/diagnostics``, ``/diff`` and ``/jobs`` show what a session is doing and has done."""
+"""``/status``, ``/diagnostics``, ``/diff`` and ``/jobs``: the session's state, changes and jobs."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ async def show_status(controller: Controller, agent: Agent, at: str = "") -> Non
 
 
 async def look_up_spending(controller: Controller, agent: Agent) -> tuple[Spending, dict[int, str]]:
-    """Return a session's cost, and the beginning of each left branch, by entry.
+    """Return the cost of the agent's session, and the preview of each other branch's first entry.
 
-    Reads in a thread, as it can take a second.
+    The previews are by entry number. Reads in a thread, as it can take a second.
     """
     from tui_agent.app.spending import DAYS, look_up
 
@@ -135,7 +135,10 @@ def _agent_lines(agent: Agent, sandbox: str) -> Iterator[str]:
 
 
 def _own_rules(agent: Agent) -> str:
-    """Return the number of rules by action, without default ones: ``2 allow, 1 deny``; may be ""."""
+    """Count the rules by action, without default ones: ``2 allow, 1 deny``.
+
+    Return "" if there are none.
+    """
     counts = Counter[str]()
     for rule in agent.tools.gate.rules():
         if rule.source != "default":
@@ -223,11 +226,11 @@ async def diagnostics(controller: Controller, argument: str) -> None:
     match argument.strip():
         case "on":
             agent.tools.diagnostics.switch(on=True)
-            always = "diagnostics.enabled = true in the settings does so for all"
+            always = "diagnostics.enabled = true in the settings applies to all sessions"
             controller.say(f"Edits of this session are checked; {always}.")
         case "off":
             agent.tools.diagnostics.switch(on=False)
-            always = "diagnostics.enabled = false in the settings does so for all"
+            always = "diagnostics.enabled = false in the settings applies to all sessions"
             controller.say(f"Edits of this session are not checked; {always}.")
         case "":
             lines = await asyncio.to_thread(_diagnostics_lines, agent)
@@ -257,7 +260,7 @@ def _diagnostics_lines(agent: Agent) -> list[str]:
 
 
 def _checker_lines(agent: Agent) -> Iterator[str]:
-    """Yield a line for each checker of the settings, then for each known one."""
+    """Yield a line for each checker in the settings, then for each one that the program knows."""
     from tui_agent.agent.diagnostics.checks import KNOWN_CHECKERS
     from tui_agent.processes.own_programs import find_project_program
 

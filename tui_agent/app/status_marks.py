@@ -12,7 +12,7 @@ GLYPHS: Final = {
     Standing.HIDDEN: "×",
     Standing.UNSENT: " ",
 }
-"""One-cell glyph for each context status; they can be told apart without colour."""
+"""One-cell glyph for each context status, distinguishable without colour."""
 
 
 def style_of(standing: Standing) -> str:

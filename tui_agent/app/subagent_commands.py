@@ -1,4 +1,4 @@
-"""Opens a subagent's conversation; ``/parent`` opens the session that this one came from."""
+"""Shows the conversations of subagents; ``/parent`` opens the session that this one came from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 async def enter(controller: Controller, entry_id: int, call_id: str) -> None:
-    """Show the finished race of an entry, or the subagent of a call, at work or finished."""
+    """Show the subagent that the tool call ``call_id`` started, or the finished race of an entry.
+
+    ``entry_id`` is the call's result or the race's entry; 0 if there is none yet.
+    """
     from tui_agent.session.entries import RaceEntry, ToolResultEntry
 
     if controller.agent is None:
@@ -40,7 +43,10 @@ async def enter(controller: Controller, entry_id: int, call_id: str) -> None:
 
 
 def show_subagent(controller: Controller, result: ToolResultEntry) -> None:
-    """Show the work of the subagent that gave a result: a branch, or in older stores a session."""
+    """Show the conversation of the subagent that gave ``result``.
+
+    It is a branch, or in older stores a session.
+    """
     if result.metadata.branch is not None:
         show_branch(controller, result.metadata.branch)
     elif result.metadata.session is not None and controller.agent is not None:

@@ -1,4 +1,4 @@
-"""Texts and plotted values of the timeline of a path. Pure."""
+"""Texts and plotted values of the timeline, which shows the size of each request. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,7 +19,7 @@ MARKS: dict[Mark, str] = {
 """Glyphs for events before a step."""
 _WEIGHTS = {MARKS[mark]: len(MARKS) - place for place, mark in enumerate(Mark)}
 _LEAST_SHARE = 4
-"""The plot's height is the whole window if at least one part in this many of it was ever used."""
+"""The plot's top is the context window if the largest request used at least 1/4 of it."""
 
 
 def series_of(steps: Sequence[Step]) -> Series:
@@ -58,7 +58,10 @@ def heading(steps: Sequence[Step], at: int) -> str:
 
 
 def step_words(step: Step, dollars: float | None) -> list[str]:
-    """Return lines on a request that was answered; ``dollars`` is the extra cost of its cache miss."""
+    """Return lines on an answered request: model, cached share, answer, price, and any cache miss.
+
+    ``dollars`` is the extra cost of the cache miss, None if unknown.
+    """
     share = "nothing cached"
     if step.total and step.cached:
         share = f"{step.cached / step.total:.0%} read from the cache"

@@ -28,8 +28,8 @@ _CHOICES = (
     ("claude-code", "Claude Code's session file: the current branch, to go on there"),
     ("codex", "Codex's session file: the current branch, to go on there"),
     ("markdown redact", "Markdown without secrets and names of home directories"),
-    ("html redact", "HTML without them"),
-    ("json redact", "JSON lines without them"),
+    ("html redact", "HTML without secrets and names of home directories"),
+    ("json redact", "JSON lines without secrets and names of home directories"),
 )
 _NAME_CHARS = 40
 _USAGE = "Use, for example, /export talk.md, /export page.html --all, /export all.jsonl --redact."
@@ -131,7 +131,10 @@ async def _write(controller: Controller, order: ExportOrder, target: str) -> Non
     words="load, claude code, codex",
 )
 async def import_(controller: Controller, argument: str) -> None:
-    """Import the sessions of a file or a directory, and report each."""
+    """Import the sessions of a file or a directory, and report each.
+
+    Without an argument, explain how.
+    """
     from tui_agent.app.importing import import_all
     from tui_agent.session.formats.table import FORMATS
 
@@ -155,9 +158,10 @@ async def import_(controller: Controller, argument: str) -> None:
 
 
 def _place(controller: Controller, text: str) -> Path:
-    """Return the path that the user typed, relative to the session's directory; ``~`` is their home.
+    """Return the path that the user typed, resolved from the session's directory.
 
-    If that directory does not exist here, it is relative to where the program was started.
+    ``~`` is their home. If that directory does not exist, it is resolved from where the program was
+    started.
     """
     if is_directory(controller.cwd):
         base = controller.cwd
@@ -199,7 +203,10 @@ async def result(controller: Controller, argument: str) -> None:
 
 
 async def session_result(controller: Controller) -> SessionResult | None:
-    """Return the result of the open session, once all changes by commands are recorded."""
+    """Return the result of the open session after recording pending file changes.
+
+    Raises `ResultError` if file changes are not recorded at all.
+    """
     from tui_agent.app.results import ResultError, SessionResult
 
     agent = controller.idle_agent
@@ -212,7 +219,10 @@ async def session_result(controller: Controller) -> SessionResult | None:
 
 
 async def write_result(controller: Controller, found: SessionResult, target: str) -> None:
-    """Write a result to a file in the session's directory, or to ``branch:NAME``; report it."""
+    """Write a result to ``target``, and report it.
+
+    ``target`` is a file, relative to the session's directory, or ``branch:NAME``.
+    """
     from tui_agent.app.results import BRANCH
 
     if target.startswith(BRANCH):

@@ -1,4 +1,4 @@
-"""``/plugin`` adds and removes plugins; ``/trust`` decides whether what a project brings may act."""
+"""``/plugin`` adds and removes plugins; ``/trust`` shows and decides what a project may run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def plugin(controller: Controller, argument: str) -> None:
 
 @Command(
     "trust",
-    "show all that this project brings along, and choose whether it acts",
+    "show what this project would run or set, and decide on trusting it",
     needs_screen=True,
     place=264,
     words="untrusted, waiting, hooks, settings",
@@ -63,15 +63,15 @@ async def trust(controller: Controller, _argument: str) -> None:
     state = await asyncio.to_thread(controller.services.project_state)
     if not state.is_held_back:
         if state.items:
-            lines = ["You trust all of it."]
+            lines = ["You trust all of the following."]
         else:
-            lines = ["This project brings nothing that acts."]
+            lines = ["This project has nothing that needs your trust."]
         controller.show(Report("Trust", [*lines, "", *map(visible, trust_lines(state))]))
         return
     if await ask_about(controller, state) != "trusted":
         return
     await controller.open_agent.mcp.reload_and_resend()
-    controller.say("It acts now; its hooks and variables from the next session on (/new).")
+    controller.say("Trusted now; hooks and variables take effect in a new session (/new).")
 
 
 def _list(store: PluginStore) -> Sequence[str]:
@@ -89,7 +89,10 @@ def _list(store: PluginStore) -> Sequence[str]:
 
 
 async def _add(controller: Controller, store: PluginStore, source: str, name: str) -> None:
-    """Show what a plugin brings along, and add it if the user agrees."""
+    """Show what a plugin contains, and add it if the user agrees.
+
+    ``source`` is a folder or a git URL; ``name`` is the plugin's if that is a marketplace.
+    """
     from tui_agent.plugin_sources import fetched, lines_of
     from tui_agent.plugins import digest_of
 
@@ -101,7 +104,7 @@ async def _add(controller: Controller, store: PluginStore, source: str, name: st
         title, *brings = await asyncio.to_thread(lines_of, found)
         asked = Choice(
             f"Add the plugin {visible(title)}?",
-            [("y", "yes: it acts, as it is now"), ("n", "no")],
+            [("y", "yes, in its current state"), ("n", "no")],
             "\n".join(map(visible, brings)),
             why="Its hooks and servers run with your rights.",
             at="n",

@@ -1,4 +1,4 @@
-"""``/undo`` takes back the newest step of a session (a turn, move, compaction, edit), ``/redo`` restores it."""
+"""``/undo`` reverses the newest step (a turn, move, compaction, edit), ``/redo`` repeats it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def redo(controller: Controller, _argument: str) -> None:
     if told is None:
         return
     controller.say(_sentence(f"Redone: {name}", told, "/undo takes it back"))
-    # The turn that is undone still has its message in the prompt, as after its own undo.
+    # If the next step is an undone turn, its message stays in the prompt.
     controller.frontend.withdraw_message(_typed(session, session.history.next()) or "")
 
 
@@ -83,14 +83,17 @@ def _sentence(done: str, told: str, way_back: str) -> str:
 
 
 def _ends_of(step: Step) -> tuple[int | None, int | None]:
-    """Return the first and last entry of the move that a step is, or of what it appended."""
+    """Return the two entries that the leaf moves between when the step is undone or redone."""
     if step.move is None:
         return step.end, step.start
     return step.move.start, step.move.end
 
 
 async def undo_entry(controller: Controller, entry_id: int) -> None:
-    """Move to before an entry of the path; if the newest step appended it, undo that step."""
+    """Move to before the step that appended an entry of the path, and report it.
+
+    If that is the newest step, undo it as ``/undo`` does.
+    """
     agent = controller.idle_agent
     session = agent.session
     newest = session.history.newest()
@@ -109,7 +112,7 @@ async def undo_entry(controller: Controller, entry_id: int) -> None:
 
 
 def _typed(session: Session, step: Step | None) -> str | None:
-    """Return the user's message if the step is a turn; otherwise None."""
+    """Return the text of the user's message if the step is a turn, otherwise None."""
     from tui_agent.session.entries import UserEntry, typed_text
 
     if step is None or step.entry is None or step.move is not None:
@@ -121,7 +124,7 @@ def _typed(session: Session, step: Step | None) -> str | None:
 
 
 def name_of_step(session: Session, step: Step) -> str:
-    """Return words for a step, to follow ``Undone:``."""
+    """Return a noun phrase for a step: ``turn “fix the test”``, ``move from #3 to #9``."""
     from tui_agent.session.entries import RaceEntry
     from tui_agent.session.errors import EntryDamaged
 
@@ -163,7 +166,7 @@ def _name_of(entry: Entry, step: Step) -> str:
         case entries.BranchSummaryEntry():
             name = f"merge of the branch that ends at #{entry.from_id}"
         case entries.CheckpointEntry():
-            name = f"putting {plural(len(entry.files), 'file')} back"
+            name = f"restoring {plural(len(entry.files), 'file')}"
         case _:
             name = f"everything from #{entry.id} on"
     return name

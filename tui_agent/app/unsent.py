@@ -1,4 +1,4 @@
-"""Saves the prompt's text and waiting messages, so that a crash, a quit or another session loses nothing."""
+"""Saves the prompt's text and waiting messages, and restores them after a crash or in a session."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DELAY = 0.4
-"""Seconds from a change to its saving, so that more changes can be saved with it."""
+"""Seconds between a change and its saving; later changes in this time are saved with it."""
 
 
 class UnsentKeeper:
-    """Saves and restores drafts; one per controller.
+    """Saves and restores drafts, which are the prompt's text and waiting messages.
 
-    A draft belongs to a session; before the session's first entry, to its directory.
+    A draft is stored by session id, or by directory before the session's first entry. There is one
+    keeper per controller.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -31,12 +32,12 @@ class UnsentKeeper:
         self._kept: Unsent | None = None
 
     def changed(self) -> None:
-        """Note a change, to be saved soon."""
+        """Schedule a save in ``DELAY`` seconds, if none is scheduled and a session was opened."""
         if self._is_open and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(DELAY, self.save)
 
     def save(self) -> None:
-        """Save at once what has changed; a failure to write is only logged."""
+        """Save the draft at once if it has changed; a failure to write is only logged."""
         from tui_agent.session.records import Unsent
 
         if self._timer is not None:
@@ -57,10 +58,10 @@ class UnsentKeeper:
         self._kept = unsent
 
     def opened(self, agent: Agent) -> None:
-        """Restore the draft of the session that is open now.
+        """Put the saved draft of the session that was just opened into the prompt.
 
-        The prompt's text stays with the session it was written in. If the opened session has no
-        draft, the text stays in the prompt too: it may be meant for this session.
+        The text that was in the prompt stays saved for the former session. If the opened session
+        has no draft, the text also stays in the prompt, as it may be meant for this session.
         """
         from tui_agent.session.records import Unsent
 
@@ -91,7 +92,11 @@ class UnsentKeeper:
         self.changed()
 
     def _take(self, place: str, *, is_new: bool) -> Unsent:
-        """Return the draft; a new session does not get one that another window left for the directory."""
+        """Take the saved draft of a session or directory out of the store.
+
+        Empty if it can't be read. With ``is_new``, a draft for the directory that another window
+        saved is left there.
+        """
         from tui_agent.session.errors import StoreError
         from tui_agent.session.records import Unsent
 
@@ -99,7 +104,7 @@ class UnsentKeeper:
             store = self._controller.services.store
             return store.take_unsent(place, only_own=is_new)
         except StoreError as error:
-            log.warning("What was in the prompt can't be read: %s", error)
+            log.warning("The saved text of the prompt can't be read: %s", error)
             return Unsent()
 
     def _put(self, place: str, unsent: Unsent) -> None:
@@ -108,7 +113,7 @@ class UnsentKeeper:
         try:
             self._controller.services.store.keep_unsent(place, unsent)
         except StoreError as error:
-            log.warning("What is in the prompt can't be kept: %s", error)
+            log.warning("The text of the prompt can't be saved: %s", error)
 
 
 def place_of(agent: Agent) -> str:

@@ -21,22 +21,25 @@ _TRUST: dict[str, TrustDecision] = {"y": "trusted", "v": "refused"}
 
 
 async def ask_for_trust(controller: Controller) -> None:
-    """Show what a project brings along and ask whether it may act, unless that is decided already."""
+    """Ask whether to trust the project's own settings, hooks and tools, if that is undecided."""
     if (state := controller.services.trust_question()) is not None:
         await ask_about(controller, state)
 
 
 async def ask_about(controller: Controller, state: ProjectState) -> TrustDecision | None:
-    """Show all that a project brings along, ask whether it may act, and save the answer."""
+    """List the items of a project that need trust, ask whether to trust them, and save the answer.
+
+    Return the decision; None for "not now".
+    """
     services = controller.services
-    why = f"It brings {plural(len(state.items), 'thing')} that would act here. None of it is active yet."
+    why = f"{plural(len(state.items), 'item')} of this project would take effect. None has yet."
     if state.problem:
-        why = f"It can't be trusted as it is: {state.problem}."
+        why = f"This project can't be trusted in its current state: {state.problem}."
     rows = trust_lines(state)
     if state.problem:
         trust = []
     else:
-        trust = [("y", "yes: they act, until one of them changes")]
+        trust = [("y", "yes, until one of them changes")]
     answers = [*trust, ("n", "not now: work without them"), ("v", "never: don't ask again")]
     asked = Choice(
         f"Do you trust {short_path(services.cwd)}?",
@@ -54,7 +57,7 @@ async def ask_about(controller: Controller, state: ProjectState) -> TrustDecisio
 
 
 def trust_lines(state: ProjectState) -> list[str]:
-    """Return a line for each thing that a project brings along, with its file if the name is none."""
+    """Return a line for each item that needs trust: kind, name, text, and any other file name."""
     lines = []
     for row in state.items:
         place = ""
@@ -71,7 +74,10 @@ def begin_welcome(controller: Controller) -> None:
 
 
 async def welcome(controller: Controller) -> None:
-    """Ask how to get a model until there is one, or the user goes on without."""
+    """Ask how to get a model, and start what the user chooses.
+
+    Ask again after a login without one.
+    """
     while True:
         match await controller.ask(_question(controller.services)):
             case "d":
@@ -108,7 +114,7 @@ def _question(services: AppServices) -> Choice:
     if len(keys) > KEYS_SHOWN:
         lines.append(f"  and {plural(len(keys) - KEYS_SHOWN, 'other provider')}")
     lines += [
-        "A key in the environment is found: export ANTHROPIC_API_KEY=…",
+        "A key in the environment is used: export ANTHROPIC_API_KEY=…",
         f"Any OpenAI-compatible server goes into {short_path(services.config_path)}",
         'model = "openai/my-model"',
         '[models."openai/my-model"]',

@@ -1,1 +1,1 @@
-"""The command line: reads arguments, wires the real parts together, starts the screen or the headless run."""
+"""The command line: parses the arguments, and runs the screen, one prompt or a subcommand."""

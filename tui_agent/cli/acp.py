@@ -1,6 +1,6 @@
 """``tui-agent acp``: serves an editor over the Agent Client Protocol, on standard input and output.
 
-Only the protocol writes to standard output; everything else that prints goes to standard error.
+Only protocol messages go to standard output; all other output goes to standard error.
 """
 
 import asyncio
@@ -27,14 +27,17 @@ if TYPE_CHECKING:
 MAX_MODELS = 300
 """Maximum models offered to an editor."""
 LINE_BYTES = 50 * 1024 * 1024
-"""Longest message accepted, in bytes: a message can contain images."""
+"""Maximum size of a message from the editor, in bytes: a message can contain images."""
 
 
 def run_acp(arguments: Namespace) -> int:
-    """Serve one editor until it closes standard input; with ``--login`` only ask for a key."""
+    """Serve one editor until it closes standard input; return the exit code.
+
+    With ``--login`` only ask for a provider's key.
+    """
     if arguments.login:
         return run_login(Namespace(provider="", force=False))
-    # Standard output is the protocol's; whatever else prints goes to standard error.
+    # Keep standard output for the protocol, and send all other output to standard error.
     sys.stdout.flush()
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
@@ -82,7 +85,7 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
 
 
 class WiredSessionFactory:
-    """Makes an editor's sessions and agents from the wired parts of the program."""
+    """Gives an editor's sessions the parts of the program: store, services, models and settings."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
@@ -92,7 +95,10 @@ class WiredSessionFactory:
         self._models: tuple[str, ...] | None = None
 
     async def models(self, *, anew: bool = False) -> Sequence[str]:
-        """Return the ids of configured models and of models with a key; cached unless ``anew``."""
+        """Return the ids of configured models, then of models with a key, `MAX_MODELS` at most.
+
+        Cached unless ``anew``.
+        """
         if self._models is None or anew:
             self._models = await asyncio.to_thread(self._usable)
         return self._models

@@ -1,4 +1,4 @@
-"""``tui-agent adopt``: lists other programs' files and their effect here; leaves some out."""
+"""``tui-agent adopt``: lists other coding agents' files and their effect here; leaves some out."""
 
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from tui_agent.places import LeftOut
 from tui_agent.safe_text import one_line
 
 TOLD = "other-programs-told"
-"""File in the data directory whose presence means that the user was told about ``adopt``."""
+"""File in the data directory; if it exists, the user has seen the notice about other programs."""
 _SIGNS = {
     ItemState.ACTIVE: "✓",
     ItemState.HELD_BACK: "…",
@@ -53,10 +53,13 @@ def run_adopt(arguments: Namespace) -> int:
 
 
 def found_items(cwd: Path) -> tuple[FoundItem, ...]:
-    """Return other programs' files in the user's home and the project of ``cwd``, read anew."""
+    """Find other programs' files in the user's home and the project of ``cwd``.
+
+    Includes those that the user leaves out. Reads the files and settings on each call.
+    """
     config = load_config().config
     chosen = folders_of(cwd, config)
-    # What the user leaves out is listed too.
+    # Files that the user leaves out are listed too.
     folders = replace(chosen, left_out=LeftOut())
     trusted = is_trusted(cwd)
     knowledge = knowledge_of(folders, config, trusted=trusted)
@@ -66,7 +69,10 @@ def found_items(cwd: Path) -> tuple[FoundItem, ...]:
 
 
 def first_news(cwd: Path) -> Callable[[Knowledge], str] | None:
-    """Return a function that describes other programs' files; None if the user was told before."""
+    """Return a function that makes a notice about other programs' files; None if shown before.
+
+    The function returns "" without such files, else the notice, which then counts as shown.
+    """
     told = data_dir() / TOLD
     if is_there(told):
         return None
@@ -76,7 +82,7 @@ def first_news(cwd: Path) -> Callable[[Knowledge], str] | None:
         if text:
             with suppress(
                 OSError
-            ):  # if the data directory can't be written, the user is told again
+            ):  # if the data directory can't be written, the notice is shown again
                 told.touch()
         return text
 
@@ -84,7 +90,7 @@ def first_news(cwd: Path) -> Callable[[Knowledge], str] | None:
 
 
 def _choose(arguments: Namespace) -> int:
-    """Apply ``--without`` and ``--with`` to the setting of what is left out, and print it."""
+    """Apply ``--without`` and ``--with`` to ``other_programs.leave_out``, and print the result."""
     known = load_config().config.other_programs.leave_out
     items = found_items(Path.cwd())
     groups = {item.program for item in items} | {

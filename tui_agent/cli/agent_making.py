@@ -1,4 +1,4 @@
-"""Makes the agent of a session from the wired parts, and the settings that the agent follows."""
+"""Builds the agent of a session, and the settings that a running agent adopts."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 def make_agent(
     wiring: "Wiring", session: "Session", servers: "Mapping[str, McpServerSettings] | None" = None
 ) -> Agent:
-    """Return an agent for a session, in the session's own directory if that is still there.
+    """Return an agent for a session, with the model, effort and mode that the arguments ask for.
 
+    It works in the session's directory if that still exists, otherwise in the program's.
     ``servers`` are MCP servers for this session in addition to the configured ones.
     """
     cwd = wiring.cwd
@@ -72,7 +73,7 @@ def make_agent(
 
 
 def adjustable(wiring: "Wiring", ports: AgentPorts) -> Adjustable:
-    """Return the settings, rules and sandbox that hold now for the agent with ``ports``."""
+    """Return the current settings, rules and sandbox for the agent with ``ports``."""
     return _adjustable(wiring, ports, _foreign(wiring, ports.cwd))
 
 
@@ -119,7 +120,10 @@ def _wanted_effort(wiring: "Wiring") -> Effort | None:
 
 
 def _choose_model(wiring: "Wiring", agent: Agent) -> None:
-    """Switch the agent to the requested model, or to a usable one if its own can't be used."""
+    """Switch the agent to the requested model, or to a usable one if its model can't be used.
+
+    In the second case, sets the wiring's notice.
+    """
     if wiring.chosen is not None and wiring.chosen.model is not None:
         agent.change_model(wiring.chosen.model)
     wanted = wiring.arguments.model
@@ -133,10 +137,10 @@ def _choose_model(wiring: "Wiring", agent: Agent) -> None:
 
 
 def _usable_model(wiring: "Wiring", model: str) -> str:
-    """Return ``model``, or the default one if ``model``'s provider is unknown or has no key.
+    """Return ``model`` if it can be used, else the default model if that can, else ``model``.
 
-    An imported session names a model of the program it came from. ``model`` is returned too if the
-    default one can't be used either.
+    A model can't be used if its provider is unknown or has no key, for example in a session
+    imported from another program.
     """
     candidates = (model, wiring.default_model())
     if DEMO_MODEL in candidates or NO_MODEL in candidates:
@@ -205,7 +209,10 @@ def _ports(
 
 
 def _rules(wiring: "Wiring", cwd: Path, foreign: ForeignSettings) -> tuple[Rule, ...]:
-    """Return the permission rules for a directory; a project's own rules hold only inside it."""
+    """Return the permission rules for the directory ``cwd``, lowest precedence first.
+
+    The rules of the program's project are left out if ``cwd`` is in another project.
+    """
     project = find_project(cwd)
     is_here = project == find_project(wiring.cwd)
     rules = [Rule("task", "*", Action.ALLOW), *foreign.rules]
@@ -223,7 +230,7 @@ def _news(cwd: Path) -> Callable[[Knowledge], str] | None:
 
 
 def _foreign(wiring: "Wiring", cwd: Path) -> ForeignSettings:
-    """Return what other programs' settings contribute in a directory; nothing in the demo's."""
+    """Return the settings of other programs that apply in a directory; empty in the demo's."""
     if _is_demo(cwd):
         return ForeignSettings()
     folders = folders_without_plugins(cwd, wiring.loaded.config)
@@ -231,7 +238,10 @@ def _foreign(wiring: "Wiring", cwd: Path) -> ForeignSettings:
 
 
 def _tool_files(wiring: "Wiring", cwd: Path) -> ToolFiles:
-    """Return the tool files of a directory and the add-ons, which are read on first use."""
+    """Return the tool files of a directory and the installed add-ons; they are read on first use.
+
+    The project's tools are left out, with a problem reported, until the project is trusted.
+    """
     folders = folders_without_plugins(cwd, wiring.loaded.config)
 
     def find() -> tuple[list[FoundFile], list[str]]:
@@ -243,7 +253,7 @@ def _tool_files(wiring: "Wiring", cwd: Path) -> ToolFiles:
         if state.trusted:
             return found
         if state.is_held_back and len(found[0]) > len(users):
-            why = state.problem or "you have not trusted the project (--trust does for one run)"
+            why = state.problem or "you have not trusted the project (--trust does so for one run)"
             problems.append(f"This project's tools are not loaded: {why}.")
         return users, problems
 
@@ -254,7 +264,7 @@ def _tool_files(wiring: "Wiring", cwd: Path) -> ToolFiles:
 
 
 def _snapshot_store(wiring: "Wiring", project: Path) -> SnapshotStore | None:
-    """Return the store for former contents of changed files; None if checkpoints are off."""
+    """Return the store for files' contents before a change; None if checkpoints are off."""
     store = wiring.store
     if not wiring.loaded.config.checkpoints.enabled:
         return None

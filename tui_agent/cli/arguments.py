@@ -1,4 +1,4 @@
-"""The arguments of the command line, their help and their checks."""
+"""Defines the command line's arguments and their help, parses and checks them."""
 
 import argparse
 from argparse import Namespace
@@ -38,13 +38,13 @@ SUBCOMMANDS = (
     "stop",
 )
 USUAL_ACTIONS = {"sessions": "list", "config": "get", "mcp": "list", "plugin": "list"}
-"""Default action of a subcommand."""
+"""Action of a subcommand that is called without one."""
 ON_QUESTION = ("wait", "deny", "stop")
 """Values of ``--on-question``: what a run does when it asks for permission."""
 RUN_LIMITS = ("max_steps", "max_cost", "max_tokens", "timeout")
 """Options that override the setting of the same name for this run."""
 LIKENESS = 0.75
-"""Least similarity to a subcommand at which a word counts as misspelled, from 0 to 1 (equal)."""
+"""Minimum similarity (0 to 1) to a subcommand at which a word counts as a misspelling of it."""
 
 LAST = "id of a session; default: the session last used in this directory"
 SESSION = "id of the session, or its last characters"
@@ -77,7 +77,7 @@ exit codes: {exit_codes_line()}
 
 
 class UsageError(Exception):
-    """The arguments are wrong; the message tells the user why, in a sentence or two."""
+    """The arguments are wrong; the message explains the mistake to the user."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -90,7 +90,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
     Raises:
         UsageError: the arguments are wrong or contradict each other.
-        SystemExit: help or version was asked for and printed.
+        SystemExit: the help or version was requested and has been printed.
     """
     if argv[:1] == ["run"]:
         argv = argv[1:]
@@ -141,7 +141,10 @@ def _take_demo(arguments: Namespace) -> None:
 
 
 def named_run(arguments: Namespace) -> Namespace:
-    """Translate a subcommand to the run it abbreviates: ``tree ID`` to ``-r ID -p /tree``."""
+    """Return the run that a subcommand abbreviates: for ``tree ID`` that of ``-r ID -p /tree``.
+
+    All but ``compact`` open the session read-only. Without an id, the last session is used.
+    """
     given = {name: value for name, value in vars(arguments).items() if value}
     options = ["-c"]
     if "id" in given:
@@ -226,10 +229,10 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _refuse_foreign(argv: list[str]) -> None:
-    """Refuse an option that only other programs have, and say what to use instead.
+    """Check for options that only other programs have.
 
     Raises:
-        UsageError: the arguments contain one.
+        UsageError: the arguments contain one; the message says what to use instead.
     """
     from tui_agent.cli.names_elsewhere import OPTIONS
 
@@ -240,10 +243,11 @@ def _refuse_foreign(argv: list[str]) -> None:
 
 
 def _refuse_slip(word: str, argv: list[str]) -> None:
-    """Refuse a one-word message that resembles a subcommand: sent to a model it would cost money.
+    """Check for a one-word message that is probably a mistyped command; to send it costs money.
 
     Raises:
-        UsageError: the word resembles one, and the arguments contain no ``--``.
+        UsageError: the word is or resembles a subcommand of this or another program, and the
+            arguments contain no ``--``.
     """
     if not word.isalpha() or "--" in argv:
         return
@@ -305,7 +309,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     session.add_argument(
         "--take-over",
         action="store_true",
-        help="with -c or -r ID: open it even if another program has it, which can only read it then",
+        help="with -c or -r ID: take the session from another program, which can then only read it",
     )
     session.add_argument("--no-session", action="store_true", help="keep no record of the session")
     session.add_argument(
@@ -318,7 +322,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         choices=ON_QUESTION,
         default="wait",
         metavar="HOW",
-        help="when it asks for permission: wait (the default), deny, or stop the run",
+        help="when the run asks for permission: wait (the default), deny, or stop the run",
     )
     headless = parser.add_argument_group("without a screen")
     headless.add_argument(
@@ -354,7 +358,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     headless.add_argument(
         "--key",
         metavar="NAME",
-        help="name this run; repeated, continue it if it was interrupted, else print how it ended",
+        help="name this run; the same name again continues it if interrupted, else prints its end",
     )
     headless.add_argument(
         "--pick",
@@ -578,7 +582,7 @@ def _add_mcp(mcp: argparse.ArgumentParser) -> None:
         "add", help="add a server to your settings: its command or its address"
     )
     add.add_argument(
-        "--env", action="append", default=[], metavar="NAME=VALUE", help="set a variable for it"
+        "--env", action="append", default=[], metavar="NAME=VALUE", help="set a server variable"
     )
     add.add_argument(
         "--header",

@@ -1,4 +1,4 @@
-"""Builds a controller's services from the wired parts: for the full-screen application and for each editor session."""
+"""Implements a controller's services, for the screen, a run without one, or an editor's session."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
 GO_ON = "continue"
 """Message that continues an interrupted run."""
 NOBODY_IS_ASKED = (
-    "Nobody is asked in this run. Continue without it, or say what permission you need."
+    "No user can be asked in this run. Continue without this permission, or say which you need."
 )
 MAX_FILES = 50_000
 BRANCH_SECONDS = 3.0
-"""Seconds that git may take to look for changed files."""
+"""Time limit of git's check for changed files, in seconds."""
 
 TYPING_PAUSE = 0.7
 """Seconds without a key press after which a short freeze of the screen is not noticed."""
@@ -89,15 +89,15 @@ class ControllerWiring(AppServices):
         self._agents: list[Agent] = []
         """The agents whose sessions are open."""
         self.last_typed: Callable[[], float] = lambda: 0.0
-        """Returns when the user last pressed a key, in seconds since the epoch."""
+        """Returns the time of the last key, in seconds since the epoch; 0.0 without a screen."""
         self._background: set[asyncio.Task[None]] = set()
         self._getting_ready: Agent | None = None
         self.way_back = ""
-        """Shell command that continues the session closed last, "" for none."""
+        """Shell command that continues the session closed last; "" if there is none."""
         self.detached_as = ""
-        """Name of the detached run that this program is, "" for none."""
+        """Name of the detached run, if this program is one; otherwise ""."""
         self.goes_on: tuple[str, ...] = ()
-        """Arguments of the detached run to start when this program ends; empty for none."""
+        """Arguments of the detached run to start when this program ends; () to start none."""
 
     def clock(self) -> float:
         return time.time()
@@ -215,7 +215,7 @@ class ControllerWiring(AppServices):
         return agent
 
     async def _refuse(self, agent: Agent, request: PermissionRequest) -> PermissionAnswer:
-        """Deny a permission at once; with ``--on-question stop`` interrupt the agent too."""
+        """Deny a request without asking; with ``--on-question stop`` also interrupt the agent."""
         del request
         if self._wiring.arguments.on_question == "stop":
             agent.interrupt()
@@ -258,7 +258,10 @@ class ControllerWiring(AppServices):
         self._wiring.close(session)
 
     def on_ready(self) -> None:
-        """Start loading the slow parts of the shown agent; called once the screen is painted."""
+        """Start loading the slow parts of the agent on the screen, once per agent.
+
+        Called for each new agent, and when the screen is ready.
+        """
         if self._agent is None or self._agent is self._getting_ready:
             return
         self._getting_ready = self._agent
@@ -272,20 +275,21 @@ class ControllerWiring(AppServices):
         task.add_done_callback(self._background.discard)
 
     async def _get_ready(self, agent: Agent) -> None:
-        """Load what the first request needs.
+        """Load the parts that the agent's first request needs.
 
-        The tokenizer is loaded when the user pauses, because that blocks the screen for a moment.
+        The tokenizer is loaded when the user pauses typing, because it blocks the screen for a
+        moment.
         """
         opened = time.time()
         await asyncio.to_thread(lambda: [tool.schema() for tool in agent.ports.own_tools])
         while time.time() - max(opened, self.last_typed()) < TYPING_PAUSE:  # noqa: ASYNC110 - a pause has no event
             await asyncio.sleep(TYPING_PAUSE / 2)
-        # A session that is gone by now or can't be read is reported when it is used.
+        # If the session was closed meanwhile or can't be read, the error is shown when it is used.
         with suppress(StoreError):
             await agent.warm()
 
     def models(self) -> Sequence[ModelRow]:
-        """Return the catalog's models: usable ones first, then in /login's order of providers."""
+        """Return a row per known model: usable ones first, then in /login's order of providers."""
         available = self._wiring.router.keys.available()
         catalog = self._wiring.catalog
         rows: list[ModelRow] = []

@@ -1,4 +1,4 @@
-"""``tui-agent doctor``: reports the setup, where each part comes from, and what is missing."""
+"""``tui-agent doctor``: reports the setup, the origin of each part, and missing parts."""
 
 import logging
 import os
@@ -58,12 +58,15 @@ ORIGINS = {
     "assumed": "assumed",
     "learnt": "learnt from a refused request",
 }
-"""Where the size of a context window comes from, in words."""
+"""Words for the origin of a model's context window."""
 
 
 @frozen
 class Finding:
-    """One line of the report; ``advice`` says how to fix what is not ``ok``."""
+    """One line of the report; ``advice``, possibly several lines, says how to fix a problem.
+
+    ``ok`` is False for a problem. A line with an empty ``subject`` continues the one before.
+    """
 
     subject: str
     text: str
@@ -72,7 +75,10 @@ class Finding:
 
 
 def run_doctor(arguments: Namespace) -> int:
-    """Print the report; returns exit code 1 if anything in it is not ok."""
+    """Print the report; return exit code 1 if it has a problem, else 0.
+
+    With ``--clean``, first remove the copies of projects that races have left behind.
+    """
     logging.getLogger().addHandler(logging.NullHandler())  # the report has all that would be logged
     if arguments.clean:
         for path in abandoned_homes(cache_dir() / "races"):
@@ -96,7 +102,10 @@ def lines_of(finding: Finding) -> list[str]:
 
 
 def findings() -> Iterator[Finding]:
-    """Examine the setup and yield the lines of the report; takes a moment."""
+    """Examine the setup and yield the report's lines. Slow: it reads files and starts programs.
+
+    Stops after the settings if these can't be read.
+    """
     yield Finding(
         "program", f"tui-agent {__version__}, Python {platform.python_version()}, {sys.executable}"
     )
@@ -178,7 +187,7 @@ def _models(config: Config) -> Iterator[Finding]:
     for provider, place in catalog.addresses.overridden():
         text = f"{provider.name} at {plain_url(place.url)}, from {place.source}"
         if age := catalog.served.age(place.url):
-            text += f", models asked {age}"
+            text += f", models listed {age}"
         yield Finding("address", text)
     if model := choose_model(config, available, catalog.knows):
         yield from _model_in_use(config, catalog, model)
@@ -215,7 +224,7 @@ def _model_in_use(config: Config, catalog: Catalog, model: str) -> Iterator[Find
         )
     if info.origin == "assumed":
         advice = f'Set it: tui-agent config set models."{model}".context_window SIZE; or ask: tui-agent models'
-        yield Finding("", "the size of its window is unknown", advice=advice)
+        yield Finding("", "the size of its context window is unknown", advice=advice)
 
 
 def _web_search(config: Config) -> Finding:

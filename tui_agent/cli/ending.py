@@ -1,4 +1,4 @@
-"""Ends the program: handles signals, and limits how long running threads can delay the end."""
+"""Ends the program: handles signals, and limits how long threads can delay the exit."""
 
 import asyncio
 import logging
@@ -12,21 +12,21 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
-"""Signals that ask the program to end and leave it time to do so."""
+"""Signals that ask the program to end, and that it can handle."""
 
 SECONDS_TO_END = 10
 """Seconds after which the system kills a program that was asked to end and still runs."""
 
 THREAD_SECONDS = 1.0
-"""Seconds to wait for threads at the end; a thread can't be stopped."""
+"""Maximum seconds to wait for worker threads at the end; a thread can't be stopped."""
 _WORKERS = 16
 
 
 @contextmanager
 def listening(act: Callable[[int], object], *numbers: int) -> Iterator[None]:
-    """Call ``act`` with the number of each signal received while the block runs, on the event loop.
+    """Call ``act`` with the number of each of these signals received during the ``with`` block.
 
-    Signals that were ignored when the program started stay ignored.
+    It is called on the event loop. Signals that are ignored when the block begins stay ignored.
     """
     loop = asyncio.get_running_loop()
     heard = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
@@ -40,13 +40,13 @@ def listening(act: Callable[[int], object], *numbers: int) -> Iterator[None]:
 
 
 def end_in_time() -> None:
-    """Have the system kill the program if it has not ended within `SECONDS_TO_END`."""
+    """Make the system kill this process if it has not ended within `SECONDS_TO_END`."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(SECONDS_TO_END)
 
 
 class _Threads(ThreadPoolExecutor):
-    """The worker threads of an event loop; `shutdown` waits for them `THREAD_SECONDS` at most."""
+    """The worker threads of an event loop; `shutdown` waits at most `THREAD_SECONDS` for them."""
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:  # noqa: FBT001, FBT002 - as inherited
         super().shutdown(wait=False, cancel_futures=cancel_futures)
@@ -56,22 +56,22 @@ class _Threads(ThreadPoolExecutor):
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine as ``asyncio.run`` does, but without waiting for endless threads."""
+    """Run a coroutine like ``asyncio.run``, but wait at most `THREAD_SECONDS` for its threads."""
     with asyncio.Runner() as runner:
         runner.get_loop().set_default_executor(_Threads(_WORKERS, "work"))
         return runner.run(_with_its_tasks(work))
 
 
 async def _with_its_tasks(work: Coroutine[Any, Any, T]) -> T:
-    """Await ``work``, then cancel other tasks, except those in which asyncio connects a program.
+    """Await ``work`` and return its result; then cancel all other tasks and wait for them.
 
-    Python 3.11 never wakes a task that waits for a program whose pipes were not connected, and the
-    end would wait forever.
+    Tasks in which asyncio connects the pipes of a new process are not cancelled: Python 3.11 would
+    never wake a task that waits for the process, and the program would not end.
     """
     try:
         return await work
     finally:
-        # asyncio warns of a lost exit status when other code has waited for a program.
+        # asyncio warns of a lost exit status if other code has waited for a child process.
         logging.getLogger("asyncio").setLevel(logging.ERROR)
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:

@@ -50,10 +50,10 @@ class ServerInventory:
 
 @frozen
 class Inventory:
-    """What a run begins with, once servers had time to start: before the first request.
+    """What is available to a run, printed before its first request, once servers had time to start.
 
     ``tools`` are offered to the model, ``sandbox`` is the kind of sandbox or “none”, ``problems``
-    say what could not be used.
+    say what could not be loaded.
     """
 
     servers: tuple[ServerInventory, ...]
@@ -69,7 +69,7 @@ Line = AgentEvent | Session | Inventory | Page
 
 
 def event_json(event: Line) -> dict[str, Any]:
-    """Return an event as JSON: ``type`` is its name in snake case, entries are as stored."""
+    """Return an event as a JSON object: ``type``, its class name in snake case, and its fields."""
     return {"type": event_name(type(event)), **_fields(event)}
 
 
@@ -107,7 +107,7 @@ def events_schema() -> dict[str, Any]:
 
 
 def _kind_schema(kind: type, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of one kind of line; definitions it refers to are added to ``shared``."""
+    """Return the JSON schema of one kind of line; adds the definitions it uses to ``shared``."""
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
     schema = _open(adapter.json_schema(mode="serialization", ref_template="#/$defs/{model}"))
     shared |= schema.pop("$defs", {})
@@ -137,6 +137,6 @@ def _open(schema: Any) -> Any:
 
 
 def run_schema(_arguments: Namespace) -> int:
-    """Print the schema of the lines, which is the content of ``docs/events.schema.json``."""
+    """Print the JSON schema of the lines, as in ``docs/events.schema.json``; return exit code 0."""
     print(json.dumps(events_schema(), ensure_ascii=False, indent=2))
     return 0

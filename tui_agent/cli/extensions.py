@@ -1,4 +1,4 @@
-"""Finds the MCP servers, hooks and files that extend an agent in a directory; owns the servers."""
+"""Finds the MCP servers, hooks and files that extend an agent in a directory; owns the hubs."""
 
 import asyncio
 import os
@@ -50,7 +50,10 @@ from tui_agent.trust import (
 
 
 def _commands(settings: Path, *, outside_sandbox: bool) -> list[str]:
-    """Return the hook and server commands of a settings file, all or those outside the sandbox."""
+    """Return the command lines of the hooks and MCP servers in a settings file; [] if unreadable.
+
+    With ``outside_sandbox``, only of those that run outside the sandbox.
+    """
     try:
         table = read_table(settings)
     except ConfigError:
@@ -62,7 +65,7 @@ def _commands(settings: Path, *, outside_sandbox: bool) -> list[str]:
 
 
 def _command_of(row: Mapping[str, Any]) -> str:
-    """Return the command line in the settings of a hook or a server."""
+    """Return the command line in the settings of a hook or server: command and arguments."""
     return " ".join(map(str, [row.get("command", ""), *as_list(row.get("args"))]))
 
 
@@ -73,10 +76,11 @@ def state_of_project(
     assume_trust: bool = False,
     find: Callable[[Path], SandboxState] = find_sandbox,
 ) -> ProjectState:
-    """Return the trust state of a directory's project, including files that run outside a sandbox.
+    """Return whether the project of ``cwd`` is trusted, and the items in it that need trust.
 
-    These are files that the user's commands name and, if there is no sandbox, also files that the
-    project's own commands name.
+    These include project files that commands run outside a sandbox: those named by the user's own
+    hooks and servers and, if ``find`` finds no sandbox, those named by the project's.
+    ``assume_trust`` treats the project as trusted.
     """
     project = find_project(cwd)
     theirs = _commands(project_config(project), outside_sandbox=False)
@@ -101,7 +105,7 @@ def is_trusted(cwd: Path) -> bool:
 
 
 def folders_of(cwd: Path, config: Config) -> Folders:
-    """Return the folders of instructions, skills, commands and agents, plugins' folders included."""
+    """Return the folders of instructions, skills, commands and agents, with those of plugins."""
     return replace(
         folders_without_plugins(cwd, config),
         plugins=tuple(PluginStore(data_dir() / PLUGINS).plugins()),
@@ -109,7 +113,7 @@ def folders_of(cwd: Path, config: Config) -> Folders:
 
 
 def folders_without_plugins(cwd: Path, config: Config) -> Folders:
-    """Return `folders_of` without plugins, whose files are then neither read nor digested."""
+    """Return `folders_of` without plugins, so that the plugins' files need not be read."""
     left_out = LeftOut(config.other_programs.leave_out)
     return Folders(cwd, find_project(cwd), config_dir(), Path.home(), left_out)
 
@@ -119,7 +123,10 @@ def _config(project: Path, *, trusted: bool) -> Config:
 
 
 def knowledge_of(folders: Folders, config: Config, *, trusted: bool) -> Knowledge:
-    """Return the knowledge in ``folders``, not loaded yet, without other programs' settings."""
+    """Return the knowledge in ``folders``, not loaded yet.
+
+    Instructions named by other programs' settings are not included.
+    """
     sources = Sources(folders, config.instructions, config.memory.tokens, config.instructions_order)
     return Knowledge(sources, prompt=prompt, trusted=lambda: trusted)
 
@@ -129,7 +136,7 @@ def _wanted(servers: Iterable[ForeignServer], left_out: LeftOut) -> Iterator[For
 
 
 class Extensions:
-    """Keeps a hub of MCP servers for each directory that configures some, and finds hooks.
+    """Keeps one hub of MCP servers per directory that configures servers, and finds hooks.
 
     ``trusts`` returns True if the project of a directory is trusted.
     """
@@ -152,10 +159,11 @@ class Extensions:
         self._own_hubs: list[McpHub] = []
 
     def hub(self, cwd: Path, more: Mapping[str, McpServerSettings] | None = None) -> McpHub:
-        """Return the hub of a directory's servers, which are not started yet.
+        """Return the hub of the servers for ``cwd``, without starting them.
 
-        ``more`` are additional servers of one session: the hub is then that session's own, and its
-        first run waits until the servers have started.
+        Directories of a project share a hub unless one below configures servers of its own.
+        ``more`` are additional servers of one session: it gets a hub of its own, and its first run
+        waits until the servers have started.
         """
         project = find_project(cwd)
         if more:
@@ -179,7 +187,7 @@ class Extensions:
         return self._hubs[place]
 
     def hub_of(self, spec: ServerSpec) -> McpHub:
-        """Return a new hub with one server, which is not started yet."""
+        """Return a new hub with the one server ``spec``, without starting it."""
         self._own_hubs.append(self._new_hub(lambda: FoundServers((spec,)), Timeouts(starts=1)))
         return self._own_hubs[-1]
 
@@ -233,7 +241,10 @@ class Extensions:
         )
 
     def _held_back(self, cwd: Path, command: str, sandboxed: bool) -> str:  # noqa: FBT001 - of the settings
-        """Return why a configured command is not run in a directory, "" if it may run."""
+        """Return why a configured command must not run in ``cwd``; "" if it may.
+
+        A command outside the sandbox must not run a file of a project that is not trusted.
+        """
         project = find_project(cwd)
         if not (named := next(named_files(project, command), None)):
             return ""
@@ -278,14 +289,18 @@ class Extensions:
     def _hook(
         self, row: HookSettings, cwd: Path, environment: Mapping[str, str], problems: list[str]
     ) -> Iterator[CommandHook]:
-        """Yield the hook of ``row``; if it runs an untrusted file, add to ``problems`` instead."""
+        """Yield the hook of ``row``; if it runs an untrusted file, add a problem instead."""
         if why := self._held_back(cwd, row.command, row.sandboxed):
             problems.append(f"The hook “{row.command}” is left out: {why}")
         else:
             yield CommandHook(row, cwd, environment, changed=self._pinned.changed)
 
     def config(self, cwd: Path) -> Config:
-        """Read the settings for a directory; raises `ConfigError`."""
+        """Read the settings for a directory, with those of its project if that is trusted.
+
+        Raises:
+            ConfigError: a settings file can't be read or has a wrong value.
+        """
         return _config(find_project(cwd), trusted=self._trusts(cwd))
 
     async def aclose(self) -> None:

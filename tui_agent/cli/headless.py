@@ -56,13 +56,13 @@ if TYPE_CHECKING:
     from tui_agent.app.race_commands import RaceWish
 
 TELL_WAITING_AFTER = 2.0
-"""Seconds that a run waits for MCP servers before it says so."""
+"""Seconds of waiting for MCP servers after which a message names them."""
 WAIT_SECONDS = 0.5
 """Seconds between two checks whether another program still works on a run."""
 T = TypeVar("T")
 
 _FINISHED = frozenset({RunnerState.DONE, RunnerState.PASSED, RunnerState.FAILED})
-NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, or say what would have to be allowed."
+NOBODY_TO_ASK = "No user can be asked here. Do without this permission, or say which one you need."
 
 
 @frozen
@@ -74,7 +74,7 @@ class KeyedRun:
 
     @classmethod
     async def find(cls, store: Store, key: str) -> "KeyedRun":
-        """Return the run with a key; waits while another program works on it."""
+        """Return the run with this key, or a new one; waits while another program works on it."""
         found = store.session_with_key(key)
         if found is not None and found.held_by is not None:
             say(
@@ -96,9 +96,10 @@ class KeyedRun:
         return self.session is not None and bool(self.session.first_message)
 
     def repeat(self, store: Store, *, as_json: bool) -> int | None:
-        """Print the answer of a finished run; returns its exit code, None if it is not finished.
+        """Print the last answer of a finished run; return its exit code, None if not finished.
 
-        A run that ended by an error or an interruption is not finished.
+        With ``as_json``, print the events of its session and its end instead. A run that ended by
+        an error or an interruption is not finished.
         """
         outcome = self.session.outcome if self.session is not None else None
         if self.session is None or outcome is None or outcome.reason in {"error", "interrupted"}:
@@ -188,9 +189,10 @@ class HeadlessRun(Frontend):
         return code or (ExitCode.FAILED if self._failed else ExitCode.DONE)
 
     async def race(self, wish: "RaceWish") -> ExitCode:
-        """Run a race, take the picked runner's changes, print every result; raises as `run`.
+        """Run a race, take the changes of the runner that ``wish`` picks, and print every result.
 
-        The branches of an interrupted race are kept, and one of them can still be taken.
+        Returns the exit code; raises as `run`. The branches of an interrupted race are kept, and
+        one of them can still be taken.
         """
         code = await self._interruptible(self._race(wish))
         if code is None and self._failed:
@@ -198,7 +200,11 @@ class HeadlessRun(Frontend):
         return code or ExitCode.DONE
 
     async def go_on(self, keyed: "KeyedRun") -> None:
-        """Record the key of a new run, or restore the files that an interrupted run had changed."""
+        """Prepare a run that has a key.
+
+        Records the key of a new run. For an interrupted one, restores the files that it had changed
+        and deletes its recorded outcome.
+        """
         session = self.agent.session
         if keyed.session is None:
             self.controller.services.store.set_key(session.id, keyed.key)
@@ -209,7 +215,10 @@ class HeadlessRun(Frontend):
             self.say(f"Restored {plural(len(restored.done), 'file')} that the session had changed.")
 
     def keep_outcome(self, code: int) -> None:
-        """Record how the run ended, for lists and for ``--key``; nothing if it never began."""
+        """Record how the run ended, for lists and for ``--key``; ``code`` is its exit code.
+
+        Does nothing if no run has ended, or the session is read-only.
+        """
         if (
             (agent := self.controller.agent) is None
             or not self._ended.done()
@@ -227,7 +236,10 @@ class HeadlessRun(Frontend):
         self.controller.services.store.set_outcome(session.id, outcome)
 
     async def write_result(self, target: str) -> ExitCode | None:
-        """Write the changes to a file or ``branch:NAME``; returns an exit code if that fails."""
+        """Write the session's changes to a file or, for ``branch:NAME``, to a new git branch.
+
+        Returns an exit code if that fails, None on success or without changes.
+        """
         from tui_agent.app import transfer_commands
 
         try:
@@ -242,7 +254,9 @@ class HeadlessRun(Frontend):
         return None
 
     async def _interruptible(self, todo: Coroutine[Any, Any, None]) -> ExitCode | None:
-        """Await ``todo`` and the run it starts; returns an exit code if a signal interrupted them.
+        """Await ``todo`` and the run that it starts; a signal interrupts them.
+
+        Returns an exit code if the signal came before ``todo`` was done, otherwise None.
 
         Raises:
             OSError: the output could not be written.
@@ -294,7 +308,10 @@ class HeadlessRun(Frontend):
             self.say("No runner finished.", "error")
 
     async def _take_inventory(self) -> None:
-        """Wait for MCP servers to start; with ``--json`` print the inventory."""
+        """Wait for the MCP servers to start, but not longer than the run's time limit.
+
+        With ``--json``, then print the inventory.
+        """
         agent = self.agent
         ports = self.agent.ports
         await agent.context.warm()
@@ -325,14 +342,14 @@ class HeadlessRun(Frontend):
         say_json(events.event_json(inventory), file=self._out)
 
     def _tell_waiting(self) -> None:
-        """Say which servers the run waits for before it begins."""
+        """Print the names of the servers that are still starting."""
         rows = self.agent.ports.mcp.status()
         names = [row.name for row in rows if row.state is ServerState.STARTING]
         if names:
             self.say(f"Waiting for the MCP servers to start: {', '.join(names)}.")
 
     async def _begin(self, message: str, piped: str) -> None:
-        """Send the message or run the command; returns while the run it started may still go on.
+        """Send the message or run the command; a run that it starts may still go on.
 
         Raises:
             CommandError: the message is a command that can't be used.
@@ -364,7 +381,11 @@ class HeadlessRun(Frontend):
     def say(
         self, message: str, severity: Severity = "information", remedy: Remedy | None = None
     ) -> None:
-        """Print a sentence on standard error: standard output is for answers."""
+        """Print a message on standard error, as standard output is for answers.
+
+        A message of severity "error" makes the run fail. With ``--json``, prints an event on
+        standard output instead.
+        """
         del remedy
         self._failed = self._failed or severity == "error"
         if self._as_json:
@@ -373,21 +394,23 @@ class HeadlessRun(Frontend):
             say(message, file=self._err)
 
     async def ask(self, question: Question[T]) -> T | None:
-        """Return the question's default answer, or raise a `CommandError` if it has none."""
+        """Return the question's default answer (`Choice.unasked`).
+
+        Raises:
+            CommandError: it has none, or is not a `Choice`.
+        """
         if not isinstance(question, Choice):
             raise CommandError(
-                "Nobody can be asked in this run. Give the answer as an argument, if it takes one."
+                "This run is non-interactive. If the command takes arguments, answer with one."
             )
         texts = dict(question.answers)
         if question.unasked is None:
             self._unanswered = question.question
             words = ", ".join(filter(None, texts))
             raise CommandError(
-                f"{question.question} Nobody can be asked in this run. The answers are: {words}."
+                f"{question.question} This run is non-interactive. The answers are: {words}."
             )
-        self.say(
-            f"{question.question} Nobody can be asked in this run; assuming: {texts[question.unasked]}."
-        )
+        self.say(f"{question.question} Non-interactive run; assuming: {texts[question.unasked]}.")
         return question.unasked  # type: ignore[return-value]  # a choice is answered by a key
 
     def show(self, page: Page) -> None:
@@ -432,7 +455,7 @@ class HeadlessRun(Frontend):
     def _on_event(self, event: AgentEvent) -> None:
         try:
             self._tell(event)
-        except OSError as error:  # nobody reads any more, or there is no room left
+        except OSError as error:  # the reader has closed the output, or the disk is full
             self._write_error = self._write_error or error
             self.agent.interrupt()
         if isinstance(event, RunEnded) and not self._ended.done():
@@ -447,7 +470,7 @@ class HeadlessRun(Frontend):
                     # The repeated call ran before, and achieved nothing.
                     self._denied.append(f"{request.tool} {request.title}")
                     self._refused.add(request.call_id)
-                # Answered from outside the event, as a person would.
+                # Answered after the event, as a user would.
                 asyncio.get_running_loop().call_soon(
                     self.agent.answer_permission,
                     request.call_id,
@@ -477,7 +500,7 @@ class HeadlessRun(Frontend):
                 pass
 
     def _did_more_than_read(self, result: ToolResultEntry) -> bool:
-        """Whether a result is that of a shell command that may have changed something."""
+        """Return True if the result is from a shell command that may have changed something."""
         from tui_agent.shell.needs import command_needs
 
         if result.tool != "bash" or self._last is None:
@@ -494,9 +517,13 @@ class HeadlessRun(Frontend):
         return False
 
     def _left_undone(self) -> str | None:
-        """Return why a run that ended normally did not do what it was asked to; None if it did."""
+        """Return why a run that ended normally did not complete its task; None if it did.
+
+        Reasons: a question without an answer, a goal not reached, a refused call and nothing else
+        done, an incomplete answer.
+        """
         if self._unanswered:
-            return f"Nobody could answer this question: {self._unanswered}"
+            return f"A question could not be asked in this run: {self._unanswered}"
         if self.agent.goals.ended:
             return self.agent.goals.ended
         if self._denied and not self._acted:
@@ -529,7 +556,7 @@ class HeadlessRun(Frontend):
         return outcome
 
     def _incomplete(self) -> str | None:
-        """Return why the last answer is incomplete, None if it is complete."""
+        """Return why the last answer is incomplete; None if it is complete."""
         if self._last is None:
             return None
         match verdict_on(self._last):

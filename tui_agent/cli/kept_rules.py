@@ -13,7 +13,7 @@ from tui_agent.path_checks import real_path
 
 
 def keep_rule(rule: Rule, project: Path) -> str | None:
-    """Save a rule in the user's settings file; returns why that failed, None on success."""
+    """Save a rule in the user's settings file; return why that failed, None on success."""
     try:
         table, patterns = _kept_rules(rule, project)
         patterns[_written_pattern(rule)] = rule.action.value
@@ -24,9 +24,9 @@ def keep_rule(rule: Rule, project: Path) -> str | None:
 
 
 def forget_rule(rule: Rule, project: Path) -> str | None:
-    """Remove a rule from the user's settings file; returns why that failed, None on success.
+    """Remove a rule from the user's settings file; return why that failed, None on success.
 
-    Rules of a session or of the command line are not stored: removing them always succeeds.
+    Rules of a session or of the command line are not stored: for them, does nothing.
     """
     if rule.source == "project":
         return f"The rule is in {STORED['project']}: edit that file, then trust the project again."
@@ -53,7 +53,7 @@ def _written_pattern(rule: Rule) -> str:
 
 
 def _kept_rules(rule: Rule, project: Path) -> tuple[str, dict[str, Any]]:
-    """Return the key of the table that a rule belongs in, and the patterns for its permission."""
+    """Return the key of a rule's table, and the stored actions of its permission, by pattern."""
     table = "permissions"
     if rule.source == "here":
         table = f"projects.{json.dumps(str(real_path(project)), ensure_ascii=False)}.permissions"

@@ -21,7 +21,7 @@ def run_login(arguments: Namespace) -> int:
     provider = _named(controller.rows(), arguments.provider)
     if provider.missing:
         say(
-            f"{provider.name} needs {' and '.join(provider.missing)} to be set too.",
+            f"{provider.name} also needs these to be set: {' and '.join(provider.missing)}.",
             file=sys.stderr,
         )
         return 1
@@ -55,7 +55,13 @@ def _controller() -> LoginController:
 
 
 def _named(rows: Sequence[LoginRow], name: str) -> LoginRow:
-    """Return the row of a provider's id or name; for "" the only row or the one the user names."""
+    """Return the row of the provider with this id or name.
+
+    For "", the only row, or the one whose name the user then types on a terminal.
+
+    Raises:
+        UsageError: there is no such row, or no name was given.
+    """
     if not name and len(rows) == 1:
         return rows[0]
     if not name and sys.stdin.isatty():
@@ -83,14 +89,14 @@ def _read(prompt: str) -> str:
 
 
 async def _sign_in(controller: LoginController, provider: LoginRow) -> str:
-    """Print the page to sign in at, and store the key that the browser or a pasted code yields.
+    """Print the sign-in page's address; store the key from the browser or a pasted code, return "".
 
-    Returns "" then; if the user pastes a key instead, returns it and stores nothing.
+    If the user pastes a key instead, returns that key and stores nothing.
     """
     async with controller.sign_in(provider.id) as attempt:
         say(f"Sign in to {provider.name} with a browser at\n\n  {attempt.url}\n", file=sys.stderr)
         say(
-            "If the browser is on another machine, paste the address it ends at. "
+            "If the browser is on another machine, paste the address of its last page. "
             "You can also paste a key.",
             file=sys.stderr,
         )
@@ -111,7 +117,7 @@ async def _sign_in(controller: LoginController, provider: LoginRow) -> str:
 
 
 async def _read_beside(other: "asyncio.Future[str]", prompt: str) -> str:
-    """Return the line that the user enters, "" if ``other`` is done first."""
+    """Read a line from the user, hidden on a terminal; return "" if ``other`` is done first."""
     entered: asyncio.Future[Any] = asyncio.ensure_future(asyncio.to_thread(_read, prompt))
     before = None
     if sys.stdin.isatty():
@@ -120,7 +126,7 @@ async def _read_beside(other: "asyncio.Future[str]", prompt: str) -> str:
         await asyncio.wait({other, entered}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         if before is not None:
-            # A hidden read that was given up leaves the echo off.
+            # An abandoned hidden read leaves the echo off.
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
     if entered.done():
         return str(entered.result())
@@ -128,9 +134,9 @@ async def _read_beside(other: "asyncio.Future[str]", prompt: str) -> str:
 
 
 def _try(controller: LoginController, provider: LoginRow, key: str, *, force: bool) -> int:
-    """Try a key and store it if the provider accepts it; returns the exit code.
+    """Try a key, and store it if the provider accepts it; return the exit code.
 
-    A key that could not be tried is stored with ``force``, or if the user says so.
+    A key that could not be tried is stored with ``force``, or if the user confirms it.
     """
     trial = asyncio.run(controller.try_key(provider.id, key))
     if trial.verdict == "accepted" or (force and trial.verdict == "unknown"):

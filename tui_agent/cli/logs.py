@@ -1,4 +1,4 @@
-"""Prepares the process: sends logs to a file, and keeps pydantic from loading plug-ins."""
+"""Prepares the process: sends logs to a file, and stops pydantic from loading plug-ins."""
 
 import logging
 import sys
@@ -10,7 +10,7 @@ from tui_agent.paths import log_dir
 
 
 class LogFile(logging.Handler):
-    """The rotating log file, opened for the first record: its import takes 2 ms of a start."""
+    """Writes to a rotating log file, opened for the first record: the import costs 2 ms."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -31,10 +31,13 @@ class LogFile(logging.Handler):
 
 
 def start_logging(*, debug: bool) -> None:
-    """Send log records to the log file, never to the screen, with secrets redacted."""
+    """Send log records to the log file, never to the screen, with secrets redacted.
+
+    If the log directory can't be created, records are dropped.
+    """
     from tui_agent.model.redaction import LOG_LINE, RedactingFormatter
 
-    # A log that can't be written, on a full disk, must not write to the screen.
+    # An error in writing the log, as on a full disk, must not be printed on the screen.
     logging.raiseExceptions = False
     directory = log_dir()
     try:
@@ -50,9 +53,9 @@ def start_logging(*, debug: bool) -> None:
 
 
 def skip_plugins() -> None:
-    """Keep pydantic from looking for plug-ins. Call it before the first model is used.
+    """Stop pydantic from looking for plug-ins. Call it before the first pydantic model is used.
 
-    Looking for them takes 8 ms of each start. Pydantic's own switch is an environment variable,
+    The search takes 8 ms of each start. Pydantic's own switch for it is an environment variable,
     which the user's commands would inherit.
     """
     loader = ModuleType("pydantic.plugin._loader")

@@ -1,4 +1,4 @@
-"""Runs the command that the arguments name; turns failures into one sentence and an exit code."""
+"""Runs the command that the arguments name; turns errors into one sentence and an exit code."""
 
 import errno
 import gc
@@ -15,11 +15,11 @@ from tui_agent.cli.output import ExitCode, discard_output, provide_streams, say
 
 MAX_STDIN_CHARS = 2_000_000
 STDIN_PATIENCE = 3.0
-"""Seconds to read standard input before the user is told that it has not ended."""
+"""Seconds of reading standard input after which a message says that it has not ended."""
 
 STILL_OPEN = "Waiting for standard input to end. If nothing is piped in, add </dev/null."
 USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError", "UnknownModelError"}
-"""Errors that exit with the code for wrong usage; by name, to import no modules for them."""
+"""Names of the errors that exit with the code for wrong usage; names need no imports."""
 
 _MODULES = {
     "logout": "login",
@@ -28,7 +28,7 @@ _MODULES = {
     "completion": "arguments",
     **dict.fromkeys(("detached", "ps", "attach", "logs", "stop"), "detached.commands"),
 }
-"""Modules of subcommands whose names differ from the subcommand's."""
+"""Modules of the subcommands whose module has another name, by subcommand."""
 
 
 def run(argv: list[str]) -> int:
@@ -54,7 +54,7 @@ def run(argv: list[str]) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:  # the reader of a listing has seen enough
+    except BrokenPipeError:  # the reader, such as head, has closed the pipe
         discard_output()
         return 0
     except Exception as error:  # the outermost edge of the program
@@ -69,7 +69,7 @@ def run(argv: list[str]) -> int:
 
 
 def _command(arguments: Namespace) -> Callable[[Namespace], int]:
-    """Return the function that runs the command; only the module it is in is imported."""
+    """Return the function that runs the command; imports only the module that defines it."""
     name = arguments.command
     if name == "run" and arguments.detach:
         name = "detached"
@@ -134,7 +134,7 @@ def is_plain() -> bool:
 
 
 def _headless(arguments: Namespace) -> int:
-    # Nothing that is imported and wired becomes garbage; collecting costs a tenth of the start.
+    # Nothing imported or built here becomes garbage; collecting costs a tenth of the start.
     gc.disable()
     from tui_agent.cli.logs import skip_plugins
 
@@ -152,7 +152,7 @@ def _headless(arguments: Namespace) -> int:
 def _piped() -> str:
     if sys.stdin is None or sys.stdin.isatty():
         return ""
-    # Whoever started the program may not know that its standard input is still open.
+    # The caller may not know that standard input is still open.
     timer = threading.Timer(STDIN_PATIENCE, say, [STILL_OPEN], {"file": sys.stderr})
     timer.daemon = True
     timer.start()
@@ -168,7 +168,7 @@ def _piped() -> str:
 
 
 def _sentence(error: Exception, *, debug: bool) -> str:
-    """Return the message for a failure; the traceback of an unexpected one is logged."""
+    """Return the message for an error; the traceback of an unexpected one is logged."""
     is_expected = type(error).__module__.startswith("tui_agent.")
     if debug or not is_expected:
         import logging

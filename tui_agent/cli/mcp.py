@@ -1,4 +1,4 @@
-"""``tui-agent mcp``: the servers of the Model Context Protocol without a screen: list, add, remove, test."""
+"""``tui-agent mcp``: lists, adds, removes and tests MCP servers from the command line."""
 
 import asyncio
 import re
@@ -22,7 +22,7 @@ _ADDRESS = re.compile(r"https?://[^\s/]")
 _VARIABLE = re.compile(r"\s*([^\s=\0]+)\s*=([^\0]*)")
 _HEADER = re.compile(r"\s*([\w!#$%&'*+.^`|~-]+)\s*:([^\0\r\n]*)", re.ASCII)
 _COUNTED_AS = "gpt-4o"
-"""Model whose encoding counts the tokens of tool schemas; models differ little."""
+"""Model whose encoding is used to count the tokens of tool schemas; models differ little."""
 
 
 def run_mcp(arguments: Namespace) -> int:

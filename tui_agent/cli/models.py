@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 LEARNT = "learnt.json"
-"""The file of facts learnt about models, in the data directory."""
+"""Name of the file, in the data directory, with facts learnt about models from refused requests."""
 DEFAULT_MODELS = (
     "anthropic/claude-sonnet-5",
     "openai/gpt-5.6",
@@ -36,7 +36,7 @@ DEFAULT_MODELS = (
     "xai/grok-4.20",
     "openrouter/anthropic/claude-sonnet-5",
 )
-"""Models to use if none is configured: the first whose provider has a key."""
+"""Models to choose from if none is configured: the first whose provider has a key is used."""
 
 
 def catalog_of(config: Config) -> DemoCatalog:
@@ -45,7 +45,7 @@ def catalog_of(config: Config) -> DemoCatalog:
 
 
 def directory_of(catalog: Catalog) -> CatalogDirectory:
-    """Return the directory of the catalog's models, which adds facts learnt from their servers."""
+    """Return the catalog's models together with the facts learnt from their servers."""
     return CatalogDirectory(catalog, LearntFacts(data_dir() / LEARNT))
 
 
@@ -60,7 +60,7 @@ def choose_model(config: Config, providers: Container[str], knows: Callable[[str
     ``providers`` are those with a key; ``knows`` returns True for a model of the catalog. Returns
     `NO_MODEL` if there is none of these.
     """
-    # The demo's model needs the demo's files: chosen for a project it would change that.
+    # The demo's model edits files according to a script: it must not work in a real project.
     if config.model and config.model != DEMO_MODEL:
         return config.model
     own = own_models(config)
@@ -73,9 +73,10 @@ def choose_model(config: Config, providers: Container[str], knows: Callable[[str
 
 
 def run_models(arguments: Namespace) -> int:
-    """Print the usable models, or with ``--all`` every known one; asks the user's servers first.
+    """Print the usable models, or with ``--all`` every known one; first queries the servers.
 
-    With ``--forget`` print none, and forget what the server of that model refused.
+    With ``--forget``, only delete what is known about refusals of that model's server. Returns the
+    exit code.
     """
     from tui_agent.model.discovery import refresh, servers
 
@@ -99,7 +100,7 @@ def run_models(arguments: Namespace) -> int:
         and catalog.place(config.model).is_own
         and config.model not in {info.id for info in listed}
     ):
-        # A server may take names that it does not list.
+        # A server may accept model names that it does not list.
         listed.insert(0, catalog.info(config.model))
     for info in map(directory.with_learnt, listed):
         usable = is_usable(info, available, catalog)
@@ -112,7 +113,7 @@ def run_models(arguments: Namespace) -> int:
             continue
         say(_as_line(info, usable=usable))
         if refused:
-            say(f"    sent otherwise: {'; '.join(refused)} (--forget {info.id})")
+            say(f"    sent in another form: {'; '.join(refused)} (--forget {info.id})")
     if shown or arguments.json:
         return 0
     if available:
@@ -128,12 +129,15 @@ def _forget(directory: CatalogDirectory, model: str) -> int:
             f"There is nothing to forget: no refusal of {model}'s server is known.", file=sys.stderr
         )
         return 1
-    say(f"Forgotten: the next request to {model} is sent whole again.")
+    say(f"Forgot the refusals: the next request to {model} is sent whole again.")
     return 0
 
 
 def describe_reply(outcome: "ServerReply", catalog: Catalog) -> str:
-    """Return one line: how many models a server listed, or its problem and its last list's age."""
+    """Return one line on a server: how many models it listed, or why it failed.
+
+    After a failure, the line also has the age of the list that is used instead, if there is one.
+    """
     server = outcome.server
     if server.place.source:
         place = f"{server.host} ({server.place.source})"
@@ -148,18 +152,21 @@ def describe_reply(outcome: "ServerReply", catalog: Catalog) -> str:
     count = 0
     if answer is not None:
         count = len(answer.models)
-    return f"{place}: {plural(count, 'model')}, asked just now"
+    return f"{place}: {plural(count, 'model')}, listed just now"
 
 
 def is_usable(info: ModelInfo, available: dict[str, str], catalog: Catalog) -> bool:
-    """Whether requests to a model can be authorized, as far as is known without sending one."""
+    """Return True if requests to a model can be authorized, as far as is known without sending one.
+
+    ``available`` are the providers with a key, with the key's source.
+    """
     return (
         info.provider in available or info.id in catalog.settings or catalog.place(info.id).is_own
     )
 
 
 def price(info: ModelInfo) -> tuple[float, float] | None:
-    """Return US dollars per million input and output tokens, None if unknown."""
+    """Return the prices per million input and output tokens, in US dollars; None if unknown."""
     if not info.prices:
         return None
     return info.prices[0].input * 1_000_000, info.prices[0].output * 1_000_000

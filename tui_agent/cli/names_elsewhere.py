@@ -1,4 +1,4 @@
-"""Options and subcommands of Claude Code, Codex, OpenCode and Pi, and what to use instead."""
+"""Options and subcommands of Claude Code, Codex, OpenCode and Pi and what to use instead."""
 
 from collections.abc import Mapping
 
@@ -40,14 +40,14 @@ OPTIONS: Mapping[str, str] = {
     "--worktree": "--race works in copies of the project",
     "--yolo": "use --mode yolo",
 }
-"""What to use instead of another program's option, by option."""
+"""Hints what to use instead of another program's option, by option."""
 
 COMMANDS: Mapping[str, str] = {
-    "agents": "tui-agent ps lists what works in the background",
+    "agents": "tui-agent ps lists detached runs",
     "auth": "tui-agent login enters a key",
     "exec": 'tui-agent -p "…" runs without a screen',
     "fork": "tui-agent --fork ID continues in a copy of a session",
     "resume": "tui-agent -c continues the last session, -r picks one",
     "upgrade": "use tui-agent update",
 }
-"""What to use instead of another program's subcommand, by subcommand."""
+"""Hints what to use instead of another program's subcommand, by subcommand."""

@@ -1,4 +1,4 @@
-"""Performs a run without a screen, from wiring the parts to writing the result."""
+"""Performs a run without a screen, from building the program's parts to writing the result."""
 
 import gc
 import sys
@@ -13,9 +13,10 @@ from tui_agent.cli.wiring import Wiring
 
 
 async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
-    """Send a message or run a race with it; returns the exit code.
+    """Send a message, or run a race with it, and return the exit code.
 
-    ``piped`` is the text of standard input.
+    ``piped`` is the text of standard input. With ``--key``, a finished run is not repeated, and an
+    interrupted one continues.
     """
     async with aclosing(Wiring(arguments)) as wiring:
         for warning in wiring.loaded.warnings:
@@ -35,7 +36,7 @@ async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
                 await run.go_on(keyed)
             if wiring.notice:
                 say(wiring.notice, file=sys.stderr)
-            # Everything imported and wired by now is needed until the end.
+            # Everything imported and built so far is needed until the end.
             gc.freeze()
             gc.enable()
             if arguments.race is not None:
@@ -63,7 +64,7 @@ async def _hold_race(run: HeadlessRun, arguments: Namespace, message: str, piped
 
 
 def _set_aims(run: HeadlessRun, arguments: Namespace) -> None:
-    """Give the run the check and the goal that the arguments name, if any."""
+    """Set the run's check and goal from the arguments, if they name any."""
     if arguments.check and arguments.check_rounds is None:
         run.agent.ports.check = RunCheck(arguments.check)
     elif arguments.check:

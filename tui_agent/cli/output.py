@@ -1,4 +1,4 @@
-"""Prints text so that control characters in it can't act on a terminal; defines the exit codes."""
+"""Prints text and JSON so that its characters can't act on a terminal; defines the exit codes."""
 
 import io
 import json
@@ -57,7 +57,7 @@ def exit_codes_line() -> str:
 
 
 def provide_streams() -> None:
-    """Make printing work with closed standard streams and with letters that the locale lacks."""
+    """Make printing work with closed standard streams, and replace characters the locale lacks."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - lives as long as the program
     if sys.stderr is None:
@@ -78,13 +78,13 @@ def discard_output() -> None:
 
 
 def say(text: str, *, file: TextIO | None = None, end: str = "\n") -> None:
-    """Print and flush a text; on a terminal, characters that could act on it are made visible."""
+    """Print and flush a text; on a terminal, control and invisible characters are made visible."""
     stream = file or sys.stdout
     print(visible(text, UNSEEN) if stream.isatty() else text, file=stream, end=end, flush=True)
 
 
 def say_json(value: Any, *, file: TextIO | None = None) -> None:
-    """Print and flush a value as one line of JSON; on a terminal, unseen characters are escaped."""
+    """Print and flush a value as one line of JSON; on a terminal, escape invisible characters."""
     stream = file or sys.stdout
     text = json.dumps(value, ensure_ascii=False)
     print(escaped_json(text) if stream.isatty() else text, file=stream, flush=True)

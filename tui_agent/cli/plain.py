@@ -1,7 +1,7 @@
-"""Plain mode: the conversation as lines of text, for screen readers and terminals that can't move the cursor.
+"""Plain mode: the conversation as lines of text, for screen readers and very simple terminals.
 
-Nothing is drawn or overwritten: output is whole lines, and so is input. A question is answered with
-a number.
+Nothing is drawn or overwritten: output and input are whole lines. A question is answered with a
+number.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OUTPUT_LINES = 20
-"""Maximum lines printed of the output of a command or of a failed tool."""
+"""Maximum lines printed of the output of a command or of a failed tool: the last ones."""
 DETAIL_LINES = 200
 """Maximum lines printed of a permission question's details, such as its diff."""
 ROWS = 20
@@ -94,7 +94,7 @@ PROMPT_SECONDS = 0.1
 PROMPT = "You: "
 LETTERS = {"y": "once", "yes": "once", "a": "session", "n": "deny", "no": "deny"}
 """Words that answer a permission question in place of a number, with the names of the answers."""
-NOBODY_TO_ASK = "Nobody can be asked: the input has ended."
+NOBODY_TO_ASK = "The user can't be asked: the input has ended."
 
 
 class LineReader:
@@ -141,7 +141,7 @@ class LineReader:
 
 
 class PlainFrontend(Frontend):
-    """Prints messages, answers and questions; lines typed meanwhile are messages, commands or answers.
+    """Prints messages, answers and questions; each typed line is a message, a command or an answer.
 
     ``read`` returns the next line, None at the end of the input. A line answers a permission
     question only if the question was printed at least ``ui.permission_grace`` seconds before.
@@ -179,7 +179,7 @@ class PlainFrontend(Frontend):
     # -- input
 
     async def run(self, start: FirstView) -> int:
-        """Handle lines until the user quits or the input ends; returns the exit code."""
+        """Handle lines until the user quits or input and run have ended; return the exit code."""
         self._print(
             "tui-agent, plain mode. Write a message and press Enter; /help lists commands, /quit quits."
         )
@@ -226,7 +226,7 @@ class PlainFrontend(Frontend):
                 else:
                     await self.controller.outbox.send(line)
             self._prompt_soon()
-        # A pipe ends before the run that its last line began.
+        # Piped input ends before the run that its last line started.
         self._is_over = True
         self._show_permission()
         if self._answer is not None and not self._answer.done():
@@ -237,7 +237,10 @@ class PlainFrontend(Frontend):
             await self._ended.wait()
 
     def _interrupt(self, _number: int) -> None:
-        """Cancel the open question, else interrupt the agent; when idle, quit the second time."""
+        """Handle Ctrl+C: cancel the open question, else interrupt the agent.
+
+        If there is neither, the second press within `QUIT_SECONDS` quits.
+        """
         agent = self.controller.agent
         now = self._clock()
         self._is_prompted = True  # the terminal shows ^C: output begins a new line
@@ -328,7 +331,9 @@ class PlainFrontend(Frontend):
     # -- questions
 
     async def ask(self, question: Question[T]) -> T | None:
-        """Print the question with numbered answers and return the answer, None for an empty line.
+        """Print the question, with numbered answers if it has some, and return the user's answer.
+
+        None for an empty line, after Ctrl+C, or once the input has ended.
 
         Raises:
             CommandError: the question needs the full screen.
@@ -384,7 +389,7 @@ class PlainFrontend(Frontend):
             self._print(text)
 
     async def _line(self) -> str | None:
-        """Return the next line that is typed, None if it is empty or Ctrl+C is pressed."""
+        """Return the next typed line, stripped; None if empty, after Ctrl+C or at the end."""
         if self._is_over:
             return None
         self._answer = asyncio.get_running_loop().create_future()
@@ -395,9 +400,9 @@ class PlainFrontend(Frontend):
             self._prompt_soon()
 
     async def _ask_row(self, rows: Sequence[PickRow]) -> str | None:
-        """Return the key of the row whose number is typed, None for an empty line.
+        """Print the rows and return the key of the one whose number is typed; None if none is.
 
-        Other lines filter the rows: words that a row has to contain.
+        A line with words instead filters the rows, by the words that a row must contain.
         """
         shown = list(rows)
         while True:
@@ -483,7 +488,7 @@ class PlainFrontend(Frontend):
     # -- the session
 
     async def _tree(self) -> None:
-        """Print the tree, and move to the entry whose number is typed."""
+        """Print the tree, ask for the number of an entry, and move there."""
         for line in tree_lines(self.controller.open_agent.session):
             self._print(line)
         typed = await self.ask(TextLine("Number of the entry to move to; an empty line stays here"))
@@ -558,7 +563,7 @@ class PlainFrontend(Frontend):
 
 
 class MarkdownLines:
-    """Turns streamed Markdown into lines for reading aloud: no markup, commas between cells."""
+    """Converts streamed Markdown to lines for reading aloud: no markup, commas between cells."""
 
     def __init__(self) -> None:
         self._open = ""
@@ -592,9 +597,9 @@ class MarkdownLines:
 
 
 def tree_lines(session: Session) -> list[str]:
-    """Return the last entries of a session's tree, one line each, at most `TREE_ENTRIES` lines.
+    """Return a session's tree as lines, one per entry, branch by branch: the last `TREE_ENTRIES`.
 
-    A branch begins with a line such as “Branch 2 of 3 from #12:”.
+    After a branch point, a line such as “Branch 2 of 3 from #12:” begins each branch.
     """
     headers = session.skeleton()
     labels = session.labels()
@@ -634,7 +639,7 @@ def _has_words(row: PickRow, line: str) -> bool:
 
 
 def _sentence(event: AgentEvent) -> str:
-    """Return the line to print for an event that needs no more than that, "" for other events."""
+    """Return the text to print for an event that is printed as one line; "" for other events."""
     text = ""
     match event:
         case ToolStarted(tool=tool, title=title):

@@ -43,7 +43,7 @@ def _add(store: PluginStore, arguments: Namespace) -> int:
 
 def _agreed() -> bool:
     if not sys.stdin.isatty():
-        raise UsageError("Nobody can be asked whether to add it: check the list, then add --yes.")
+        raise UsageError("To confirm without a terminal, check the list above, then add --yes.")
     return input("Its hooks and servers run with your rights. Add it? [y/N] ").strip().lower() in {
         "y",
         "yes",

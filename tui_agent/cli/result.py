@@ -1,4 +1,4 @@
-"""``tui-agent result``: a session's changes to its project, as a patch or on a branch."""
+"""``tui-agent result``: writes a session's changes to its project as a patch or to a git branch."""
 
 import sys
 from argparse import Namespace

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 
 async def run_screen(arguments: Namespace) -> int:
-    """Run the full-screen program until the user quits; returns the exit code.
+    """Run the full-screen program until the user quits; return the exit code.
 
-    Raises whatever made the program fail.
+    If loading the settings or the first session failed, raises that error. Starts the detached run
+    in which the session continues, if the user asked for one.
     """
     # Nothing imported, read or built for the first session becomes garbage; collecting costs a
     # tenth of the start, and more in a long session. The app turns the collector on again.
@@ -68,14 +69,14 @@ async def run_screen(arguments: Namespace) -> int:
 
         start_and_say(goes_on)
         return 0
-    with suppress(OSError):  # a terminal that is gone
+    with suppress(OSError):  # the terminal may be gone
         for way in filter(None, (screen.way_back for screen in screens)):
             print(f"Continue with: {way}", flush=True)
     return app.return_code or 0
 
 
 def _wire(arguments: Namespace) -> "Wiring":
-    """Import the first session's modules and build the parts; runs in a thread of its own."""
+    """Import the modules that the first session needs, and build the parts. Runs in a thread."""
     from tui_agent.cli.logs import skip_plugins
 
     skip_plugins()
@@ -89,9 +90,9 @@ def _wire(arguments: Namespace) -> "Wiring":
 
 
 def first_look() -> "Look":
-    """Return theme and motion of the first paint, read directly from the settings file.
+    """Return theme and motion settings for the first paint, read directly from the settings file.
 
-    Mistakes in the file are ignored here; loading the settings reports them.
+    Mistakes in the file are ignored here; loading all settings reports them.
     """
     from tui_agent.app.services import Look
 

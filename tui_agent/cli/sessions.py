@@ -1,4 +1,4 @@
-"""``tui-agent sessions``: list, search and delete recorded sessions without opening the screen.
+"""``tui-agent sessions``: lists, searches and deletes recorded sessions from the command line.
 
 Exporting and importing are in ``tui_agent.cli.transfer``.
 """
@@ -36,10 +36,12 @@ def open_store() -> Store:
 
 
 def named_or_last(store: Store, name: str, cwd: Path) -> SessionInfo:
-    """Return the session with an id, or for "" the one last used in a directory.
+    """Return the session with the id ``name``; for "", the one last used in the directory ``cwd``.
 
-    If the directory has none, the nearest directory above it in the project counts. Raises
-    `StoreError` if there is no such session.
+    If ``cwd`` has none, uses the nearest directory above it that has one, up to the project's root.
+
+    Raises:
+        StoreError: there is no such session.
     """
     if name:
         return store.session(name)
@@ -105,7 +107,7 @@ def _list(store: Store, arguments: Namespace) -> int:
 
 
 def session_row(info: SessionInfo, columns: int | None) -> str:
-    """Return the line of a session in a list, cut to ``columns`` unless that is None."""
+    """Return a session's line for a list, cut to ``columns`` cells; None: not cut."""
     about = (
         f"{short_id(info.id)}  {when(info.updated_at)}  {plural(info.entry_count, 'entry'):>14}  "
     )

@@ -1,4 +1,4 @@
-"""``tui-agent config``: prints the settings and the path of their file, and changes one setting."""
+"""``tui-agent config``: prints settings and the path of their file; sets or removes a setting."""
 
 import json
 import sys
@@ -26,7 +26,7 @@ MODEL_KEYS = frozenset({"model", "small_model", "fallback_models", "compaction.m
 
 
 def require_sense(key: str, value: object) -> str:
-    """Check a value before it is saved; returns a warning, "" for none.
+    """Check a setting's value before it is saved; return a warning for the user, "" for none.
 
     Raises:
         UnknownModelError: the value names a model that can't exist.

@@ -60,9 +60,10 @@ def run_export(store: Store, arguments: Namespace) -> int:
 
 
 def _export_format(named: str | None, output: Path | None) -> ExportFormat:
-    """Return the format by its name, else by the file's ending, else Markdown.
+    """Return the format ``named``, else that of the file's ending, else Markdown.
 
-    Raises `UsageError` for an ending that no format has.
+    Raises:
+        UsageError: no format has the file's ending.
     """
     if named:
         return ExportFormat(named)
@@ -74,7 +75,7 @@ def _export_format(named: str | None, output: Path | None) -> ExportFormat:
 
 
 def _is_whole(arguments: Namespace) -> bool | None:
-    """Return whether to export every branch; None lets the format decide."""
+    """Return whether to export every branch; None: as the format does by default."""
     if arguments.all:
         return True
     if arguments.branch:
@@ -83,7 +84,11 @@ def _is_whole(arguments: Namespace) -> bool | None:
 
 
 def run_import(store: Store, arguments: Namespace) -> int:
-    """Import every session of a file or directory; report and skip a file that can't be read."""
+    """Import every session of a file or directory; report and skip files that can't be read.
+
+    With ``--detect``, list other programs' sessions on this machine, or import one by number.
+    Returns the exit code.
+    """
     if arguments.detect is not None and arguments.file is not None:
         raise UsageError("--detect finds the files itself; leave out the file.")
     if arguments.detect is not None:
@@ -96,7 +101,7 @@ def run_import(store: Store, arguments: Namespace) -> int:
 
 
 def _source(arguments: Namespace) -> str | None:
-    """Return the format of ``--from``, None to detect it from each file."""
+    """Return the format that ``--from`` names; None to detect it from each file."""
     if arguments.source == "auto":
         return None
     return str(arguments.source)

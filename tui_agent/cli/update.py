@@ -25,12 +25,12 @@ from tui_agent.processes.own_programs import find_program
 from tui_agent.version import __version__
 
 BUNDLE_FACTS = "tui-agent-bundle.json"
-"""The file of a bundle that names its platform and the address of the releases."""
+"""Name of the file in a bundle that has its platform and the address of the releases."""
 CHECKSUMS = "SHA256SUMS"
-"""The file of a release that lists its bundles with their SHA-256 digests."""
+"""Name of the file in a release that lists the bundles with their SHA-256 digests."""
 MAX_BUNDLE_BYTES = 512 << 20
 SILENCE = 30.0
-"""Seconds without a byte after which a download fails."""
+"""Seconds without received data after which a download fails."""
 
 _PACKAGE = "tui-agent"
 _BUNDLE_ROW = re.compile(r"([0-9a-f]{64}) [ *](tui-agent-([0-9][\w.+]*)-([a-z]+-\w+)\.sh)")
@@ -47,7 +47,8 @@ class Installation:
     """How the running program was installed.
 
     ``place`` is its directory. ``source`` is the file or address that it was installed from, "" for
-    the package index; for a bundle, the address of its releases. ``machine`` is its platform.
+    the package index; for a bundle, the address of its releases. ``machine`` is the platform of a
+    bundle, such as linux-x86_64; "" otherwise.
     """
 
     way: Way
@@ -57,7 +58,7 @@ class Installation:
 
     @property
     def sentence(self) -> str:
-        """The installation in a few words: ``by pipx from ~/x.whl, in ~/.local/share/pipx/venvs/tui-agent``."""
+        """Description for the user, such as ``by pipx from /tmp/x.whl, in /opt/pipx/tui-agent``."""
         if self.way == "checkout":
             return f"a checkout, in {self.place}"
         if self.way == "bundle":
@@ -72,7 +73,11 @@ class Installation:
 
 
 def find_installation(prefix: Path, packages: Sequence[str]) -> Installation:
-    """Return how the program was installed in the environment ``prefix``, whose packages are in ``packages``."""
+    """Return how the program was installed.
+
+    ``prefix`` is the directory of its Python environment; ``packages`` are the directories searched
+    for its package, such as `sys.path`.
+    """
     if facts := _facts(prefix / BUNDLE_FACTS):
         releases = str(facts.get("releases", ""))
         return Installation("bundle", prefix, releases, machine=str(facts.get("platform", "")))
@@ -97,7 +102,7 @@ def running_installation() -> Installation:
 
 
 def run_update(_arguments: Namespace) -> int:
-    """Update the program, or print the command that does; returns the exit code.
+    """Update the program, or print the command that updates it; return the exit code.
 
     Raises:
         UpdateError: the update failed, or open sessions prevent it.
@@ -199,9 +204,10 @@ def _download(url: str) -> bytes:
 
 
 def _refuse_open_sessions(command: str) -> None:
-    """Refuse to replace modules that running programs may still load.
+    """Check that no session is open, because a running program may still load the replaced modules.
 
-    Bundles need no such check: they keep the modules of the previous version.
+    Bundles need no such check: they keep the modules of the previous version. ``command`` updates
+    the program anyway.
 
     Raises:
         UpdateError: sessions are open.

@@ -1,7 +1,4 @@
-"""Wires the real parts together: configuration, sessions, models, tools.
-
-The screen and the headless run share it.
-"""
+"""Builds the parts shared by all ways to run the program: settings, sessions, models, tools."""
 
 import asyncio
 import os
@@ -38,7 +35,7 @@ from tui_agent.trust import ProjectState, TrustDecision, TrustStore, project_con
 
 
 class Wiring:
-    """The wired parts of one run of the program; `aclose` closes them."""
+    """The shared parts of one run of the program; `aclose` closes them."""
 
     def __init__(self, arguments: Namespace) -> None:
         self.arguments = arguments
@@ -50,9 +47,9 @@ class Wiring:
             *(parse_rule(text, Action.DENY) for text in arguments.deny),
         )
         self.headless: bool = arguments.print is not None
-        """Whether the run has no screen, and nobody to ask."""
+        """Whether the program runs without a screen (``-p``), so that no user can be asked."""
         if self.headless:
-            # If nobody can be asked, a doom loop is denied once and then ends the run.
+            # Without a user to ask, a doom loop is denied once and then ends the run.
             self.flag_rules = (Rule("doom_loop", "*", Action.DENY, "default"), *self.flag_rules)
         start_logging(debug=arguments.debug)
         self.extensions = Extensions(self.trusts, headless=self.headless, sandbox=self.sandbox)
@@ -60,7 +57,7 @@ class Wiring:
         self.logins.warm()
         self.configure()
         self.chosen: AgentSpec | None = self._choose_agent()
-        """The user's agent that was named instead of a mode, None for a mode."""
+        """The user's agent that ``--mode`` names; None if it names a mode or is not given."""
         if arguments.no_session:
             keep_nothing()
             self.store = Store(make_own_directory(self, Path(tempfile.gettempdir())) / DATABASE)
@@ -82,7 +79,13 @@ class Wiring:
         return found
 
     def read_config(self) -> LoadedConfig:
-        """Read the settings from files, environment and arguments; raises `ConfigError`."""
+        """Read the settings from files, environment and arguments.
+
+        The project's file is read only if the project is trusted.
+
+        Raises:
+            ConfigError: a file can't be read, or a value is wrong.
+        """
         project = None
         if self.project_state.trusted:
             project = project_config(find_project(self.cwd))
@@ -98,13 +101,13 @@ class Wiring:
         )
 
     def reload(self) -> tuple[str, ...]:
-        """Reload the settings; returns the keys of those that changed.
+        """Reload the settings and return the keys of those that changed.
 
-        Agents follow when they adopt what `adjustable` returns.
+        Running agents are not affected until they adopt the result of `adjustable`.
 
         Raises:
-            ConfigError: a value is wrong, or the project changed since the user trusted it; the
-                former settings hold.
+            ConfigError: a value is wrong, or the project changed since the user trusted it. The
+                settings are then unchanged.
         """
         if self.project_state.trusted and not self._state_now().trusted:
             raise ConfigError(
@@ -121,11 +124,11 @@ class Wiring:
         return tuple(changed_keys(before, config))
 
     def configure(self) -> None:
-        """Read the settings and build the parts that depend on them; nothing is started."""
+        """Read the settings and build the parts that depend on them, without starting any."""
         self._take(self.read_config())
         config = self.loaded.config
         self.notice = ""
-        """A sentence for the user once a session is open; empty for none."""
+        """A sentence to show the user once a session is open; "" for none."""
         self.catalog = catalog_of(config)
         if self.arguments.model and (warning := self.catalog.require(self.arguments.model)):
             self.loaded = replace(self.loaded, warnings=(*self.loaded.warnings, warning))
@@ -149,11 +152,15 @@ class Wiring:
         return state_of_project(self.cwd, self.trust, assume_trust=self.arguments.trust)
 
     def look_at_project(self) -> None:
-        """Update ``project_state`` to the project's present files."""
+        """Update ``project_state`` from the project's current files."""
         self.project_state = self._state_now()
 
     def answer_trust(self, answer: TrustDecision | None) -> bool:
-        """Record the answer for the project as last read; returns True if it is trusted now."""
+        """Record the user's answer about trust; return True if it made the project trusted.
+
+        It applies to the files that ``project_state`` was read from. Returns False, and records
+        nothing, without an answer or if the project needs or can have no trust.
+        """
         state = self.project_state
         if not state.is_held_back or answer is None or state.problem:
             return False
@@ -163,7 +170,7 @@ class Wiring:
         return self.project_state.trusted
 
     def trusts(self, cwd: Path) -> bool:
-        """Whether the project of a directory is trusted as it is now."""
+        """Return True if the project of a directory is trusted with its current files."""
         return self.trust_of(cwd).trusted
 
     def trust_of(self, cwd: Path) -> ProjectState:
@@ -189,12 +196,12 @@ class Wiring:
         return self.hold(self.open(self.store.create_session(cwd).id, demo=demo))
 
     def open(self, session_id: str, *, read_only: bool = False, demo: bool = False) -> Session:
-        """Open a session without taking hold of it: another program may write to it."""
+        """Open a session without holding it: another program may have it open and write to it."""
         if demo:
             model = DEMO_MODEL
         else:
             model = self.default_model()
-        # Looked up at each estimate, because a model's counter can change.
+        # The counter is looked up at each estimate, because a model's counter can change.
         return Session(
             self.store,
             session_id,
@@ -205,15 +212,16 @@ class Wiring:
     hold = staticmethod(hold)
 
     def close(self, session: Session) -> None:
-        """Release a session; a session without entries is deleted."""
+        """Release a session; delete it if it has no entries and is not read-only."""
         session.release()
         if not session.read_only and session.info.entry_count == 0:
             self.store.delete(session.id)
 
     def last_session(self) -> str:
-        """Return the id of the session last used here, or with ``--demo`` that of the last demo.
+        """Return the id of the session last used in `cwd`, or with ``--demo`` of the last demo.
 
-        Raises `StoreError` if there is none.
+        Raises:
+            StoreError: there is none.
         """
         if not self.arguments.demo:
             return named_or_last(self.store, "", self.cwd).id
@@ -223,7 +231,7 @@ class Wiring:
         raise StoreError("There is no demo to continue yet; tui-agent --demo starts one.")
 
     def way_back(self, session: Session) -> str:
-        """Return the shell command that continues a session, "" if nothing of it is kept."""
+        """Return the shell command that continues a session; "" if not stored or read-only."""
         info = session.info
         if self.arguments.no_session or session.read_only or not info.entry_count:
             return ""
@@ -234,7 +242,7 @@ class Wiring:
         return f"tui-agent -r {short_id(info.id)}"
 
     def fork(self, text: str) -> str:
-        """Copy the session ``ID``, or ``ID#N`` up to entry N; returns the copy's id."""
+        """Copy a session, named by ``ID`` or ``ID#N`` (up to entry N); return the copy's id."""
         name, _separator, entry = text.partition("#")
         info = self.store.session(name)
         return self.store.fork(info.id, int(entry) if entry.isdigit() else info.leaf).id
@@ -247,5 +255,5 @@ class Wiring:
         )
 
     def default_model(self) -> str:
-        """Return the model of a new session, "" if there is none."""
+        """Return the model for a new session; "" if none is configured and there is no key."""
         return choose_model(self.loaded.config, self.router.keys.available(), self.catalog.knows)

@@ -1,1 +1,1 @@
-"""The context engine: a pure function from the path of entries to what the model sees."""
+"""The context engine: makes the model's requests from paths of entries, and limits their size."""

@@ -1,8 +1,8 @@
-"""Anchors: exact facts that summaries lose, found by rule in entries about to be summarised.
+"""Finds anchors: exact facts that a summary would lose, found by patterns, without a model.
 
 Anchors are paths, commands with their exit codes, error lines, identifiers, hashes, numbers with
-units, and sentences with must, never, don't or always. Each names an entry that holds it, for
-``recall("#412")``. No model is used: the same entries give the same anchors.
+units, and sentences with must, never, don't or always. Each names an entry that contains it, for
+``recall("#412")``. The same entries always give the same anchors.
 """
 
 import re
@@ -34,20 +34,21 @@ from tui_agent.session.tool_traits import TraitsByName
 T = TypeVar("T")
 
 AnchorKind = Literal["rule", "command", "error", "path", "name", "hash", "number"]
-"""The kind of an anchor, most important first: the order decides between equal scores."""
+"""The kind of an anchor, most important first: the order ranks anchors with equal scores."""
 
 REMEMBERED = 600
-"""Most anchors stored in a compaction for the next one; far fewer are shown to the model."""
+"""Maximum anchors stored in a compaction for the next one; far fewer are sent to the model."""
 
 _REMEMBERED_CHARS = 1_000_000
-"""Characters of text whose facts are cached: a few full windows."""
+"""Maximum characters of texts whose facts are cached: a few full windows."""
 _LINE_CHARS = 160
 _COMMAND_CHARS = 120
 _ERROR_LINES = 8
 
 # A mention by the user or the model predicts further use far better than one in a tool's output.
 _WEIGHTS = {"user": 3.0, "assistant": 2.0, "output": 0.1, "fact": 1.0}
-"""A mention's weight by its source; a ``fact`` is a whole line of an output, such as an error."""
+"""A mention's weight, by who made it: the user, the model (``assistant``), or an ``output``; a
+``fact`` is a whole line of an output, such as an error."""
 
 _TOKEN = LazyPattern(r"[A-Za-z0-9_$@~./\\:+-]{3,200}")
 _PATH = LazyPattern(
@@ -93,11 +94,11 @@ _KINDS: tuple[AnchorKind, ...] = get_args(AnchorKind)
 
 @frozen
 class Anchor:
-    """One fact.
+    """One exact fact, such as a path or an error line, and how important it is.
 
-    ``weight`` is the sum of its mentions' weights, ``seen`` the newest entry that mentions it, and
-    ``entry_id`` the entry to recall for it. ``score`` says how likely it is to be used again: its
-    weight, lowered by the time since its last mention.
+    ``weight`` is the sum of its mentions' weights, ``seen`` the id of the newest entry that
+    mentions it, and ``entry_id`` the entry to recall to see it. ``score`` estimates how likely the
+    fact is to be used again: its weight, reduced the longer ago it was mentioned.
     """
 
     kind: AnchorKind
@@ -108,12 +109,12 @@ class Anchor:
     score: float = field(default=0.0, compare=False)
 
     def encode(self) -> str:
-        """Return the anchor as one string, for ``SummaryDetails.anchors``."""
+        """Return the anchor as one string, for ``SummaryDetails.remembered``."""
         return f"{self.kind} {self.weight:g} {self.seen} #{self.entry_id} {self.text}"
 
     @classmethod
     def decode(cls, text: str) -> "Anchor | None":
-        """Parse an encoded anchor; return None for any other text, such as another program's."""
+        """Parse a string made by `encode`; return None for any other text."""
         found = _ENCODED.fullmatch(text)
         if found is None or found[1] not in _KINDS:
             return None
@@ -127,10 +128,10 @@ def find_anchors(
     *,
     most: int = REMEMBERED,
 ) -> tuple[Anchor, ...]:
-    """Return the best ``most`` anchors of ``entries`` and of an ``earlier`` summary, best first.
+    """Return the ``most`` best anchors of ``entries`` and of an ``earlier`` summary, best first.
 
-    ``earlier`` are encoded anchors. The best are those mentioned most and last; ties are decided by
-    kind, then by text.
+    ``earlier`` are encoded anchors. Anchors are ranked by score: those mentioned often, by the user
+    or the model, and recently are best; equal scores by kind, then by text.
     """
     finder = _Finder(tools)
     for text in earlier:
@@ -143,7 +144,10 @@ def find_anchors(
 
 
 class _Finder:
-    """Collects mentions; ``known`` maps kind and text to weight, newest entry and entry to recall."""
+    """Collects the facts mentioned in entries.
+
+    ``known`` maps (kind, text) to [weight, id of the newest entry, id of the entry to recall].
+    """
 
     def __init__(self, tools: TraitsByName) -> None:
         self._tools = tools
@@ -181,7 +185,10 @@ class _Finder:
                 pass
 
     def ranked(self, most: int) -> tuple[Anchor, ...]:
-        """Return the best anchors; their age is relative to the span of entries searched."""
+        """Return the ``most`` best anchors, best first.
+
+        An anchor's age is measured in ids, relative to the span of the entries looked at.
+        """
         newest = max((int(seen) for _, seen, _ in self.known.values()), default=0)
         span = max(1, newest - min(self._first, newest))
         ranked = [
@@ -252,7 +259,7 @@ class _Finder:
 
 
 def _remembering(function: Callable[[str], T]) -> Callable[[str], T]:
-    """Cache a function's results for the newest texts, up to ``_REMEMBERED_CHARS`` characters."""
+    """Cache a function's results for the texts used last, up to ``_REMEMBERED_CHARS`` in total."""
     known: OrderedDict[str, T] = OrderedDict()
     lock = Lock()
     room = _REMEMBERED_CHARS
@@ -276,6 +283,7 @@ def _remembering(function: Callable[[str], T]) -> Callable[[str], T]:
 
 
 def names_in(line: str) -> set[str]:
+    """Return the paths, identifiers and hashes in a text of any length."""
     names: set[str] = set()
     for token in _TOKEN.findall(line):
         names.update(text for _kind, text in _classify(token))
@@ -284,9 +292,9 @@ def names_in(line: str) -> set[str]:
 
 @_remembering
 def _facts(text: str) -> tuple[tuple[AnchorKind, str], ...]:
-    """Return the facts in a text, each once.
+    """Return the (kind, text) of paths, identifiers, hashes and numbers in a text, each once.
 
-    Entries never change, so the cache spares a plan the search of all but new entries.
+    Cached, because entries never change and every plan looks at all of them.
     """
     facts: list[tuple[AnchorKind, str]] = []
     for token in set(_TOKEN.findall(text)):
@@ -306,7 +314,7 @@ def _error_lines(text: str) -> tuple[tuple[AnchorKind, str], ...]:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Return the beginning of a text as one line of at most ``limit`` characters."""
+    """Return the beginning of a text as one line of at most ``limit`` characters, "…" if cut."""
     line = " ".join(text[: limit * 4].split())
     if len(line) <= limit:
         return line
@@ -315,7 +323,7 @@ def one_line(text: str, limit: int) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def _classify(token: str) -> tuple[tuple[AnchorKind, str], ...]:
-    """Return the facts in a word without spaces: usually none or one."""
+    """Return the (kind, text) of the facts in a word without spaces, usually none or one."""
     word = token.strip(".,:;+\\").rstrip("/-@~").removeprefix("this.").removeprefix("self.")
     if len(word) < 4 or len(word) > 120:
         return ()

@@ -1,4 +1,4 @@
-"""Parses the arguments of tool calls: text that a model wrote, valid JSON or not."""
+"""Parses the arguments of tool calls, which a model wrote and which may be invalid JSON."""
 
 import json
 from collections.abc import Iterator
@@ -7,11 +7,11 @@ from typing import Any
 from tui_agent.session.entries import AssistantEntry
 
 LONG_ARGUMENT_CHARS = 200
-"""Characters to which texts in tool arguments are cut in an answer that was cleared."""
+"""Characters to which strings in tool arguments are cut in an answer that a prune cleared."""
 
 
 def parse_object(arguments: str) -> dict[str, Any] | None:
-    """Parse a JSON object; return None for anything else, also if it is nested too deeply."""
+    """Return the JSON object in a text; None for anything else, or if it is nested too deeply."""
     try:
         values = _STRICT.decode(arguments)
     except (ValueError, RecursionError):
@@ -32,7 +32,7 @@ def strings_in(value: object) -> Iterator[str]:
 
 
 def argument_texts(answer: AssistantEntry) -> list[str]:
-    """Return all strings in the arguments of an answer's calls."""
+    """Return all strings in the arguments of an answer's calls, without those of invalid ones."""
     found: list[str] = []
     for call in answer.tool_calls:
         found += strings_in(parse_object(call.arguments))

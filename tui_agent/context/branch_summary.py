@@ -1,4 +1,4 @@
-"""Plans moves in the tree and merges, and the branch summary of the entries that are left."""
+"""Plans moves to another place in the tree, and the summary of the branch that a move leaves."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -30,22 +30,22 @@ _SUMMARIES = ("compaction", "branch_summary")
 _SUMMARIES_SHARE = 0.5
 """Largest share of the summariser's input for earlier summaries on the branch."""
 _BEGINS_CHARS = 200
-"""Characters of a branch's first message that tell a summariser where the branch begins in the live
-conversation."""
+"""Maximum characters of a branch's first message that tell a summariser where in the live
+conversation the branch begins."""
 _MIN_BLOCK_TOKENS = 200
-"""Least tokens to which a message that does not fit is cut; with less room it is left out."""
+"""Minimum tokens to which a message that does not fit is cut; with less room it is left out."""
 
 LoadEntries = Callable[[Sequence[int]], Sequence[Entry]]
-"""Returns entries by id."""
+"""Returns the entries with the given ids."""
 
 
 @frozen
 class MovePlan:
     """A move to another place in the tree.
 
-    ``leaf`` is the new leaf (None: an empty conversation), ``prompt`` what goes back into the prompt
-    to be edited. ``abandoned`` are the entries that leave the path, from after the common
-    ``ancestor`` to the old leaf ``from_id``; they are loaded if a summary is wanted.
+    ``leaf`` is the new leaf (None: an empty conversation); ``prompt`` is the user's message to put
+    back into the prompt for editing, () for none. ``abandoned`` are the entries that leave the
+    path: those after ``ancestor``, the deepest entry on both paths, up to the old leaf ``from_id``.
     """
 
     leaf: int | None
@@ -53,20 +53,20 @@ class MovePlan:
     ancestor: int | None
     abandoned: Outlines
     asks: bool
-    """Whether the abandoned entries hold a message, so that the user is asked for a summary."""
+    """Whether an abandoned entry was sent to the model, so that the user is offered a summary."""
     target: int | None = None
-    """The entry that the user chose: the new leaf, or the message that goes back into the prompt."""
+    """The entry that the user chose: the new leaf, or the message to put back into the prompt."""
     prompt: tuple[UserPart, ...] = ()
 
 
 def plan_move(
     parting: Divergence, target: int | None, load: LoadEntries, *, continue_from_here: bool = False
 ) -> MovePlan:
-    """Plan a move to the entry ``target``; None is an empty conversation.
+    """Plan a move to the entry ``target``; None means an empty conversation.
 
-    ``parting`` is where the paths of the old leaf and the target diverge. If the target is a message
-    of the user, it goes back into the prompt and its parent becomes the leaf, unless
-    ``continue_from_here``. Messages that the program wrote are treated like other entries.
+    ``parting`` has the entries of the old path that aren't on the target's path. If the target is a
+    message that the user wrote, the message goes back into the prompt and its parent becomes the
+    leaf, unless ``continue_from_here``. For any other entry the target becomes the leaf.
     """
     asks = holds_message(parting.left, load)
     plan = MovePlan(target, parting.leaf, parting.ancestor, parting.left, asks=asks, target=target)
@@ -78,10 +78,10 @@ def plan_move(
 
 
 def plan_merge(parting: Divergence, load: LoadEntries) -> MovePlan | None:
-    """Plan a summary of another branch at the current leaf, without a move; None if it has no message.
+    """Plan the summary of another branch that is appended at the current leaf, without a move.
 
-    ``parting`` is where the paths diverge; the plan's ``abandoned`` are the entries that only the
-    other branch has.
+    ``parting`` has the entries that only the other branch has; they are the plan's ``abandoned``.
+    None if none of them is sent to a model.
     """
     asks = holds_message(parting.left, load)
     if asks:
@@ -90,7 +90,10 @@ def plan_merge(parting: Divergence, load: LoadEntries) -> MovePlan | None:
 
 
 def holds_message(entries: Outlines, load: LoadEntries) -> bool:
-    """Whether any of the entries is sent to a model; only kinds that vary are loaded."""
+    """Return True if any of the entries is sent to a model.
+
+    Calls ``load`` only for kinds of which only some entries are sent (shell commands).
+    """
     if not _MESSAGES.isdisjoint(entries.kinds):
         return True
     for kind in _UNSURE:
@@ -102,7 +105,11 @@ def holds_message(entries: Outlines, load: LoadEntries) -> bool:
 
 @frozen
 class BranchSummaryPlan:
-    """What a branch summary is written from; ``omitted`` is the number of older blocks left out."""
+    """The input of a branch summary: the branch's entries, and their text in blocks.
+
+    ``from_id`` is the branch's leaf, ``budget`` the history budget in tokens, ``omitted`` the
+    number of blocks that did not fit, ``focus`` what the user asked to stress.
+    """
 
     entries: tuple[Entry, ...]
     from_id: int
@@ -114,7 +121,7 @@ class BranchSummaryPlan:
     focus: str = ""
 
     def task(self, mode: InputMode = "serialised") -> SummaryTask:
-        """Return the summariser's task; in "live" mode it says where the branch begins."""
+        """Return the summariser's task; in mode "live" it first tries the live conversation."""
         begins = next((one_line(block, _BEGINS_CHARS) for block in self.blocks), "")
         return SummaryTask(
             "branch_summary", self.blocks, focus=self.focus, live=mode == "live", begins=begins
@@ -123,7 +130,7 @@ class BranchSummaryPlan:
 
 @frozen
 class BranchBudget:
-    """``room`` for a summariser's input and the conversation's ``history`` budget, in tokens."""
+    """Token limits of a branch summary: ``room`` for its input, and the ``history`` budget."""
 
     room: int
     history: int
@@ -139,10 +146,10 @@ def plan_branch_summary(
     *,
     focus: str = "",
 ) -> BranchSummaryPlan | None:
-    """Choose the blocks of the abandoned branch to summarise; None if it holds no message.
+    """Choose the blocks of the abandoned branch to summarise; None if it needs no summary.
 
-    ``entries`` are those the move abandons. Room goes to earlier summaries first, then to messages,
-    newest first; a message that is too long is cut in its middle.
+    ``entries`` are those that the move abandons. Earlier summaries on the branch are taken first,
+    then messages, the newest first; the first block that does not fit is cut in its middle.
     """
     if not move.asks or move.from_id is None:
         return None
@@ -163,7 +170,10 @@ def plan_branch_summary(
 def branch_summary_entry(
     plan: BranchSummaryPlan, summary: str, count: CountText
 ) -> BranchSummaryEntry:
-    """Return the entry to append at the move's new leaf; its files include those of earlier summaries."""
+    """Return the entry to append at the move's new leaf.
+
+    Its details have files and anchors of the branch, but no user messages, rules or state.
+    """
     settings = plan.settings.compaction
     text = fit(summary.strip(), settings.branch_summary_tokens(plan.budget), count)
     budgets = replace(Budgets.of(settings, plan.budget), user_messages=0, state=0)
@@ -185,7 +195,7 @@ def branch_summary_entry(
 def _blocks(
     entries: Sequence[Entry], view: ContextView, settings: ContextSettings
 ) -> list[tuple[bool, str]]:
-    """Return the text blocks of entries in order, each with whether it is a summary."""
+    """Return (whether it is a summary, text) of the text blocks of entries, in order."""
     blocks: list[tuple[bool, str]] = []
     for kind, group in groupby(
         entries, lambda entry: entry.kind if entry.kind in _SUMMARIES else ""
@@ -204,7 +214,10 @@ def _blocks(
 def _newest_within(
     blocks: Sequence[tuple[bool, str]], room: int, count: CountText
 ) -> dict[int, str]:
-    """Return the blocks that fit, by position: summaries first, then messages, each newest first."""
+    """Return the blocks that fit, by index: summaries first, then messages, each newest first.
+
+    The first block that does not fit is cut, and ends the choice.
+    """
     chosen: dict[int, str] = {}
     left = room
     for wanted, share in ((True, _SUMMARIES_SHARE), (False, 1.0)):

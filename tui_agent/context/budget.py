@@ -1,8 +1,8 @@
-"""Measures the context: the size of the next request, of each entry in it, and the limits it has.
+"""Measures the next request and each entry in it, in tokens, and computes the limits for them.
 
 There are three measures. `Meter` gives the size that is shown and acted on; it builds on the
 provider's reports. `Weights` counts each entry of a view exactly as it is sent. `ViewWeights` is a
-quicker estimate for plans, which ask often.
+faster estimate, for plans that compare many cuts.
 """
 
 import re
@@ -35,50 +35,52 @@ from tui_agent.session.path_queries import PathMark, newest, place_of_newest
 from tui_agent.session.records import Reported
 
 _NO_HEAD = 4 * REQUEST_TOKENS
-"""Most tokens that a request without prompt and tools takes, for any model."""
+"""Maximum tokens of a request without system prompt and tools, for any model."""
 
 _STAND_IN = (Message("tool", (ContentText(INTERRUPTED_OUTPUT),)),)
-"""Message that is sent in place of a missing result."""
+"""Message that is sent for a tool call without a result."""
 
 _HEAD_AMONG = 50
-"""First entries of a path that are searched for its head."""
+"""Number of first entries of a path that are searched for its head."""
 
 MIN_SHARE = 1 / 3
-"""Reported over estimated tokens of a request below which a report is not its size: tokenizers
-differ by about 2."""
+"""Lowest believable ratio of reported to estimated tokens of a request: tokenizers differ by a
+factor of about 2."""
 
 SLACK_BELOW = 200
-"""Tokens by which a report may always be below ``MIN_SHARE``: the overhead of a small request is a
-guess."""
+"""Tokens that a report may be below ``MIN_SHARE`` of the estimate, because a small request's
+overhead is a guess."""
 
 MAX_SHARE = 5.0
-"""Reported over estimated tokens above which a report is a mistake. Some gateways add prompts of
-their own."""
+"""Highest believable ratio of reported to estimated tokens; some gateways add prompts."""
 
 SLACK_ABOVE = 2_000
-"""Tokens by which a report may always be above ``MAX_SHARE``."""
+"""Tokens that a report may be above ``MAX_SHARE`` times the estimate."""
 
 SUSPECT_SHARE = 1.25
-"""Reported over estimated tokens above which a report is compared with earlier ones (``is_stale``)."""
+"""Ratio of reported to estimated tokens above which a report is compared with earlier ones
+(``is_stale``)."""
 
 NOTICED_SHARE = 1 / 3
-"""Share of the tokens removed from a request by which the next report has to fall to be believed."""
+"""Share of the tokens removed from a request by which the next report has to fall, or else it is
+stale."""
 
 SMALLEST_CUT = 1_000
-"""Tokens of the smallest window that a server may have; a smaller report is a miscount."""
+"""Fewest reported tokens that can mean the server cut the request to its window; fewer are a
+miscount."""
 
 _SAME_SIZE = 0.01
-"""Largest relative difference in size of two requests that may be reported with the same tokens."""
+"""Largest relative difference of two requests' estimates for which equal reports are believed."""
 
 PLACEHOLDER_TOKENS = 40
 """Tokens assumed for a placeholder."""
 
 _BYTES_PER_TOKEN = 3
-"""Bytes per token assumed for text beside a placeholder: few, so that plans free a little more than
-they say."""
+"""Bytes per token assumed for text beside a placeholder; low, so that plans free at least as much
+as they promise."""
 
 CountEntry = Callable[[Entry], int]
-"""Returns the tokens of an entry as it was appended."""
+"""Returns the tokens of an entry sent whole."""
 
 stored_tokens: CountEntry = attrgetter("tokens")
 """Returns the count that is stored with an entry."""
@@ -89,7 +91,11 @@ _PATH = LazyPattern(r'(?:path|name|file)="([^"]*)"')
 
 @frozen
 class ModelLimits:
-    """A model's window and longest answer, in tokens; ``origin`` is the source of the window's size."""
+    """A model's limits: context window and longest answer in tokens, and whether it takes images.
+
+    ``max_output`` is None if unknown; ``origin`` says where ``window`` comes from. ``vision``: the
+    model takes images; ``documents``: PDF files.
+    """
 
     model: str
     window: int
@@ -98,21 +104,21 @@ class ModelLimits:
     vision: bool = True
     documents: bool = False
     price_tier: int | None = None
-    """Tokens of a request above which the model costs more, None if its price is the same for all."""
+    """Tokens of a request above which the price per token rises, None if it never does."""
 
     @property
     def asked(self) -> ModelTraits:
-        """The model's traits that change a request's size."""
+        """The model's traits that affect a request's size."""
         return ModelTraits(self.model, vision=self.vision, documents=self.documents)
 
 
 @frozen
 class ContextSize:
-    """How much of the window the next request takes, in tokens.
+    """The size of the next request, and the window it has to fit in, in tokens.
 
-    ``exact_until`` is the entry whose reported usage the total builds on, None if the whole total is
-    an estimate; ``estimated`` says whether any part is. ``threshold`` is the size at which automatic
-    compaction acts, None if it never does.
+    ``total`` is ``fixed`` (the head) plus ``history``. ``exact_until`` is the answer whose reported
+    usage the total builds on, None if the whole total is an estimate; ``estimated``: at least one
+    part is. ``threshold`` is the size at which automatic compaction acts, None if it never does.
     """
 
     fixed: int
@@ -127,7 +133,7 @@ class ContextSize:
 
     @property
     def is_known(self) -> bool:
-        """Whether the size means anything: the head is counted, or the provider reported usage."""
+        """Whether the size is usable: the head has been counted, or the provider reported usage."""
         return self.fixed > _NO_HEAD or self.exact_until is not None
 
     @property
@@ -139,14 +145,14 @@ class ContextSize:
 
     @property
     def limit(self) -> int:
-        """Tokens a request may take: the threshold, or without one the window less the reserve."""
+        """Most tokens of a request: the threshold, or without one the window minus the reserve."""
         if self.threshold is None:
             return self.window - self.reserve
         return self.threshold
 
     @property
     def budget(self) -> int:
-        """H: the tokens history may take before compaction."""
+        """The history budget H: the tokens that history may take before compaction."""
         return max(0, self.limit - self.fixed)
 
 
@@ -154,7 +160,7 @@ class ContextSize:
 class SwitchAhead:
     """The next request's size with the current model (``before``) and with another one (``after``).
 
-    ``pruned`` is its size with the other model after pruning, in tokens.
+    ``pruned`` is the request's tokens with the other model if old outputs are cleared first.
     """
 
     before: ContextSize
@@ -169,7 +175,10 @@ class SwitchAhead:
 
 @frozen
 class FixedPart:
-    """One part of the fixed tokens: a system block, a section of one, or a tool."""
+    """One part of the fixed tokens: a system block, a section of one, or a tool.
+
+    ``tool`` is the tool's name, None for text.
+    """
 
     label: str
     tokens: int
@@ -180,7 +189,7 @@ class FixedPart:
 class Overhead:
     """The fixed tokens, and the history budget that they leave.
 
-    ``parts`` has the largest first; it is empty unless the overhead is ``crowded``.
+    ``parts`` has the parts of the head, the largest first; empty unless ``crowded``.
     """
 
     tokens: int
@@ -190,11 +199,11 @@ class Overhead:
     the window, or the history budget is below ``compaction.minimum_budget``."""
     parts: tuple[FixedPart, ...]
     early: int | None = None
-    """The threshold in tokens, if the budget is too small only because of it; else None."""
+    """The threshold in tokens, if the budget would be large enough without it; else None."""
 
 
 def within(limits: ModelLimits, settings: ContextSettings) -> ModelLimits:
-    """Return the limits with the window from the settings, if that is smaller."""
+    """Return ``limits``, with the window from the settings if that is smaller."""
     own = settings.for_model(limits.model).window
     if own is None or own >= limits.window:
         return limits
@@ -214,7 +223,10 @@ def threshold(limits: ModelLimits, settings: ContextSettings) -> int | None:
 
 
 class Weights:
-    """Counts the entries of one view exactly as the model is sent them, in uncorrected tokens."""
+    """Counts the entries of one view exactly as they are sent to a model, in uncorrected tokens.
+
+    See `TokenCounter` for "uncorrected".
+    """
 
     def __init__(self, view: ContextView, counter: TokenCounter, asked: ModelTraits) -> None:
         self._view = view
@@ -223,11 +235,12 @@ class Weights:
         self._answered = view.answered()
 
     def head(self) -> int:
+        """Return the tokens of the system entry in force, plus those that every request takes."""
         system = self._view.system
         return REQUEST_TOKENS + (self._counter.stored(system) if system else 0)
 
     def all(self) -> Iterator[tuple[Entry, int]]:
-        """Yield the entries that are sent, in the order of the request, with their tokens."""
+        """Yield (entry, tokens) of all entries that are sent, in the order of the request."""
         compaction = self._view.compaction
         if compaction is None:
             entries = self._view.entries
@@ -238,9 +251,9 @@ class Weights:
                 yield entry, tokens
 
     def of(self, entry: Entry) -> int:
-        """Return the tokens an entry adds to the request, 0 if it is not sent.
+        """Return the tokens that an entry of the view adds to the request, 0 if it is not sent.
 
-        Placeholders for missing results count for the entry of the call.
+        An answer's tokens include the placeholders sent for its calls without a result.
         """
         if not entry.is_sent or self._view.states.get(entry.id) is EntryState.DROPPED:
             return 0
@@ -261,13 +274,13 @@ class Weights:
             tokens = self._counter.stored(entry)
         else:
             tokens = self._counted(entry)
-        # Placeholders are counted only if there are any: otherwise no encoding has to be loaded.
+        # Counting placeholders loads an encoding, so it is done only if there are any.
         if None in results:
             return tokens + self._counter.messages(_STAND_IN) * results.count(None)
         return tokens
 
     def _is_parted(self, results: Sequence[ToolResultEntry | None]) -> bool:
-        """Whether the user hid a call of an answer together with its result."""
+        """Return True if the user hid one of an answer's results, which hides its call, too."""
         states = self._view.states
         if not states:
             return False
@@ -283,7 +296,7 @@ class Weights:
         return self._view.is_open(entry.id) and all(map(self._asked.takes, entry.images))
 
     def _counted(self, entry: Entry) -> int:
-        """Count the messages of an entry that is not sent as it was stored."""
+        """Count the messages of an entry that is sent differently from how it was stored."""
         counter = self._counter
         messages = counter.told(entry, self._view, self._asked)
         sent: set[str] = set()
@@ -294,11 +307,11 @@ class Weights:
 
 @frozen
 class Estimate:
-    """The estimate of a path's request, in uncorrected tokens, and what is needed to continue it.
+    """The estimated tokens of a path's request (uncorrected), in parts that `estimate_path` reuses.
 
-    ``settled`` is the history before the newest answer, which is at position ``cut``: appended
-    entries can't change it. ``path`` marks the path it was made of. If ``cut`` is None, the estimate
-    can't be continued.
+    ``settled`` are the tokens of the history before the newest answer, which appended entries can't
+    change; ``cut`` is that answer's index on the path. ``cut`` is None if the estimate can't be
+    continued when the path grows. ``path`` marks the path that was estimated.
     """
 
     head: int
@@ -322,10 +335,10 @@ def estimate_path(
     asked: ModelTraits,
     before: Estimate | None = None,
 ) -> Estimate:
-    """Estimate the tokens of a path's request.
+    """Estimate the uncorrected tokens of a path's request.
 
-    ``before`` is an earlier estimate with the same counter and model; if the path only grew since,
-    only the appended entries are counted. The result is the same without it.
+    ``before`` is an earlier estimate with the same counter and model. It only saves time: if the
+    path has only grown since, only the entries from its newest answer on are counted.
     """
     if before is not None and before.cut is not None and _only_grew(path, before.path):
         tail = path[before.cut :]
@@ -342,7 +355,7 @@ def estimate_path(
     total = sum(tokens for _, tokens in weights.all())
     answer = place_of_newest(path, AssistantEntry)
     compaction = place_of_newest(path, CompactionEntry)
-    # Results of calls before a compaction may still reach over it.
+    # A call before the compaction may get its result after it.
     cut: int | None = answer or 0
     if compaction is not None and (answer is None or answer < compaction):
         cut = None
@@ -359,16 +372,17 @@ def estimate_path(
 
 
 def _only_grew(path: Sequence[Entry], before: PathMark) -> bool:
-    """Whether a path continues an earlier one and changes nothing that was sent for it."""
+    """Return True if a path continues an earlier one without changing what was sent for that."""
     if not before.begins(path):
         return False
     return not any(entry.breaks_prefix for entry in path[before.length :])
 
 
 def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: ModelTraits) -> int:
-    """Return the uncorrected tokens of the entries after an answer with reported usage.
+    """Return the uncorrected tokens of the entries that follow an answer with reported usage.
 
-    ``entries`` begins with that answer. Its calls that still wait for a result count as 0.
+    ``entries`` begins with that answer, which is not counted. Its calls without a result count as
+    placeholders only if another answer follows.
     """
     if len(entries) == 1:
         return 0
@@ -382,15 +396,18 @@ def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: Mode
 
 
 def estimate_tokens(path: Sequence[Entry], limits: ModelLimits, counter: TokenCounter) -> int:
-    """Estimate a whole request without the provider's reports, which are compared with it."""
+    """Estimate the tokens of a path's whole request, in the model's tokens.
+
+    The provider's reports are not used: they are compared with this estimate.
+    """
     return counter.calibrated(estimate_path(path, counter, limits.asked).total)
 
 
 @dataclass
 class Meter:
-    """Measures one growing path again and again; only appended entries take time.
+    """Measures the requests of one growing path, counting only the entries appended since.
 
-    What it remembers never changes a result: a new meter measures the same.
+    Its caches only save time: a new meter returns the same results.
     """
 
     limits: ModelLimits
@@ -399,13 +416,13 @@ class Meter:
     _estimate: Estimate | None = field(default=None, init=False)
     _head: tuple[SystemEntry, int] | None = field(default=None, init=False)
     _barren: PathMark = field(default=PathMark(), init=False)
-    """Marks a path without a usable report, which is not searched again."""
+    """Marks a path known to have no usable report, so that it isn't searched again."""
 
     def measure(self, path: Sequence[Entry]) -> ContextSize:
-        """Measure the next request of a path.
+        """Return the size of the next request of a path.
 
-        The size is the provider's newest report that still holds, plus an estimate of the entries
-        appended since; without a report, an estimate of everything.
+        The total is the provider's newest report that is still valid, plus an estimate of the
+        entries appended since; without such a report, an estimate of everything.
         """
         limits = within(self.limits, self.settings)
         asked = limits.asked
@@ -426,7 +443,7 @@ class Meter:
             reported, says_all = reported_tokens(path[anchor], self.counter)
             total = reported + self.counter.calibrated(appended)
             exact_until = path[anchor].id
-            # An imported answer was reported for another program's head.
+            # The report of an imported answer includes another program's head.
             head = newest(path[: min(anchor, _HEAD_AMONG)], SystemEntry)
             is_ours = head is not None and head.id > 0
             estimated = appended > 0 or not says_all or not is_ours
@@ -449,7 +466,10 @@ class Meter:
         return self._estimate.total
 
     def adopt(self, counter: TokenCounter) -> bool:
-        """Continue with a counter that differs only in its calibration; return False for any other."""
+        """Use another counter from now on, if it differs only in its calibration.
+
+        Returns False, and changes nothing, for any other counter.
+        """
         if (
             counter != self.counter
             and replace(counter, calibration=self.counter.calibration) != self.counter
@@ -468,11 +488,11 @@ class Meter:
 
 
 def find_anchor(path: Sequence[Entry], model: str, start: int = 0) -> int | None:
-    """Return the position of the newest answer whose reported usage still holds, None if none does.
+    """Return the index of the newest answer whose reported usage is still valid, or None.
 
-    A report does not hold if the answer failed or was interrupted, is another model's, if the report
-    is missing or implausible, or if the view changed after it. Entries before ``start`` are not
-    searched.
+    A report is not valid if the answer failed, was interrupted or is another model's, if the report
+    is missing or implausible, or if a later entry changed earlier parts of the request. Entries
+    before the index ``start`` are not searched.
     """
     for at in range(len(path) - 1, start - 1, -1):
         entry = path[at]
@@ -484,7 +504,7 @@ def find_anchor(path: Sequence[Entry], model: str, start: int = 0) -> int | None
 
 
 def newest_report(path: Sequence[Entry]) -> AssistantEntry | None:
-    """Return the newest answer if its report is usable and no compaction follows it, else None."""
+    """Return the path's newest answer if its report is usable and no compaction follows it."""
     at = place_of_newest(path, AssistantEntry, CompactionEntry)
     if at is None:
         return None
@@ -495,6 +515,7 @@ def newest_report(path: Sequence[Entry]) -> AssistantEntry | None:
 
 
 def _tells_size(path: Sequence[Entry], at: int) -> bool:
+    """Return True if the entry at an index is an answer with a usable report of its request."""
     answer = path[at]
     if not isinstance(answer, AssistantEntry) or answer.usage is None:
         return False
@@ -503,8 +524,8 @@ def _tells_size(path: Sequence[Entry], at: int) -> bool:
     )
     if failed or judge(answer.usage, answer.estimate) is not Report.USABLE:
         return False
-    # Some servers report their first request's tokens every time; the calibration must not learn
-    # from that.
+    # Some servers report the tokens of their first request every time, from which the calibration
+    # must not learn.
     for before in _answers_before(path, at, answer.model):
         if before.usage is not None:
             differ = abs(answer.estimate - before.estimate) > answer.estimate * _SAME_SIZE
@@ -517,7 +538,7 @@ def _tells_size(path: Sequence[Entry], at: int) -> bool:
 
 
 def _answers_before(path: Sequence[Entry], at: int, model: str) -> Iterator[AssistantEntry]:
-    """Yield a model's answers before a position, newest first, without copying a long path."""
+    """Yield a model's answers before an index of the path, newest first."""
     for place in range(at - 1, -1, -1):
         entry = path[place]
         if isinstance(entry, AssistantEntry) and entry.model == model:
@@ -525,11 +546,11 @@ def _answers_before(path: Sequence[Entry], at: int, model: str) -> Iterator[Assi
 
 
 def reported_tokens(entry: Entry, counter: TokenCounter) -> tuple[int, bool]:
-    """Return the tokens of an answer's request and of the answer, and whether both are as reported.
+    """Return the tokens of a request and its answer together, and whether both are as reported.
 
-    The next request starts from them, so reasoning that is not sent back does not count. If the
-    reported length of the answer is implausible for its text (some servers count reasoning without
-    saying so), it is estimated. (0, False) if the entry has no report.
+    Reasoning that is not sent back with the next request is not counted. If the reported length of
+    the answer is implausible for its text (some servers include reasoning without saying so), the
+    answer's estimate is used instead. Returns (0, False) for an entry without a report.
     """
     if not isinstance(entry, AssistantEntry) or entry.usage is None:
         return 0, False
@@ -543,20 +564,22 @@ def reported_tokens(entry: Entry, counter: TokenCounter) -> tuple[int, bool]:
 
 
 class Report(StrEnum):
-    """How far a report of usage can be trusted."""
+    """Whether a provider's report of a request's tokens is plausible."""
 
     USABLE = "usable"
     MISSING = "missing"
     CUT = "cut"
-    """Far too few tokens, but enough for a small window: the server seems to have cut the request."""
+    """Too few tokens, but at least `SMALLEST_CUT`: the server seems to have cut the request to a
+    smaller window."""
     TOO_FEW = "too_few"
+    """Too few tokens even for that: a miscount."""
     TOO_MANY = "too_many"
 
 
 def judge(usage: Reported | None, estimate: int) -> Report:
-    """Judge a report by the estimate of the same request, in the model's tokens (0: unknown).
+    """Compare a report with the estimate of the same request in the model's tokens; 0: unknown.
 
-    Tokens read from a cache or written to it are part of the report.
+    Without an estimate every report is usable.
     """
     if usage is None or usage.prompt <= 0:
         return Report.MISSING
@@ -572,10 +595,10 @@ def judge(usage: Reported | None, estimate: int) -> Report:
 
 
 def is_stale(answer: AssistantEntry, before: AssistantEntry) -> bool:
-    """Whether a report has not fallen although the request is much smaller than an earlier one.
+    """Return True if a report didn't fall although the request is much smaller than an earlier one.
 
-    Some servers report all tokens of a session, or the same number every time. If that were taken
-    for the size of the next request, one compaction would follow the other.
+    ``before`` is the earlier request's answer. Some servers report all tokens of a session, or the
+    same number every time; believing them would cause one compaction after the other.
     """
     if answer.usage is None or before.usage is None or not before.usage.prompt:
         return False
@@ -585,23 +608,24 @@ def is_stale(answer: AssistantEntry, before: AssistantEntry) -> bool:
 
 
 def is_silent_overflow(answer: AssistantEntry, window: int) -> bool:
-    """Whether the server accepted more input than the window holds.
+    """Return True if the reported input of an answer's request is larger than the window.
 
-    Some servers silently cut off the oldest messages; only the input they report shows it.
+    Some servers silently cut off the oldest messages instead of refusing such a request.
     """
     usable = judge(answer.usage, answer.estimate) is Report.USABLE and answer.error is None
     return usable and answer.usage is not None and answer.usage.prompt > window
 
 
 def complaint(answer: AssistantEntry, window: int) -> str | None:
-    """Return a notice on a report that is not used or shows an overflow, None if it is fine.
+    """Return a notice about an answer's report that is implausible or shows an overflow, or None.
 
-    ``window`` is the model's window as far as it is known, in tokens.
+    ``window`` is the window assumed for the model, in tokens.
     """
     if answer.usage is not None and is_silent_overflow(answer, window):
         return (
             f"The server reports {answer.usage.prompt:,} tokens for a window of {window:,}: it may have left out the "
-            "oldest messages. Room is made before the next request; if its window is larger, set it (/settings)."
+            "oldest messages. The next request will be made smaller. "
+            "If the model's window is larger, set it in /settings."
         )
     verdict = judge(answer.usage, answer.estimate)
     if answer.usage is None or verdict in (Report.USABLE, Report.MISSING):
@@ -609,14 +633,14 @@ def complaint(answer: AssistantEntry, window: int) -> str | None:
     said = f"The server reports {answer.usage.prompt:,} tokens for a request of about {answer.estimate:,}"
     if verdict is Report.CUT:
         return (
-            f"{said}: it seems to have read only a part. Its window may be smaller than the "
-            f"{window:,} configured here."
+            f"{said}: it seems to have read only a part of it. "
+            f"The model's window may be smaller than the {window:,} tokens configured here."
         )
-    return f"{said}; its count is not used."
+    return f"{said}. This count is not used."
 
 
 class ViewWeights:
-    """Estimates the tokens of one view's entries quickly, from their stored counts."""
+    """Estimates the tokens of one view's entries from stored counts, without counting text."""
 
     def __init__(self, view: ContextView, count: CountEntry = stored_tokens) -> None:
         self.view = view
@@ -624,7 +648,10 @@ class ViewWeights:
         self._answered = view.answered()
 
     def of(self, entry: Entry) -> int:
-        """Return the tokens an entry takes as the model sees it, 0 if it is not sent."""
+        """Return the estimated tokens of an entry as the view sends it, 0 if it is not sent.
+
+        A compaction counts as 0, too.
+        """
         if not entry.is_sent or entry.kind == "compaction" or not self.is_paired(entry):
             return 0
         state = self.view.state(entry.id)
@@ -640,7 +667,7 @@ class ViewWeights:
         return min(self._count(entry), PLACEHOLDER_TOKENS + note + self._left(entry, state))
 
     def _left(self, entry: Entry, state: EntryState) -> int:
-        """Return the tokens of the text that a prune left of an entry."""
+        """Return the estimated tokens of the text that a prune left of an entry."""
         match entry:
             case UserEntry() if state is EntryState.PRUNED:
                 most = self.view.kept_chars.get(entry.id)
@@ -657,23 +684,30 @@ class ViewWeights:
         return [self.of(entry) for entry in self.view.entries]
 
     def is_paired(self, entry: Entry) -> bool:
-        """Whether an entry is sent as far as pairs go: False for a tool result without its call."""
+        """Return False for a tool result without its call, which is never sent; else True."""
         return not isinstance(entry, ToolResultEntry) or entry.id in self._answered
 
 
 def too_large(entries: Sequence[Entry], tokens: Sequence[int], most: int) -> str:
-    """Return a sentence that names the largest entry if it takes more than ``most`` tokens, else ""."""
+    """Return a sentence that names the largest entry if it exceeds ``most`` tokens, else "".
+
+    ``tokens`` has the tokens of each of ``entries``.
+    """
     largest = max(range(len(entries)), key=tokens.__getitem__, default=None)
     if largest is None or tokens[largest] <= most:
         return ""
     entry = entries[largest]
-    return f"#{entry.id} ({entry.kind.replace('_', ' ')}) alone takes {tokens[largest]:,}: hide or clear it."
+    return (
+        f"#{entry.id} ({entry.kind.replace('_', ' ')}) alone takes {tokens[largest]:,} tokens: "
+        "hide or clear it."
+    )
 
 
 def long_share(entry: AssistantEntry, keep_chars: int, *, words: bool = False) -> float:
-    """Return the share of an answer that cutting its long arguments to ``keep_chars`` frees, 0 to 1.
+    """Return the share of an answer (0 to 1) that cutting its long tool arguments frees.
 
-    With ``words`` the answer's text is cut too. Texts that are little longer are not cut.
+    Texts in the arguments, and with ``words`` the answer's own text, are cut to ``keep_chars``
+    characters if they are over a quarter longer.
     """
     texts = argument_texts(entry)
     long = texts
@@ -688,6 +722,7 @@ def long_share(entry: AssistantEntry, keep_chars: int, *, words: bool = False) -
 def overhead(
     system: SystemEntry, limits: ModelLimits, settings: ContextSettings, counter: TokenCounter
 ) -> Overhead:
+    """Return the tokens that the head ``system`` takes, and the history budget it leaves."""
     limits = within(limits, settings)
     tokens = counter.calibrated(counter.head(system))
     at = threshold(limits, settings)
@@ -703,7 +738,7 @@ def overhead(
 
 
 def overhead_parts(parts: Sequence[FixedPart]) -> tuple[tuple[str, int], ...]:
-    """Return the names and tokens of a head's parts, with all tools as one part."""
+    """Return (label, tokens) of a head's parts, with all tools as one part, "tools", at the end."""
     named: list[tuple[str, int]] = []
     tools = 0
     for part in parts:
@@ -717,7 +752,10 @@ def overhead_parts(parts: Sequence[FixedPart]) -> tuple[tuple[str, int], ...]:
 
 
 def describe_overhead(fixed: int, window: int, parts: Sequence[tuple[str, int]]) -> str:
-    """Return a sentence on the largest parts, as in ``Fixed overhead 21k of 32k: tools 12k.``."""
+    """Return a sentence with the three largest parts: ``Fixed overhead 21k of 32k: tools 12k.``.
+
+    ``parts`` are (name, tokens).
+    """
     largest = sorted(parts, key=lambda part: -part[1])[:3]
     names = ", ".join(f"{name} {short_count(tokens)}" for name, tokens in largest)
     return f"Fixed overhead {short_count(fixed)} of {short_count(window)}{f': {names}' if names else ''}."
@@ -731,9 +769,10 @@ def head_parts(system: SystemEntry, counter: TokenCounter) -> list[FixedPart]:
 
 
 def head_sections(system: SystemEntry) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a head's system blocks and opening, as label and text.
+    """Yield (label, text) of the parts of a head's system blocks and opening.
 
-    Tagged sections (``<instructions path="AGENTS.md">``) are parts of their own.
+    Each tagged section (``<instructions path="AGENTS.md">``) is one part, labelled by its path or
+    tag; the rest of each block is another.
     """
     for number, block in enumerate((*system.blocks, system.opening)):
         rest = _SECTION.sub("", block)

@@ -1,7 +1,7 @@
-"""Tracks the provider's prompt cache: whether it is warm, what it holds, and why its prefix broke.
+"""Predicts the provider's prompt cache: whether it is warm, what is cached, and why a prefix broke.
 
-While a provider remembers a request, it can reuse the beginning of the next one to the same model,
-as far as both are the same byte for byte.
+While a provider has a request cached, it can reuse the beginning of the next request to the same
+model, as far as both are the same byte for byte.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from tui_agent.session.records import Reported
 
 _FIVE_MINUTES = 300
 _HOUR = 3_600
-"""Lifetimes that a cache mark can ask for, in seconds; each use restarts them."""
+"""The lifetimes that a request can ask for, in seconds; each use of the cache restarts them."""
 _READ = 0.1
 _WRITE = 1.25
 _HOUR_WRITE = 2.0
@@ -28,25 +28,25 @@ relative to an uncached token (platform.claude.com/docs, "Prompt caching")."""
 _SENT = attrgetter("role", "content", "tool_calls", "call_id", "reasoning")
 """Returns the fields of a message that are sent to a provider."""
 _REQUESTS = 200
-"""Newest requests from which the cheaper lifetime is chosen."""
+"""Number of newest requests by which the cheaper lifetime is chosen."""
 
 MISSED_SHARE = 0.5
-"""Least share of the cached tokens that have to be read again for a miss to be reported: providers
-round, and forget a little."""
+"""Smallest share of the cached tokens that must be read again to count as a miss: providers round,
+and drop a little."""
 
 MISSED_LEAST = 2_000
-"""Least tokens that have to be read again for a miss to be reported: providers don't cache shorter
+"""Fewest tokens that must be read again to count as a miss: providers don't cache shorter
 prefixes."""
 
 
 class BreakCause(StrEnum):
-    """Why a request does not extend the one before it."""
+    """Why a request did not continue the cached one before it."""
 
     MODEL = "model"
-    """The model changed: another one has no cache of this conversation."""
+    """The model changed; the new one has no cache of this conversation."""
     EFFORT = "effort"
-    """The effort changed: OpenAI and Anthropic keep a cache for each level. The request's text is
-    the same, so ``prefix_break`` never gives this cause."""
+    """The effort changed: OpenAI and Anthropic have a separate cache for each level. The request's
+    text is the same, so ``prefix_break`` never returns this cause."""
     TOOLS = "tools"
     """The tools changed, which come before everything else."""
     HEAD = "head"
@@ -60,18 +60,18 @@ class BreakCause(StrEnum):
     MOVED = "moved"
     """The conversation continues from another entry of the tree."""
     COLD = "cold"
-    """The provider forgot the prefix: too much time had passed."""
+    """The cache had expired."""
     UNKNOWN = "unknown"
-    """Nothing on the path explains the break, which is a defect of this program."""
+    """No entry on the path explains the break, which is a defect of this program."""
 
 
 @frozen
 class PrefixBreak:
     """The first place where a request differs from an earlier one.
 
-    ``part`` and ``index`` say which tool or message differs (``index`` is their number if the new
-    request ends early). ``origin`` has the entries of that message, ``entry_id`` the entry that
-    caused the break, None if it is unknown.
+    ``part`` and ``index`` say which tool or message differs; ``index`` is the number of the new
+    request's tools or messages if it has fewer. ``origin`` are the ids of the entries that the
+    message was made from, ``entry_id`` is the entry that caused the break, None if unknown.
     """
 
     part: Literal["model", "tool", "message"]
@@ -83,7 +83,7 @@ class PrefixBreak:
 
 @frozen
 class CacheState:
-    """Whether the provider still remembers the last request, and for how many more seconds."""
+    """Whether the provider still has the last request cached, and for how many more seconds."""
 
     warm: bool
     seconds_left: int
@@ -91,10 +91,11 @@ class CacheState:
 
 @frozen
 class CacheMiss:
-    """A request for which the provider read much less from its cache than it should hold.
+    """A request for which the provider read much less from its cache than expected.
 
-    ``expected`` and ``read`` are tokens. ``cause`` is None if the request extended the one before
-    and came in time. ``entry_id`` is the entry that broke the prefix, if any.
+    ``expected`` and ``read`` are tokens. ``cause`` is None if the miss is the provider's fault: the
+    request continued the one before and the cache had not expired. ``entry_id`` is the entry that
+    broke the prefix, None if there is none.
     """
 
     expected: int
@@ -104,7 +105,7 @@ class CacheMiss:
 
     @property
     def missed(self) -> int:
-        """Tokens read again that could have come from the cache."""
+        """Number of tokens read again although they should have been cached."""
         return self.expected - self.read
 
 
@@ -113,7 +114,7 @@ CAUSE_OF_KIND = {
     "prune": BreakCause.PRUNE,
     "context_edit": BreakCause.EDIT,
 }
-"""Why an entry that changes the model's view of others breaks the prefix."""
+"""The cause of a break, by the kind of the entry that changed earlier entries."""
 
 
 def prefix_break(
@@ -123,10 +124,10 @@ def prefix_break(
     *,
     moved: bool = False,
 ) -> PrefixBreak | None:
-    """Return where and why ``new`` does not extend ``previous``, None if it does.
+    """Return where and why ``new`` does not continue ``previous``, None if it does.
 
     ``appended`` are the entries of the new request's path that the earlier path did not have,
-    oldest first; ``moved``: the earlier path had entries that the new one lacks.
+    oldest first. ``moved``: the earlier path had entries that the new one does not have.
     """
     found = _first_difference(previous, new)
     if found is None:
@@ -146,7 +147,10 @@ def prefix_break(
 def cached_origins(
     previous: ModelRequest | None, new: ModelRequest, state: CacheState
 ) -> frozenset[int]:
-    """Return the ids of the entries whose messages in ``new`` the provider should have cached."""
+    """Return the ids of the entries whose messages in ``new`` should be in the provider's cache.
+
+    ``previous`` is the request that was sent before, None if there is none.
+    """
     if previous is None or not state.warm:
         return frozenset()
     found = _first_difference(previous, new)
@@ -162,9 +166,10 @@ def cached_origins(
 def cache_state(
     last_used_at: int | None, now: int, settings: CacheSettings, *, ttl: CacheTtl = "5m"
 ) -> CacheState:
-    """Return whether a prefix used at ``last_used_at`` is still cached at ``now`` (milliseconds since the epoch).
+    """Return whether a request sent at ``last_used_at`` is still cached at ``now``.
 
-    ``ttl`` is the lifetime that the last request asked for; ``last_used_at`` None: never used.
+    Both are in milliseconds since the epoch; ``last_used_at`` is None if no request was sent.
+    ``ttl`` is the lifetime that the request asked for.
     """
     if last_used_at is None:
         return CacheState(warm=False, seconds_left=0)
@@ -173,18 +178,19 @@ def cache_state(
 
 
 def lifetime(ttl: CacheTtl, settings: CacheSettings) -> int:
-    """Return how many seconds a provider keeps a prefix for which ``ttl`` was requested."""
+    """Return how many seconds a provider caches a request that asked for ``ttl``."""
     if ttl == "1h":
         return _HOUR
     return settings.ttl_seconds
 
 
 def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = None) -> CacheTtl:
-    """Return the lifetime that a request made at ``now`` asks for; None: the path's last request.
+    """Return the cache lifetime that a request sent at ``now`` asks for.
 
-    "auto" chooses an hour if that would have been cheaper with the pauses between the path's
-    requests. It changes only after a pause of more than five minutes, so that a cached prefix is
-    never requested with another lifetime. Times are milliseconds since the epoch.
+    ``now`` is in milliseconds since the epoch; None returns what the path's last request asked for.
+    The setting "auto" chooses an hour if that would have been cheaper with the pauses between the
+    path's requests. Its choice changes only after a pause of more than five minutes, so that a
+    prefix is never requested with another lifetime while it is cached.
     """
     if settings.ttl != "auto":
         return settings.ttl
@@ -206,7 +212,7 @@ def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = 
 
 @frozen
 class _Sent:
-    """An answered request: when it was sent (milliseconds since the epoch), its model and tokens."""
+    """A sent request: the time in milliseconds since the epoch, the model, and the tokens."""
 
     at: int
     model: str
@@ -214,7 +220,10 @@ class _Sent:
 
 
 def _price(sent: Sequence[_Sent], kept_seconds: int, write: float) -> float:
-    """Return the price of the requests, in uncached tokens, if each is cached for ``kept_seconds``."""
+    """Return the price of the requests if each is cached for ``kept_seconds``.
+
+    The unit is the price of an uncached token; ``write`` is the price of writing one to the cache.
+    """
     price = write * sent[0].tokens
     for before, after in pairwise(sent):
         is_warm = before.model == after.model and (after.at - before.at) / 1_000 <= kept_seconds
@@ -226,7 +235,10 @@ def _price(sent: Sequence[_Sent], kept_seconds: int, write: float) -> float:
 
 
 def ever_cached(path: Sequence[Entry], model: str) -> bool:
-    """Whether the provider reported tokens read from or written to a cache for any answer of a model."""
+    """Return True if the provider reported tokens read from or written to a cache for a model.
+
+    Looks at all answers of the model on the path.
+    """
     for entry in reversed(path):
         if not isinstance(entry, AssistantEntry) or entry.model != model or entry.usage is None:
             continue
@@ -236,9 +248,10 @@ def ever_cached(path: Sequence[Entry], model: str) -> bool:
 
 
 def missed_tokens(before: Reported | None, now: Reported | None) -> tuple[int, int] | None:
-    """Return the tokens a request could have read from the cache and those it did; None: no miss.
+    """Return (tokens expected from the cache, tokens read from it) for a request that missed it.
 
-    ``before`` is the usage reported for the request before it, ``now`` for the request itself.
+    None if there was no miss. ``before`` is the usage reported for the request before, ``now`` for
+    the request itself; None if not reported.
     """
     if before is None or now is None:
         return None
@@ -268,7 +281,10 @@ def _first_difference(
 def _cause(
     previous: ModelRequest, new: ModelRequest, found: tuple[str, int], newest: Mapping[str, int]
 ) -> tuple[BreakCause, int | None]:
-    """Return the cause of a difference, and the newest entry of the kind that explains it."""
+    """Return the cause of a difference, and the entry that explains it (None if unknown).
+
+    ``newest`` has the newest appended entry of each kind.
+    """
     part, index = found
     if part == "model":
         return BreakCause.MODEL, newest.get("model_change")

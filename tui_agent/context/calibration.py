@@ -1,6 +1,7 @@
-"""Converts counted tokens into a model's own, with a ratio for each class of characters.
+"""Converts counted tokens into a model's own tokens, with a ratio for each class of characters.
 
-The ratios start from the tokenizer's family and are corrected by the usage that providers report.
+The ratios start from known values of the tokenizer's family, and are corrected by the usage that
+providers report.
 """
 
 import math
@@ -12,21 +13,22 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.counting import Count
 
 TEXT = "text"
-"""Class of ASCII tokens: letters, signs, spaces and the first digit of each number."""
+"""Class of ASCII tokens: letters, signs, spaces, and numbers as counted by o200k_base."""
 DIGITS = "digits"
-"""Class of the digits after the first in a token: o200k_base packs up to three digits into one
-token, many tokenizers use one token per digit."""
+"""Class of the second and third digit in each token of digits: o200k_base has up to three digits in
+one token, many tokenizers one."""
 ALPHABETS = "alphabets"
 INDIC = "indic"
 CJK = "cjk"
 SIGNS = "signs"
-"""Classes outside ASCII, by the first byte of a character in UTF-8: accents, Greek, Cyrillic,
-Hebrew, Arabic and the like; the scripts of India and Southeast Asia, Georgian; Chinese, Japanese,
-Korean; emoji, arrows, box drawing."""
+"""Classes of characters outside ASCII, by the first byte of the character in UTF-8: ``ALPHABETS``
+are accents, Greek, Cyrillic, Hebrew, Arabic and the like; ``INDIC`` the scripts of India and
+Southeast Asia, and Georgian; ``CJK`` Chinese, Japanese, Korean; ``SIGNS`` emoji, arrows, box
+drawing."""
 _NAMES = {b"a": ALPHABETS, b"i": INDIC, b"c": CJK, b"s": SIGNS}
 _FIRST_BYTES = b"-" * 0xC2 + b"a" * 0x1E + b"ii" + b"s" + b"c" * 0x0D + b"s" * 0x10
-"""Translation table from a byte to the mark in ``_NAMES`` of the class it begins; ``-`` for ASCII and
-continuation bytes."""
+"""Table for ``bytes.translate``: for the first byte of a character the key in ``_NAMES`` of its
+class, ``-`` for ASCII and continuation bytes."""
 _FORMER = {
     # Class names that earlier versions stored; any name not listed was an alphabet.
     **dict.fromkeys(("devanagari", "indic", "thai", "southeast", "georgian", "vietnamese"), INDIC),
@@ -52,8 +54,8 @@ _SIZES: Mapping[str, Mapping[str, float]] = {
     }.items()
 }
 _DOUBTS = dict(zip(_CLASSES, (0.06, 0.5, 0.7, 0.6, 0.4, 0.4), strict=True))
-"""Expected relative error of a class's ratio: the more uncertain a ratio, the more a report changes
-it."""
+"""Expected relative error of each class's first ratio: the larger it is, the more a report changes
+the ratio."""
 _NUMBERS = LazyPattern(r"[0-9]{2,3}")
 _OWN_ENCODING = LazyPattern(
     r"(?:^|/)(?:gpt-|chatgpt|o[1-9](?:$|-)|text-embedding)|gpt-oss|gpt-[345]"
@@ -72,16 +74,16 @@ _ROUGH_ASCII_CHARS = 3.6
 """ASCII characters per token of prose and code."""
 
 PLAUSIBLE_RANGE = (0.25, 5.0)
-"""Range of reported over estimated tokens from which the calibration learns."""
+"""Lowest and highest ratio of reported to estimated tokens from which the calibration learns."""
 SIZE_RANGE = (0.0, 8.0)
 """Lowest and highest ratio that can be learnt."""
 LEAST_TO_LEARN = 200
-"""Fewest tokens of a request from which the calibration learns: in smaller ones the guessed overhead
-is too large a part."""
+"""Fewest tokens of a request from which the calibration learns: too large a part of smaller ones is
+overhead, which is a guess."""
 
 
 def characters_of(text: str) -> dict[str, int]:
-    """Return how many characters of each class outside ASCII a text has."""
+    """Return the number of characters of each class outside ASCII in a text, without zeros."""
     if text.isascii():
         return {}
     marks = text.encode("utf-8", "replace").translate(_FIRST_BYTES)
@@ -93,7 +95,10 @@ def characters_of(text: str) -> dict[str, int]:
 
 
 def count_of(tokens: int, outside: int, text: str) -> int:
-    """Return ``tokens`` as a count by class; ``outside`` of the text's tokens are outside ASCII."""
+    """Return a text's ``tokens`` as a `Count` by class, or as given if all are of the class TEXT.
+
+    ``outside`` is how many of the tokens have bytes outside ASCII.
+    """
     packed = sum(len(number) - 1 for number in _NUMBERS.findall(text))
     if not outside and not packed:
         return tokens
@@ -104,9 +109,9 @@ def count_of(tokens: int, outside: int, text: str) -> int:
 
 
 def rough_count(text: str) -> int:
-    """Estimate a text's tokens from its characters, without an encoding.
+    """Return an estimate of a text's uncorrected tokens from its characters, without an encoding.
 
-    The estimate is within a fifth of the count for prose and code.
+    For prose and code it differs from the count by at most a fifth.
     """
     wide: dict[str, int] = {}
     for name, number in characters_of(text).items():
@@ -119,24 +124,27 @@ def rough_count(text: str) -> int:
 
 @frozen
 class Calibration:
-    """A model's tokens per counted token, by class: the family's ratios, replaced by ``learnt`` ones."""
+    """A model's tokens per counted token, by class of characters.
+
+    ``learnt`` ratios replace those of the tokenizer's ``family``, a key of ``_SIZES``.
+    """
 
     family: str = ""
     learnt: Mapping[str, float] = field(default_factory=dict)
 
     def size(self, name: str) -> float:
-        """Return the model's tokens per counted token of a class."""
+        """Return the model's tokens per counted token of the class ``name``."""
         return self.learnt.get(name, _SIZES[self.family][name])
 
     def apply(self, counted: int) -> float:
         return sum(number * self.size(name) for name, number in _classes(counted).items())
 
     def learn(self, counted: int, reported: int) -> "Calibration":
-        """Return the calibration after a provider reported the tokens of a whole request.
+        """Return the calibration corrected by the reported tokens of a whole request.
 
-        Implausible reports and small requests change nothing. Otherwise the ratios change so that
-        the request's estimate equals the report: most for the classes with many tokens and an
-        uncertain ratio.
+        ``counted`` is the request's uncorrected count. Implausible reports and small requests
+        change nothing. Otherwise the ratios change so that the request's estimate equals the
+        report; those of classes with many tokens and an uncertain ratio change most.
         """
         estimate = self.apply(counted)
         if min(estimate, reported) < LEAST_TO_LEARN:

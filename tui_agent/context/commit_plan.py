@@ -1,10 +1,11 @@
 """Turns a compaction plan and a summary into the entries to append, if they make enough room.
 
 The goal: history is afterwards at most 90 % of its former size and at most 60 % of its budget. If
-the summary alone does not reach it, the rungs of a ladder are tried in turn, none of which needs a
-model: clear outputs, cut outputs and arguments, keep fewer messages. If no rung reaches the goal,
-the first that fits the window is taken; if none fits, every text is cut in the middle until it
-does. So the work only stops when what may not be cut is too large: the head and pinned entries.
+the summary alone does not reach the goal, a ladder of further measures is tried, rung by rung, none
+of which needs a model: clear outputs, cut outputs and arguments, keep fewer messages. If no rung
+reaches the goal, the first rung that fits the window is taken; if none fits, every text is cut in
+the middle until the request fits. So the work only stops if the texts that may not be cut are too
+large: the head and pinned entries.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -44,24 +45,25 @@ SizeOf = Callable[[Sequence[Entry]], int]
 """Returns the tokens of a path's history as it would be sent."""
 
 PRUNED = "cleared kept outputs"
-"""Name of the step that turns kept outputs into placeholders."""
+"""Name of the rung that turns kept outputs into placeholders, shown to the user."""
 CUT_OUTPUTS = "cut kept outputs"
-"""Name of the step that shortens long kept outputs."""
+"""Name of the rung that shortens long kept outputs, shown to the user."""
 MIN_TAIL_TOKENS = 500
-"""Least tokens of newest messages down to which the kept part is halved; then whole turns go."""
+"""Tokens of newest messages down to which the kept part is halved; after that whole turns are
+dropped."""
 LEAST_ANSWER = 1_024
-"""Tokens of the window that stay free for an answer even when everything was cut."""
+"""Tokens of the window that stay free for an answer even if everything had to be cut."""
 _CHARS_PER_TOKEN = 4
-"""Characters per token by which ``result_chars`` and ``argument_chars`` become tokens."""
+"""Characters per token assumed to convert ``result_chars`` and ``argument_chars`` to tokens."""
 _HARDER = (1.0, 0.8, 0.6, 0.4, 0.25, 0.1, 0.0)
-"""Factors for the length that cut texts keep, tried in turn until the request fits."""
+"""Factors for the length to which texts are cut, tried in turn until the request fits."""
 
 
 @frozen
 class Commit:
     """The entries to append, in order, and the history's tokens before and after.
 
-    ``steps`` names the rungs of the ladder that were needed beside the summary, for the transcript.
+    ``steps`` has the names of the rungs that were tried, up to the one taken, for the transcript.
     """
 
     entries: tuple[Entry, ...]
@@ -72,7 +74,10 @@ class Commit:
 
 @frozen
 class Measures:
-    """The functions that count tokens: of whole paths as sent, of texts and of single entries."""
+    """The functions that count the tokens of whole paths as sent, of texts, and of single entries.
+
+    ``templates`` are those of the request, None for the default ones.
+    """
 
     size_of: SizeOf
     text: CountText
@@ -82,10 +87,10 @@ class Measures:
 
 @frozen
 class _Rung:
-    """One way to make room: prunes and cuts, with or without a compaction.
+    """One rung of the ladder: prunes and cuts to commit, with or without a compaction.
 
-    A ``hard`` rung cuts the newest entries or the user's own text; it is taken only if no other is
-    enough.
+    A ``hard`` rung cuts the newest entries or the user's own text; it is only tried if no earlier
+    rung makes enough room.
     """
 
     name: str
@@ -94,7 +99,7 @@ class _Rung:
     hard: bool = False
 
     def entries(self) -> tuple[Entry, ...]:
-        """Return the entries to append, the compaction last so that no other follows at once."""
+        """Return the entries to append, the compaction last, so that no other follows at once."""
         prunes: list[Entry] = [prune.entry() for prune in self.prunes]
         if self.compaction is not None:
             prunes.append(self.compaction)
@@ -103,12 +108,12 @@ class _Rung:
 
 @frozen
 class _Goal:
-    """How many tokens history may take after a commit.
+    """The sizes of the history that a commit may leave, in tokens.
 
-    ``target`` is the goal, ``enough`` a size that is accepted if no rung reaches the goal, and
-    ``room`` the most that fits the window. More than ``target`` is accepted only if the work would
-    stop otherwise (``pressing``): not when a person asked for the compaction, and not while history
-    still fits the window.
+    ``before`` is the present size and ``target`` the goal. If no rung reaches the goal, ``enough``
+    is accepted, or else ``room``, the most that fits the window. These two exceed ``target`` only
+    if the work would stop otherwise (``pressing``): not if the user asked for the compaction, and
+    not while history still fits the window.
     """
 
     before: int
@@ -145,7 +150,7 @@ def plan_commit(
     """Return the commit that carries out a plan, or a refusal with the reason.
 
     ``summary`` is the model's text, "" if there is none. ``size`` is the size that the plan was
-    made for; ``overhead`` has the parts of the fixed tokens, by name, for a refusal's text.
+    made for; ``overhead`` are (name, tokens) of the head's parts, for a refusal's message.
     """
     goal = _Goal.of(measures.size_of(path), plan.trigger, plan.settings, size)
     found = _first_that_fits(path, _ladder(path, plan, summary, measures, goal), goal, measures)
@@ -162,10 +167,11 @@ def plan_cuts(
     size: ContextSize,
     trigger: Trigger = "threshold",
 ) -> Commit | Refusal:
-    """Return prunes and cuts that make room when there is nothing to summarise; else ``refusal``.
+    """Return a commit of prunes and cuts alone, for a path with nothing to summarise.
 
-    The prune that the refusal offers is tried first; if it is not enough, texts are cut in the
-    middle.
+    The prunes that ``refusal`` offers are tried first; if they aren't enough and the work would
+    stop, texts are cut in the middle. Returns ``refusal`` if that doesn't make enough room, or if
+    the path ends in a compaction.
     """
     if size.budget <= 0:
         return refusal
@@ -186,8 +192,8 @@ def _first_that_fits(
 ) -> Commit | int:
     """Return the commit of the first rung that reaches the goal.
 
-    If none does: the first that is enough, else the smallest that fits the window, else the least
-    size that any rung reached, in tokens.
+    If none does, return the commit of the first that is enough, or else of the one that leaves the
+    smallest history that fits the window, or else the smallest size reached, in tokens.
     """
     steps: list[str] = []
     enough: Commit | None = None
@@ -217,7 +223,7 @@ def _first_that_fits(
 
 
 def provisional(path: Sequence[Entry], entries: Sequence[Entry]) -> list[Entry]:
-    """Return the path with ``entries`` appended, with the ids that the store would give them."""
+    """Return a path with ``entries`` appended, numbered after the path's greatest id."""
     newest = max((entry.id for entry in path), default=0)
     parent = path[-1].id if path else None
     extended = list(path)
@@ -234,7 +240,7 @@ def _pruned_view(path: Sequence[Entry], prunes: Sequence[PrunePlan]) -> ContextV
 def _ladder(
     path: Sequence[Entry], plan: CompactionPlan, summary: str, measures: Measures, goal: _Goal
 ) -> Iterator[_Rung]:
-    """Yield the rungs, from mild to hard; each includes the prunes of the one before."""
+    """Yield the rungs from mild to hard; all but the last include the prunes of those before."""
     compact = partial(
         compaction_entry, summary=summary, count=measures.text, templates=measures.templates
     )
@@ -269,9 +275,9 @@ def _ladder(
     if not goal.pressing:
         return
     for prunes in _squeezed(path, last, shorter.kept, measures, goal):
-        yield replace(last, name="cut what is newest", prunes=prunes, hard=True)
+        yield replace(last, name="cut the newest entries", prunes=prunes, hard=True)
     if (nothing := without_tail(plan)) is not None:
-        yield _Rung("kept no message as it was", compact(nothing), hard=True)
+        yield _Rung("kept no message unchanged", compact(nothing), hard=True)
 
 
 def _cuts_alone(
@@ -290,7 +296,7 @@ def _cuts_alone(
     for name, cut in _cuts(path, prunes, entries, settings, measures):
         prunes = (*prunes, *cut)
         yield _Rung(name, None, prunes)
-    last = _Rung("cut what is newest", None, prunes, hard=True)
+    last = _Rung("cut the newest entries", None, prunes, hard=True)
     for squeezed in _squeezed(path, last, entries, measures, goal):
         yield replace(last, prunes=squeezed)
 
@@ -302,9 +308,9 @@ def _cuts(
     settings: ContextSettings,
     measures: Measures,
 ) -> Iterator[tuple[str, tuple[PrunePlan, ...]]]:
-    """Yield cuts of long outputs, then of long tool arguments, each with the name of its step.
+    """Yield (name of the rung, cuts) for long outputs, then for long tool arguments.
 
-    Arguments can be cut because the model can read what a call wrote from the file.
+    Arguments may be cut because the model can read the text that a call wrote from the file.
     """
     for name, longest, chars in (
         ("cut kept outputs", outputs, settings.compaction.result_chars),
@@ -319,7 +325,7 @@ def _cuts(
 def _squeezed(
     path: Sequence[Entry], last: _Rung, entries: Sequence[Entry], measures: Measures, goal: _Goal
 ) -> Iterator[tuple[PrunePlan, ...]]:
-    """Yield a rung's prunes together with cuts of all texts that are left, harder each time."""
+    """Yield the prunes of ``last`` with cuts of all texts that are left, shorter each time."""
     view = _pruned_view(path, last.prunes)
     texts = sum(map(ViewWeights(view, measures.entry).of, entries))
     room = goal.enough + texts - measures.size_of(provisional(path, last.entries()))
@@ -329,6 +335,7 @@ def _squeezed(
 
 
 def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[str, CompactionPlan]]:
+    """Yield (name of the rung, plan) for plans that keep ever fewer of the newest messages."""
     keep = plan.keep_recent // 2
     while keep >= MIN_TAIL_TOKENS:
         shorter = recut(plan, keep, count)
@@ -336,7 +343,7 @@ def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[st
             plan = shorter
             yield "kept fewer recent messages", plan
         keep //= 2
-    # Each rung is measured whole, so the number of turns that are dropped at once doubles.
+    # Measuring a rung takes time, so twice as many turns are dropped each time.
     at_once = 1
     while (shorter := without_oldest_turn(plan, count)) is not None:
         plan = shorter
@@ -349,7 +356,7 @@ def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[st
 
 
 def _still_kept(prunes: Sequence[PrunePlan], plan: CompactionPlan) -> tuple[PrunePlan, ...]:
-    """Return the prunes without the entries that the compaction summarises."""
+    """Return the prunes without the targets that the compaction summarises."""
     kept = frozenset(entry.id for entry in plan.kept)
     cut = [prune.only(kept) for prune in prunes]
     return tuple(filter(None, cut))
@@ -364,7 +371,11 @@ def _refusal(
     goal: _Goal,
     measures: Measures,
 ) -> Refusal:
-    """Say why history stays above its goal: pins, the head, one large entry, or little to gain."""
+    """Return the refusal that names why history stays too large.
+
+    The reason is pinned entries, the head, one large entry, or that too little can be left out.
+    ``after`` is the smallest history that was reached, in tokens.
+    """
     target = goal.target
     fact = f"History would still take {after:,} tokens; {target:,} are the goal."
     pinned = sum(measures.text(pin.text) for pin in plan.view.pinned)
@@ -374,7 +385,7 @@ def _refusal(
             pinned += weights.of(entry)
     if pinned > target // 2:
         return Refusal(
-            RefusalReason.PINNED, f"{fact} Pinned entries alone take {pinned:,}: unpin some."
+            RefusalReason.PINNED, f"{fact} Pinned entries alone take {pinned:,} tokens: unpin some."
         )
     if plan.budget < plan.settings.compaction.minimum_budget:
         return Refusal(

@@ -1,11 +1,11 @@
-"""Plans a compaction: where to cut, which entries are summarised, which stay.
+"""Plans a compaction: where to cut the history, which entries are summarised, which stay.
 
-Pure; ``summariser`` and ``commit_plan`` carry a plan out.
+Pure functions; ``summariser`` and ``commit_plan`` carry a plan out.
 
-The rules follow OpenCode and Pi, without their known mistakes: the range to summarise starts at the
-previous compaction's first kept entry; a cut is never between a call and its result; whether a turn
-is split is decided before entries that are not sent move to the kept side; and if the newest result
-is too large, it is cut instead of refusing the compaction.
+The rules are those of OpenCode and Pi, without their known mistakes: the range to summarise starts
+at the previous compaction's first kept entry; a cut is never between a call and its result; whether
+a turn is split is decided before entries that are not sent move to the kept side; and if the newest
+result is too large, it is cut instead of refusing the compaction.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,8 @@ from tui_agent.session.path_queries import newest_sent
 from tui_agent.session.tool_traits import TraitsByName
 
 _FILLED = 0.97
-"""Share of the goal that the newest step's outputs may fill, because cuts are estimates."""
+"""Share of the target size that the newest step's outputs may fill; the rest is left because cuts
+are estimates."""
 
 Trigger = Literal["manual", "threshold", "overflow", "model_switch"]
 
@@ -55,10 +56,10 @@ def starts_turn(entry: Entry) -> bool:
 
 
 def valid_cuts(view: ContextView, shown: Sequence[int]) -> list[bool]:
-    """Return for each entry of the view whether it may be the first kept one.
+    """Return, for each entry of the view, whether history may be cut before it.
 
-    ``shown`` has the tokens each entry takes. A cut is valid before a message of the user or the
-    model that is sent, unless a call before it has its result at or after it.
+    ``shown`` has the tokens of each entry, 0 if it is not sent. A cut is valid before an entry that
+    starts a turn or is an answer, and is sent, unless an earlier call has its result after the cut.
     """
     position = {entry.id: index for index, entry in enumerate(view.entries)}
     last_result = -1
@@ -73,11 +74,11 @@ def valid_cuts(view: ContextView, shown: Sequence[int]) -> list[bool]:
 
 
 def find_cut(view: ContextView, shown: Sequence[int], keep: int) -> tuple[int, bool]:
-    """Return the index of the first entry to keep, and whether the kept entries exceed ``keep`` tokens.
+    """Return the index of the first entry to keep, and whether the kept entries exceed ``keep``.
 
-    Counts from the newest entry back until ``keep`` is reached, and takes the nearest valid cut at
-    or after that entry. If there is none (the results at the end are larger than ``keep``), it
-    takes the nearest before it.
+    Counts tokens from the newest entry back until ``keep`` is reached, and returns the nearest
+    valid cut at or after that entry, and False. If there is none, because the results at the end
+    are larger than ``keep``, returns the nearest valid cut before the entry (0 if none), and True.
     """
     valid = valid_cuts(view, shown)
     total = 0
@@ -97,7 +98,7 @@ def find_cut(view: ContextView, shown: Sequence[int], keep: int) -> tuple[int, b
 
 
 class RefusalReason(StrEnum):
-    """Why nothing is compacted."""
+    """Why a compaction was refused."""
 
     ALREADY_COMPACTED = "already_compacted"
     NOTHING_TO_COMPACT = "nothing_to_compact"
@@ -105,14 +106,14 @@ class RefusalReason(StrEnum):
     PINNED = "pinned"
     NO_PROGRESS = "no_progress"
     CANCELLED = "cancelled"
-    """A hook of the user refused it."""
+    """One of the user's hooks refused the compaction."""
 
 
 @frozen
 class Refusal:
-    """Nothing is compacted; ``message`` tells the user why.
+    """A compaction that is not made; ``message`` is the reason, for the user.
 
-    ``prunes`` make room instead, without a model: they cut large outputs or clear old ones.
+    ``prunes`` can be made instead: they cut large outputs or clear old ones, without a model.
     """
 
     reason: RefusalReason
@@ -122,13 +123,13 @@ class Refusal:
 
 @frozen
 class CompactionPlan:
-    """A planned compaction; also the input of a hook that replaces the summary.
+    """A planned compaction; also given to hooks that write the summary themselves.
 
-    ``history`` and ``turn_prefix`` are the messages to summarise, ``kept`` the entries that stay;
-    ``dropped`` has every entry before the first kept one, also those that are not sent. ``budget``
-    is the history budget H; all sizes are tokens. ``prunes`` are committed with the summary: they
-    clear old outputs among the kept entries, so that more entries fit, and cut results that are too
-    large. ``view`` is the view after the prune of old outputs.
+    ``history`` and ``turn_prefix`` are the sent entries to summarise: whole turns, and the first
+    part of a turn that the cut splits. ``dropped`` are all entries before the first kept one,
+    including those not sent; ``kept`` are the rest. ``budget`` is the history budget H; all sizes
+    are tokens. ``prunes`` are committed together with the summary: they clear old outputs among the
+    kept entries and cut results that are too large. ``view`` is the view with old outputs cleared.
     """
 
     view: ContextView
@@ -149,17 +150,16 @@ class CompactionPlan:
     instructions: str | None = None
     prunes: tuple[PrunePlan, ...] = ()
     unsummarised: tuple[Entry, ...] = ()
-    """Entries that are dropped although the model's summary does not cover them: the cut was moved
-    after it was written."""
+    """Dropped entries that the model's summary does not cover, because the cut was moved after the
+    summary was written."""
     boundary: int | None = None
-    """The first entry to keep, if the user chose it; then nothing is pruned or cut."""
+    """Id of the first entry to keep, if the user chose it; then nothing is pruned or cut."""
     begun: int | None = None
-    """The newest entry when a prepared summary was begun, which covers nothing later; None for
-    other summaries."""
+    """Id of the newest entry when a prepared summary was started; None for other summaries."""
 
     @property
     def previous_summary(self) -> str:
-        """The text of the summary in force, "" if there is none."""
+        """The text of the summary in force before this compaction, "" if there is none."""
         if self.view.compaction is not None:
             return self.view.compaction.summary.strip()
         return ""
@@ -171,10 +171,11 @@ class CompactionPlan:
 
 @frozen
 class PlanOptions:
-    """Options of a plan.
+    """Options for `plan_compaction`.
 
-    ``keep_recent`` is the tokens to keep, None for the settings' number; ``overhead`` has the parts
-    of the head, by name, with their tokens.
+    ``instructions`` is what the user asked the summary to stress. ``keep_recent`` is how many
+    tokens of the newest entries to keep, None for the settings' number. ``overhead`` are (name,
+    tokens) of the head's parts, for a refusal's message.
     """
 
     tools: TraitsByName
@@ -184,18 +185,18 @@ class PlanOptions:
     overhead: Sequence[tuple[str, int]] = field(default_factory=tuple)
     count: CountEntry = stored_tokens
     boundary: int | None = None
-    """The first entry to keep, if the user chose it; None: by ``keep_recent``."""
+    """Id of the first entry to keep, if the user chose it; None: chosen by ``keep_recent``."""
 
 
 class Boundary(NamedTuple):
-    """A possible end of the summarised part: the first entry to keep, and whether it begins a turn."""
+    """A place where history may be cut: the first entry to keep, and whether it begins a turn."""
 
     entry_id: int
     is_turn: bool
 
 
 def boundaries(path: Sequence[Entry], count: CountEntry = stored_tokens) -> list[Boundary]:
-    """Return all boundaries at which a summary may end, oldest first; empty if there are none."""
+    """Return all places at which a path's history may be cut, oldest first."""
     view = resolve(path)
     places = _places(view, ViewWeights(view, count).all())
     chosen = [view.entries[at] for at in places]
@@ -203,7 +204,7 @@ def boundaries(path: Sequence[Entry], count: CountEntry = stored_tokens) -> list
 
 
 def _places(view: ContextView, shown: Sequence[int], start: int = 0) -> list[int]:
-    """Return the valid cuts, as positions, before which something from ``start`` on is sent."""
+    """Return the indexes of valid cuts before which an entry from ``start`` on is sent."""
     valid = valid_cuts(view, shown)
     first = next((at for at in range(start, len(shown)) if shown[at]), len(shown))
     return [at for at in range(first + 1, len(shown)) if valid[at]]
@@ -211,22 +212,24 @@ def _places(view: ContextView, shown: Sequence[int], start: int = 0) -> list[int
 
 @frozen
 class _Weighed:
-    """A view after the prune of its compaction (None: no prune), and the tokens of each entry."""
+    """A view in which old outputs are cleared, with the tokens of each of its entries."""
 
     view: ContextView
     shown: Sequence[int]
+    """Tokens of each entry of the view."""
     keep: int
-    """Tokens of the newest entries that stay."""
+    """Tokens of the newest entries that are to stay."""
     pruned: PrunePlan | None
+    """The prune that cleared the outputs, None if nothing was cleared."""
 
 
 def plan_compaction(
     path: Sequence[Entry], settings: ContextSettings, size: ContextSize, options: PlanOptions
 ) -> CompactionPlan | Refusal:
-    """Plan which entries to summarise and which to keep, or refuse with the reason.
+    """Plan which entries of a path to summarise and which to keep, or return why nothing is done.
 
-    ``path`` is whole or active, ``settings`` those for the model, ``size`` the size of the path's
-    request.
+    ``path`` may be the whole path or the active one (`Session.active_path`). ``settings`` are those
+    for the model (`ContextSettings.for_model`), ``size`` is the size of the path's request.
     """
     view = resolve(path)
     if options.boundary is not None:
@@ -271,7 +274,7 @@ def plan_compaction(
 def _weigh(
     view: ContextView, settings: ContextSettings, budget: int, options: PlanOptions
 ) -> _Weighed:
-    # The cache breaks at a compaction anyway, so a prune costs nothing here.
+    # A compaction breaks the prompt cache anyway, so a prune costs nothing more.
     pruned = None
     if settings.prune.when != "off":
         pruned = prune_all(view, settings, budget, options.tools, options.count)
@@ -284,7 +287,7 @@ def _weigh(
 
 
 def _cut_within_turns(weighed: _Weighed, turns: int) -> tuple[int, bool]:
-    """Return the cut of ``find_cut``, moved so that at most ``turns`` turns follow; 0: any number."""
+    """Return the result of ``find_cut``, moved so that at most ``turns`` turns are kept; 0: any."""
     view = weighed.view
     cut, is_over = find_cut(view, weighed.shown, weighed.keep)
     if not turns:
@@ -299,9 +302,9 @@ def _cut_within_turns(weighed: _Weighed, turns: int) -> tuple[int, bool]:
 def _room_of_newest(
     before: int, keep: int, target: int, settings: ContextSettings, budget: int
 ) -> int:
-    """Return the tokens that the newest step's results may take beside the summary.
+    """Return the tokens that the kept outputs may take: all that the summary leaves of ``target``.
 
-    They get all that is left, because the model has not seen them yet.
+    They get that much because the model has not seen them yet.
     """
     carried = Budgets.of(settings.compaction, budget).total
     stand_in = settings.compaction.summary_tokens(budget) + carried
@@ -315,12 +318,12 @@ def _nothing_to_summarise(
     size: ContextSize,
     options: PlanOptions,
 ) -> Refusal:
-    """Return the refusal of a plan that would keep everything, with cuts or a prune that help."""
+    """Return the refusal for a plan that would keep everything, with prunes to make instead."""
     total = sum(weighed.shown)
     pruned = weighed.pruned
     if options.trigger == "overflow" and total < size.fixed:
         head = describe_overhead(size.fixed, size.window, options.overhead)
-        # The server has named its own total: a share avoids a second total that differs from it.
+        # The server's error has named a total. A percentage avoids naming another one.
         part = f"{total / size.total:.0%}" if total * 100 >= size.total else "less than 1%"
         message = f"Messages are {part} of the request: a summary would not help. By this program's count: {head}"
         return Refusal(RefusalReason.FIXED_OVERHEAD, message)
@@ -345,7 +348,7 @@ def _plan_up_to(
     size: ContextSize,
     options: PlanOptions,
 ) -> CompactionPlan | Refusal:
-    """Plan a summary of everything before an entry; if it is inside a step, before that step."""
+    """Plan a summary of everything before the entry ``boundary``, or before the step it is in."""
     shown = ViewWeights(view, options.count).all()
     places = [place for place in _places(view, shown) if view.entries[place].id <= boundary]
     if not places:
@@ -366,9 +369,9 @@ def _plan_up_to(
 def recut(
     plan: CompactionPlan, keep_recent: int, count: CountEntry = stored_tokens
 ) -> CompactionPlan | None:
-    """Return the plan with less kept, for the same summary; None if the cut would stay where it is.
+    """Return the plan with only ``keep_recent`` tokens kept, None if that drops no more entries.
 
-    Entries that are dropped without being summarised are added to ``unsummarised``.
+    The summary stays the same: entries that are now dropped, too, are added to ``unsummarised``.
     """
     shown = ViewWeights(plan.view, count).all()
     cut, oversized = find_cut(plan.view, shown, keep_recent)
@@ -378,9 +381,9 @@ def recut(
 def without_oldest_turn(
     plan: CompactionPlan, count: CountEntry = stored_tokens
 ) -> CompactionPlan | None:
-    """Return the plan without the oldest kept turn, or without the oldest step of the last turn.
+    """Return the plan without the oldest kept turn; if only one is kept, without its oldest step.
 
-    None if only one step is left.
+    None if only one step is kept.
     """
     shown = ViewWeights(plan.view, count).all()
     later = _places(plan.view, shown, len(plan.dropped))
@@ -392,7 +395,7 @@ def without_oldest_turn(
 
 
 def without_tail(plan: CompactionPlan) -> CompactionPlan | None:
-    """Return the plan with nothing kept; None if it keeps nothing already."""
+    """Return the plan with no entry kept, None if it keeps none already."""
     if not plan.kept:
         return None
     return replace(
@@ -410,6 +413,10 @@ def without_tail(plan: CompactionPlan) -> CompactionPlan | None:
 def _moved(
     plan: CompactionPlan, cut: int, keep_recent: int, shown: Sequence[int], count: CountEntry | None
 ) -> CompactionPlan | None:
+    """Return the plan with a later cut, None if the cut isn't later.
+
+    With ``count`` the kept outputs are also cut to ``keep_recent`` tokens.
+    """
     moved = _with_cut(plan, cut, shown)
     if len(moved.dropped) <= len(plan.dropped):
         return None
@@ -426,7 +433,10 @@ def _moved(
 def carried_details(
     plan: CompactionPlan, summary: str, count: CountText, templates: Templates | None = None
 ) -> SummaryDetails:
-    """Return the details that code carries through a compaction beside the text ``summary``."""
+    """Return what the program itself carries through a compaction, beside the text ``summary``.
+
+    Names that the summary or a kept entry contains need no anchor.
+    """
     view = plan.view
     hidden = {EntryState.DROPPED, EntryState.MASKED}
     summarised = [entry for entry in plan.dropped if view.state(entry.id) not in hidden]
@@ -446,10 +456,10 @@ def carried_details(
 def _asked_meanwhile(
     plan: CompactionPlan, summarised: Sequence[Entry], said: str
 ) -> frozenset[str]:
-    """Return the names that the agent used while a prepared summary was written, and would now lose.
+    """Return the names that the agent has used since a prepared summary was started and would lose.
 
-    They are names in ``summarised`` that neither the text ``said`` nor a kept output holds; empty
-    for other summaries.
+    They occur in the entries ``summarised``, but neither in the text ``said`` nor in a kept output.
+    Empty for a summary that was not prepared.
     """
     if plan.begun is None:
         return frozenset()
@@ -469,10 +479,11 @@ def _asked_meanwhile(
 def compaction_entry(
     plan: CompactionPlan, summary: str, count: CountText, templates: Templates | None = None
 ) -> CompactionEntry:
-    """Return the entry of a plan with a model's summary.
+    """Return the compaction entry for a plan and a model's summary.
 
-    Entries that the summary does not cover (all, if it is empty) are listed by rule, one line each.
-    ``tokens_after`` is 0; the commit measures it.
+    Entries that the summary does not cover are listed by the program, one line each; if the summary
+    is "", these are all of them, after the previous summary. ``tokens_after`` is 0: the commit
+    measures it.
     """
     if summary.strip():
         untold = plan.unsummarised
@@ -496,10 +507,10 @@ def compaction_entry(
 def with_summary(
     view: ContextView, text: str, count: CountEntry = stored_tokens
 ) -> CompactionEntry:
-    """Return a compaction with ``text`` in place of the summary in force, which keeps the same entries.
+    """Return a compaction that replaces the text of the view's summary and keeps the same entries.
 
     Raises:
-        ValueError: no summary is in force.
+        ValueError: the view has no summary.
     """
     former = view.compaction
     if former is None:
@@ -517,11 +528,15 @@ def with_summary(
 
 
 def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> CompactionPlan:
+    """Return the plan with entries and sizes filled in; ``cut`` is the index of the first kept one.
+
+    Entries directly before the cut that are not sent are kept, too.
+    """
     entries = plan.view.entries
-    # Whether the turn is split is decided at the cut itself; only then do invisible entries move to
-    # the kept side. A turn whose start is no longer in view is not split: what precedes the cut is
-    # history. A message sent while a call was running starts no turn of its own here, because the
-    # call and its result stay together.
+    # Whether the turn is split is decided at the cut itself; only then do entries that are not sent
+    # move to the kept side. If the turn's start is no longer in view, everything before the cut is
+    # history. A message sent while a call was running doesn't start a turn here, because the call
+    # and its result stay together.
     turn = cut
     start = cut
     if not starts_turn(entries[cut]):
@@ -556,6 +571,6 @@ def prune_all(
     tools: TraitsByName,
     count: CountEntry,
 ) -> PrunePlan | None:
-    """Plan a prune of every output but the newest, which tokens and steps protect; None if none is left."""
+    """Plan a prune of all outputs but the newest, which are protected; None if none is left."""
     rules = PruneRules(settings.prune, budget, tools, pressure=True, minimum=1, count=count)
     return plan_prune(view, rules, Occasion.COMPACTION)

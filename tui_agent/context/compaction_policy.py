@@ -1,7 +1,7 @@
 """Decides when automatic compaction acts, when it waits, and when a summary is prepared ahead.
 
-Everything follows from the path, except failed compactions, which leave no entry: the agent keeps a
-``FailureRecord`` of them.
+The decisions depend on the path alone, and on a ``FailureRecord`` that the agent keeps, because
+failed compactions leave no entry.
 """
 
 import math
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from tui_agent.context.compaction import Trigger
 
 OVERFLOW_ATTEMPTS = 2
-"""Requests in a row that may overflow the window before the agent stops and asks."""
+"""Number of requests in a row that may exceed the window before the agent stops and asks."""
 
 STEPS_AHEAD = (2, 6)
-"""Fewest and most steps before the threshold at which a summary is prepared during the work."""
+"""Fewest and most steps before the threshold at which preparing a summary starts."""
 AHEAD_SHARE = 0.4
-"""Largest share of the history budget that the steps taken during a prepared summary may fill."""
+"""Largest share of the history budget expected for the steps taken while a summary is prepared."""
 SUMMARY_SECONDS = 20.0
-"""Seconds that the first summary is expected to take."""
+"""Seconds that a session's first summary is expected to take."""
 _MEASURED_STEPS = 4
-"""Newest steps from which the size and duration of a step are estimated."""
+"""Number of newest steps from which the size and duration of a step are estimated."""
 _REMEMBERED_STEPS = 12
-"""Newest steps, also before a compaction, whose mean size is the least expected of a step: a few
-small steps say little about the next ones."""
+"""Number of newest steps whose mean size is the minimum of the estimate, because a few small steps
+say little about the next ones."""
 
 
 class HoldReason(StrEnum):
-    """Why automatic compaction has to wait; the value is a sentence for a person."""
+    """Why an automatic compaction must not run now; the value is a sentence for the user."""
 
     OFF = "Automatic compaction is off."
     PAUSED = "Automatic compaction is paused after repeated failures; it is tried again after your next message."
@@ -57,6 +57,7 @@ class FailureRecord:
     user_id: int = 0
 
     def failed(self, path: Sequence[Entry]) -> "FailureRecord":
+        """Return the record after one more failure; the count starts again after a user message."""
         user_id = newest_user_id(path)
         return FailureRecord(self.failures + 1 if user_id == self.user_id else 1, user_id)
 
@@ -66,15 +67,15 @@ NO_FAILURES = FailureRecord()
 
 
 def is_due(size: ContextSize) -> bool:
-    """Whether the next request, as measured, passes the threshold."""
+    """Return True if the next request is larger than the threshold for automatic compaction."""
     return size.threshold is not None and size.total > size.threshold
 
 
 @frozen
 class StepSizes:
-    """How much the newest steps added to the context; all 0 before the first step.
+    """The estimated size and duration of a step; all 0 before the first step.
 
-    ``mean`` and ``largest`` are the tokens of one step, ``seconds`` the mean duration of one.
+    ``mean`` and ``largest`` are tokens, ``seconds`` is the mean duration.
     """
 
     mean: float = 0.0
@@ -90,7 +91,7 @@ def step_sizes(path: Sequence[Entry]) -> StepSizes:
     for entry in reversed(path):
         if len(brought) == _REMEMBERED_STEPS:
             break
-        # Neither the head nor a summary is part of a step.
+        # The head and summaries don't count as part of a step.
         if entry.is_sent and not isinstance(entry, SystemEntry | CompactionEntry):
             step += entry.tokens
         if is_completed(entry):
@@ -113,11 +114,11 @@ def kept_ahead(
     *,
     summary_seconds: float = SUMMARY_SECONDS,
 ) -> int | None:
-    """Return how many of the newest tokens a summary prepared now must leave; None: too early.
+    """Return how many of the newest tokens a summary prepared now should keep; None: too early.
 
-    A summary is begun as many steps before the threshold as will be taken while it is written. It
-    leaves fewer tokens than a compaction keeps (at least a quarter), because those steps are added:
-    so it covers about the same entries as a summary written at the threshold.
+    Preparing starts as many steps before the threshold as will be taken while the summary is
+    written. It keeps fewer tokens than a compaction would (at least a quarter), because these steps
+    are added until then: so it covers about the same entries as a summary written at the threshold.
     """
     if size.threshold is None or not steps.mean:
         return None
@@ -134,20 +135,21 @@ def kept_ahead(
 
 
 def missing_meanwhile(size: ContextSize) -> int:
-    """Return by how many tokens a request is too large to be sent while its summary is prepared.
+    """Return how many tokens too large a request is to be sent before its summary is prepared.
 
-    0: it need not wait. Until the summary is ready, a request may exceed the threshold by half the
-    reserve, and by an eighth of the threshold at most.
+    0: the request may be sent. Until the summary is ready, a request may exceed the limit by half
+    the reserve, and at most by an eighth of the limit.
     """
     beyond = min(size.reserve // 2, size.limit // 8)
     return max(0, size.total - size.limit - beyond)
 
 
 def changes_since(path: Sequence[Entry], cut: int) -> tuple[int, ...] | None:
-    """Return the ids of entries after ``cut`` that change how the model sees entries before it.
+    """Return the ids of compactions and context edits after ``cut`` that concern entries before it.
 
-    None if ``cut`` is not on the path. A prepared summary up to ``cut`` stays valid as long as the
-    result is the same. Prunes do not count: the summary was written from the outputs.
+    Newest first; None if ``cut`` is not on the path. A prepared summary of the entries before
+    ``cut`` stays valid as long as the result is the same. Prunes are not included, because the
+    summary was written from the whole outputs.
     """
     changes: list[int] = []
     for entry in reversed(path):
@@ -166,9 +168,9 @@ def changes_since(path: Sequence[Entry], cut: int) -> tuple[int, ...] | None:
 def hold(
     path: Sequence[Entry], settings: CompactionSettings, record: FailureRecord, trigger: "Trigger"
 ) -> HoldReason | None:
-    """Return why a compaction with this trigger must not run now; None if it may.
+    """Return why a compaction with this trigger must not run now, None if it may.
 
-    A manual one, by a person or by a model that asks for a new window, always may.
+    A manual compaction, asked for by the user or by a model, always may.
     """
     if trigger == "manual":
         return None
@@ -185,11 +187,11 @@ def hold(
 
 
 def is_completed(entry: Entry) -> bool:
-    """Whether the entry is an answer of the model that neither failed nor was interrupted."""
+    """Return True for an answer of the model that neither failed nor was interrupted."""
     return isinstance(entry, AssistantEntry) and entry.error is None and not entry.interrupted
 
 
 def newest_user_id(path: Sequence[Entry]) -> int:
-    """Return the id of the newest message a person wrote, 0 when there is none."""
+    """Return the id of the newest message that the user wrote, 0 if there is none."""
     typed = newest(path, UserEntry, where=lambda entry: entry.synthetic is None)
     return 0 if typed is None else typed.id

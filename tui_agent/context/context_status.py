@@ -1,27 +1,30 @@
-"""The words for an entry's context status, which the margin, tree, map and gauge share."""
+"""The context status of an entry, as the margin, tree, map and gauge show it."""
 
 from collections.abc import Iterable
 from enum import StrEnum
 
 
 class Standing(StrEnum):
-    """How much of an entry the model sees, from least to most; the values are shown to people."""
+    """How much of an entry is sent to the model, from least to most; users see the values."""
 
     UNSENT = "not sent"
-    """Nothing of it is sent: it is the program's own record, or was excluded from the start."""
+    """The entry is a record of the program, or was never meant for the model."""
     HIDDEN = "hidden"
-    """Nothing of it is sent: the user hid it."""
+    """The user hid the entry, so that nothing of it is sent."""
     CLEARED = "cleared"
-    """A placeholder is sent in its place, or what a prune left of it."""
+    """A placeholder is sent instead, or the part that a prune left."""
     SUMMARISED = "summarised"
-    """A summary is sent in its place; also the summary itself."""
+    """A summary is sent instead; this is also the status of the summary itself."""
     PINNED = "pinned"
-    """Sent unchanged, and carried verbatim through a compaction."""
+    """The entry is sent unchanged, and carried verbatim through a compaction."""
     SENT = "in context"
-    """Sent unchanged."""
+    """The entry is sent unchanged."""
 
 
 def together(found: Iterable[Standing]) -> Standing:
-    """Return the status of entries that are shown as one: that of the entry the model sees least of."""
+    """Return the status to show for several entries as one: that of the entry sent least.
+
+    UNSENT for no entries.
+    """
     ranks = list(Standing)
     return min(found, key=ranks.index, default=Standing.UNSENT)

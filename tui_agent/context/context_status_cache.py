@@ -1,6 +1,6 @@
-"""Decides the context status of each entry of a path, for the margin, tree, map and gauge.
+"""Computes the context status of each entry of a path, for the margin, tree, map and gauge.
 
-Pure; a path that only grew takes no longer than its new entries.
+If a path has only grown, only its new entries are looked at.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,22 +26,23 @@ _OF_STATE = {
 class Standings:
     """The context status of each entry of one path.
 
-    ``compaction`` is the summary in force and ``boundary`` the first entry that it keeps (its own id
-    if it keeps none); both are 0 without a summary. ``known`` has the entries whose status does not
-    follow from these or from their kind.
+    ``compaction`` is the id of the summary in force and ``boundary`` that of the first entry it
+    keeps (its own id if it keeps none); both are 0 without a summary. ``known`` has the status of
+    the entries for which it doesn't follow from these two and their kind.
     """
 
     compaction: int = 0
     boundary: int = 0
     head: int = 0
-    """The system entry in force, 0 if there is none."""
+    """Id of the system entry in force, 0 if there is none."""
     known: Mapping[int, Standing] = field(default_factory=dict)
     edited: frozenset[int] = frozenset()
-    """Entries whose status comes from an edit or a prune, which can be undone."""
+    """Ids of the entries whose status was set by an edit or a prune."""
     path: PathMark = PathMark()
-    """Marks the path whose entries these are."""
+    """Marks the path that the statuses are for."""
 
     def of(self, entry_id: int, kind: str) -> Standing:
+        """Return the context status of an entry on the path, given its kind."""
         found = self.known.get(entry_id)
         if found is not None:
             return found
@@ -55,6 +56,7 @@ class Standings:
         return Standing.SENT
 
     def differs_from(self, other: "Standings") -> bool:
+        """Return True if compaction, edits or prunes gave an entry another status in ``other``."""
         if self.compaction != other.compaction or self.boundary != other.boundary:
             return True
         if self.edited != other.edited:
@@ -63,7 +65,7 @@ class Standings:
         return mine != [other.known.get(entry_id) for entry_id in self.edited]
 
     def grown(self, path: Sequence[Entry]) -> "Standings":
-        """Return the standings of ``path``, which may continue this one; then only new entries are read."""
+        """Return the standings of ``path``, reusing these if the path continues theirs."""
         before = self.path
         if not before.begins(path):
             return standings(path)
@@ -81,7 +83,7 @@ class Standings:
 
 
 def standings(path: Sequence[Entry], view: ContextView | None = None) -> Standings:
-    """Return the standings of a path, whole or active; ``view`` is its view, if already resolved."""
+    """Return the standings of a path, whole or active; ``view`` is its resolved view, if known."""
     if not path:
         return Standings()
     view = view or resolve(path)
@@ -101,7 +103,7 @@ def standings(path: Sequence[Entry], view: ContextView | None = None) -> Standin
 
 
 def _exceptions(view: ContextView) -> Iterator[tuple[int, Standing]]:
-    """Yield the entries of a view whose status does not follow from their kind."""
+    """Yield (entry id, status) of the entries whose status does not follow from their kind."""
     for pinned in view.pinned:
         yield pinned.id, Standing.PINNED
     compaction = view.compaction
@@ -132,7 +134,7 @@ def _is_sent(entry: Entry, view: ContextView, answered: frozenset[int]) -> bool:
 def shares(view: ContextView, found: Standings, weights: Weights) -> dict[Standing, int]:
     """Return the uncorrected tokens of a view's entries by context status.
 
-    Entries that are simply in context are left out: they are the rest of the history.
+    Entries in context (`Standing.SENT`) are left out: they are the rest of the history.
     """
     taken: dict[Standing, int] = {}
     if view.compaction is not None:

@@ -1,7 +1,7 @@
-"""Plans which texts lose their middle when clearing old outputs does not free enough.
+"""Plans which texts are cut in their middle if clearing old outputs does not free enough tokens.
 
-Limits are in tokens, so Chinese and English are cut equally far. A cut text says the number of its
-entry, and the session keeps the whole text.
+Limits are in tokens, so that Chinese and English texts keep equal shares. A cut text names its
+entry (``#412``), and the session keeps the whole text.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -21,11 +21,11 @@ from tui_agent.session.entries import (
 )
 
 LEAST_TOKENS = 6
-"""Tokens below which a text is not cut any further."""
+"""Minimum tokens that a cut text keeps."""
 LEAST_OUTPUT = 500
-"""Tokens that each output keeps in a cut of outputs."""
+"""Tokens per output for which `cut_outputs` always leaves room."""
 _WORDS_WEIGH = 4
-"""How many times as much a text of the user or the model keeps as an output."""
+"""Factor by which a text of the user or the model keeps more tokens than an output."""
 
 _CHARS_BESIDE_IMAGES = 3.0
 """Characters per token assumed for the text of an entry with images."""
@@ -35,21 +35,21 @@ Longest = Callable[[Entry], int]
 
 
 def outputs(entry: Entry) -> int:
-    """Return the characters that a tool or a user's command printed; 0 for other entries."""
+    """Return the length of the output of a tool or a user's command in characters, else 0."""
     if isinstance(entry, ToolResultEntry | ShellEntry):
         return len(entry.output)
     return 0
 
 
 def arguments(entry: Entry) -> int:
-    """Return the characters of the longest text in an answer's tool arguments; 0 if it has none."""
+    """Return the length of the longest text in an answer's tool arguments in characters, else 0."""
     if not isinstance(entry, AssistantEntry):
         return 0
     return max(map(len, argument_texts(entry)), default=0)
 
 
 def words(entry: Entry) -> int:
-    """Return the characters of an entry's longest text, whoever wrote it."""
+    """Return the length of an entry's longest text or output in characters, 0 if it has none."""
     match entry:
         case UserEntry():
             return max(map(len, entry.texts("asked", "attached")), default=0)
@@ -61,7 +61,10 @@ def words(entry: Entry) -> int:
 
 @frozen
 class Cutter:
-    """Plans cuts of a view's entries; pinned, hidden and cleared ones are not cut."""
+    """Plans cuts of ``entries`` of a view, as prunes that keep each text's beginning and end.
+
+    Pinned, hidden and cleared entries are not cut.
+    """
 
     view: ContextView
     entries: Sequence[Entry]
@@ -70,7 +73,10 @@ class Cutter:
     def to(
         self, tokens: int, longest: Longest, most_chars: int | None = None
     ) -> tuple[PrunePlan, ...]:
-        """Plan cuts to about ``tokens`` tokens, and at most ``most_chars`` characters, for each text."""
+        """Plan to cut each text to about ``tokens`` tokens and at most ``most_chars`` characters.
+
+        ``longest`` chooses the entries and gives the length of their texts.
+        """
         return _plans(
             (entry.id, self._chars(entry, tokens, size, most_chars), size, self.count(entry))
             for entry, size in self._open(longest)
@@ -79,9 +85,10 @@ class Cutter:
     def squeeze(
         self, room: int, longest: Longest = words, *, harder: float = 1.0
     ) -> tuple[PrunePlan, ...]:
-        """Plan cuts, of the longest texts most, after which all entries take about ``room`` tokens.
+        """Plan cuts of the longest texts, so that the view's entries take about ``room`` tokens.
 
-        ``harder`` multiplies the length that each text keeps: below 1 it cuts further.
+        ``longest`` chooses the entries that may be cut and gives the length of their texts.
+        ``harder`` is a factor for the length that each text keeps; below 1 more is cut.
         """
         weights = ViewWeights(self.view, self.count)
         fixed = sum(weights.all())
@@ -99,7 +106,7 @@ class Cutter:
         )
 
     def _open(self, longest: Longest) -> Iterable[tuple[Entry, int]]:
-        """Yield the entries that may be cut, each with the shown characters of its longest text."""
+        """Yield (entry, length of its longest text as sent) of the entries that may be cut."""
         weights = ViewWeights(self.view, self.count)
         for entry in self.entries:
             if not entry.is_sent or not weights.is_paired(entry) or not (size := longest(entry)):
@@ -110,10 +117,13 @@ class Cutter:
                 yield entry, min(size, kept or size)
 
     def _chars(self, entry: Entry, tokens: int, size: int, most_chars: int | None) -> int:
-        """Convert tokens of an entry's longest text into characters, at most ``most_chars``."""
+        """Return how many characters of an entry's longest text take ``tokens`` tokens.
+
+        At most ``most_chars``, and at least 1. ``size`` is the length of the text.
+        """
         whole = max(1, self.count(entry))
         length = max(words(entry), size)
-        # An entry with images weighs more than its text.
+        # The tokens of an entry with images are not those of its text alone.
         per_token = _CHARS_BESIDE_IMAGES if entry.images else length / whole
         chars = round(max(LEAST_TOKENS, tokens) * per_token)
         if most_chars is not None:
@@ -124,10 +134,9 @@ class Cutter:
 def cut_outputs(
     view: ContextView, kept: Sequence[Entry], room: int, count: CountEntry
 ) -> tuple[PrunePlan, ...]:
-    """Plan cuts, of the longest outputs most, after which ``kept`` takes about ``room`` tokens.
+    """Plan cuts of the longest outputs, so that the entries ``kept`` take about ``room`` tokens.
 
-    There is always room for ``LEAST_OUTPUT`` tokens of each output; further cuts are other steps of
-    the ladder in ``commit_plan``.
+    ``room`` is raised to ``LEAST_OUTPUT`` tokens for each output, if it is less.
     """
     number = len([entry for entry in kept if outputs(entry)])
     room = max(room, LEAST_OUTPUT * number)
@@ -139,9 +148,9 @@ def _share(entry: Entry) -> int:
 
 
 def _level(sizes: Sequence[tuple[int, int]], room: int) -> float:
-    """Return the tokens per share at which all entries fit into ``room``, smaller ones left whole.
+    """Return the most tokens per share with which all entries fit into ``room``.
 
-    ``sizes`` has each entry's tokens and shares.
+    ``sizes`` has (tokens, shares) of each entry. An entry with fewer tokens per share stays whole.
     """
     left = float(room)
     rest = sum(share for _, share in sizes)
@@ -154,9 +163,10 @@ def _level(sizes: Sequence[tuple[int, int]], room: int) -> float:
 
 
 def _plans(cuts: Iterable[tuple[int, int, int, int]]) -> tuple[PrunePlan, ...]:
-    """Return one plan for each length to keep.
+    """Return one plan for each length to keep, shortest first.
 
-    ``cuts`` has an entry's id, the characters to keep, the characters it has, and its tokens.
+    ``cuts`` has (entry id, characters to keep, characters of the text, tokens of the entry). Texts
+    that are at most a quarter too long are not cut.
     """
     plans: dict[int, PrunePlan] = {}
     for entry_id, keep, size, tokens in cuts:

@@ -1,4 +1,4 @@
-"""Reads and replaces the part of an entry that a user can edit in the model's view. Pure."""
+"""Returns and replaces the text of an entry that users can edit before it is sent to the model."""
 
 from typing import assert_never
 
@@ -19,7 +19,7 @@ from tui_agent.session.previews import preview_of
 def content_of(entry: Entry) -> str | None:
     """Return the text of an entry that a user can edit; None for a kind that can't be edited.
 
-    It leaves out a message's files and pictures, and an answer's reasoning and calls.
+    A message's files and images, and an answer's reasoning and calls, are not part of it.
     """
     match entry:
         case UserEntry() | AssistantEntry():
@@ -33,10 +33,11 @@ def content_of(entry: Entry) -> str | None:
 
 
 def with_content(entry: Entry, text: str) -> Entry:
-    """Return the entry with ``text`` as its content, its tokens not counted yet.
+    """Return the entry with ``text`` as its content, and tokens 0: not counted yet.
 
-    Calls stay, so results still answer them. The provider's reasoning blobs are removed: they were
-    signed for the former answer.
+    Tool calls stay, so that their results still belong to them. The provider's reasoning blobs are
+    removed, because they were signed for the original answer. A kind that can't be edited is
+    returned unchanged.
     """
     match entry:
         case UserEntry(parts=parts):
@@ -46,7 +47,7 @@ def with_content(entry: Entry, text: str) -> Entry:
             unsigned = [part.model_copy(update={"blob": None}) for part in entry.reasoning]
             changes = {"parts": (*unsigned, TextPart(text=text), *entry.tool_calls)}
         case ToolResultEntry(metadata=metadata):
-            # It is no longer part of a full output, and does not refer to an earlier result.
+            # The new text is not part of the full output, and does not refer to an earlier result.
             own = metadata.model_copy(update={"known_from": None, "is_known": False})
             changes = {"output": text, "full_output": None, "metadata": own}
         case ShellEntry():

@@ -1,7 +1,7 @@
-"""Lists the files that entries read and modified, together with those of earlier summaries.
+"""Lists the files that entries read and modified, including those listed in earlier summaries.
 
-Files are ordered by their last use, oldest first, so that a list that is too long is cut from the
-front.
+Files are ordered by their last use, oldest first, so that a list that is too long loses the files
+at its beginning.
 """
 
 import posixpath
@@ -27,14 +27,15 @@ from tui_agent.session.tool_traits import ToolTraits, TraitsByName
 
 _PATH_KEYS = ("path", "file_path", "filePath", "filename")
 _LONG_DIRECTORY = 12
-"""Shortest common directory, in characters, that is shown once for all paths in it."""
+"""Minimum characters of a common directory that is shown once, above the paths in it."""
 
 
 @frozen
 class FileOperations:
-    """Paths read and paths modified, each once, by their last use, oldest first.
+    """The paths of files that were read, and of those that were modified, the last used last.
 
-    A modified file is not listed as read. ``ids`` has the newest entry that names each path.
+    A modified file is not listed as read. ``ids`` has the id of the newest entry that used each
+    path.
     """
 
     read: tuple[str, ...] = ()
@@ -42,7 +43,7 @@ class FileOperations:
     ids: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def newest(self, number: int | None) -> tuple[str, ...]:
-        """Return the newest ``number`` paths of each list, None for all."""
+        """Return the newest ``number`` paths of each list, read ones first; None: all."""
         if number is None:
             number = len(self.read) + len(self.modified)
         return (
@@ -51,7 +52,7 @@ class FileOperations:
         )
 
     def shown(self, budget: int, count: Callable[[str], int]) -> int | None:
-        """Return how many of each list's newest paths fit into ``budget`` tokens; None if all do."""
+        """Return how many of each list's newest paths fit ``budget`` tokens, None if all do."""
 
         def fits(number: int | None) -> bool:
             read = path_rows(self.read, number, self.ids)
@@ -72,9 +73,10 @@ class FileOperations:
 
 
 def path_rows(paths: Sequence[str], number: int | None, ids: Mapping[str, int]) -> list[str]:
-    """Return lines that list files with their entries: the newest ``number``, None for all.
+    """Return lines that list the newest ``number`` paths (None: all), such as ``a.py #7``.
 
-    With ``number`` a long common directory is shown once, above its files.
+    ``#7`` is the path's entry in ``ids``. A first line says how many paths are not listed. With
+    ``number`` a long common directory is shown once, above its files.
     """
     hidden = 0
     if number is not None:
@@ -99,7 +101,7 @@ def path_rows(paths: Sequence[str], number: int | None, ids: Mapping[str, int]) 
 
 
 def call_path(arguments: str) -> str | None:
-    """Return the path in a call's JSON arguments, None if there is none."""
+    """Return the path of a file in a tool call's JSON arguments, None if there is none."""
     values = parse_object(arguments) or {}
     for key in _PATH_KEYS:
         if path := as_text(values.get(key)):
@@ -112,7 +114,7 @@ def file_operations(
 ) -> FileOperations:
     """Return the files read and modified in ``entries``, after those of the ``earlier`` summary.
 
-    Sources are the results' metadata, the calls' arguments if a tool reported nothing (imported
+    They come from the results' metadata, the calls' arguments if a tool reported no files (imported
     sessions), checkpoints (which record edits by shell commands), attached files, and the details
     of summaries among the entries.
     """
@@ -141,7 +143,7 @@ def file_operations(
 
 
 class _Touched:
-    """Collects paths in the order of their last use: the keys of dictionaries, set anew each time."""
+    """Collects paths as the keys of dictionaries, ordered by their last use."""
 
     def __init__(self) -> None:
         self.read: dict[str, None] = {}

@@ -1,8 +1,9 @@
-"""Chooses lines of entries that leave the view, to be kept in summaries and placeholders.
+"""Chooses lines of summarised or cleared entries to keep verbatim in a summary or a placeholder.
 
-They are lines with names that are in use. For each name the line that held it last is a candidate;
-a line's value is the sum of its names' scores per token. Names whose line is too long or does not
-fit follow alone, as far as there is room. The same entries give the same lines.
+The lines are chosen by the anchors ("names") in them. For each anchor the line that contained it
+last is a candidate; a line's value is the sum of its anchors' scores per token. Anchors whose line
+is too long or does not fit are kept alone, as far as there is room. The same entries always give
+the same lines.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,29 +26,30 @@ _SENTENCE = LazyPattern(r"(?<=[.!?。！？])\s+(?=\S)")
 _WORD = LazyPattern(r"\w+")
 
 LONGEST_LINE = 300
-"""Longest line that is kept, in characters; of longer lines only the names are."""
+"""Maximum characters of a line that is kept whole; of longer lines only names are kept."""
 _ADDRESS_TOKENS = 12
-"""Tokens assumed for an entry's number and title."""
+"""Tokens assumed for an entry's id and title before its lines."""
 _TITLE_CHARS = 60
 _CARRIED = LazyPattern(r"#(\d{1,9})(?: \(([^)\n]*)\))?: ")
 _NOTED = frozenset({"path", "name", "hash", "number", "error"})
-"""Kinds of anchors whose lines a placeholder's note may hold."""
+"""Kinds of anchors whose lines may be in the note of a placeholder."""
 _BARE_SHARE = 0.15
-"""Share of the budget that is set aside for names without their lines."""
+"""Share of the budget that is reserved for names without their lines."""
 
 OWN_SHARE = 0.3
-"""Share of the budget for lines that the agent wrote: they can't be read again from a file."""
+"""Share of the budget that is first given to lines that the agent wrote, which can't be read again
+from a file."""
 _SHARES: Mapping[str, float] = {"rule": 0.2, "command": 0.2, "error": 0.2}
-"""Largest share of the budget for each kind whose anchors are whole lines."""
+"""Largest share of the budget for each kind of anchor that is a whole line."""
 
 
 def shown_text(entries: Iterable[Entry]) -> str:
-    """Return the text of all entries, to look up names in it."""
+    """Return the text of all entries, joined by newlines, to look for names in it."""
     return "\n".join(map(texts_of, entries))
 
 
 def texts_of(entry: Entry) -> str:
-    """Return the text of an entry with its tool arguments; "" for a compaction."""
+    """Return an entry's text, with tool arguments or the command; "" for a compaction."""
     match entry:
         case AssistantEntry():
             return "\n".join([entry.text, *argument_texts(entry)])
@@ -58,16 +60,16 @@ def texts_of(entry: Entry) -> str:
 
 
 def _stands_in(text: str, words: set[str], piece: str) -> bool:
-    """Whether a long text contains a piece; ``words`` are the text's words, for a fast "no"."""
+    """Return True if ``text`` contains ``piece``; ``words`` are the text's words, to be fast."""
     return words.issuperset(_WORD.findall(piece)) and piece in text
 
 
 @frozen
 class Source:
-    """Texts that leave the view, by entry.
+    """The texts to choose lines from, by the entry's id.
 
-    ``own`` are the entries that the agent wrote. ``earlier`` are lines that a former summary kept,
-    with their entries. Lines with the names in ``first`` are chosen before all others.
+    ``own`` are the ids of the agent's answers. ``earlier`` has (entry id, line) of lines that the
+    previous summary kept. Lines with names in ``first`` are chosen before all others.
     """
 
     texts: Mapping[int, str]
@@ -94,10 +96,10 @@ def choose_lines(
     count: Callable[[str], int],
     shown: str,
 ) -> dict[int, list[str]]:
-    """Return the lines to keep of entries that leave the view, by entry, within ``budget`` tokens.
+    """Return the lines to keep, by entry id, within ``budget`` tokens.
 
-    ``anchors`` are the names, best first. ``shown`` is the text that stays in view: its lines are
-    not repeated, and lines whose names it holds come last.
+    ``anchors`` are the names to look for, best first. ``shown`` is the text that the model is still
+    sent: its lines are not repeated, and lines with only names that it contains are chosen last.
     """
     is_shown = partial(_stands_in, shown, set(_WORD.findall(shown)))
     kept = [(entry_id, row) for entry_id, row in source.earlier if not is_shown(row)]
@@ -131,7 +133,7 @@ def choose_lines(
 def _within_shares(
     anchors: Iterable[Anchor], budget: int, count: Callable[[str], int]
 ) -> list[Anchor]:
-    """Return the anchors, without those that exceed their kind's share of the budget."""
+    """Return the anchors without those that don't fit their kind's share of the budget."""
     left = {kind: budget * share for kind, share in _SHARES.items()}
     taken: list[Anchor] = []
     for anchor in anchors:
@@ -155,7 +157,10 @@ class _Chosen:
         self._said = ""
 
     def take(self, entry_id: int, text: str, *, least: int = 0, bare: bool = False) -> None:
-        """Add a text not chosen yet, if ``least`` tokens are left after it; ``bare``: a name alone."""
+        """Add a line, or with ``bare`` a name alone, if it is new and fits.
+
+        It fits if at least ``least`` tokens are left afterwards.
+        """
         address = _ADDRESS_TOKENS
         if entry_id in self._lines or entry_id in self._names:
             address = 0
@@ -166,7 +171,10 @@ class _Chosen:
             self.left -= cost
 
     def in_order(self, texts: Mapping[int, str]) -> dict[int, list[str]]:
-        """Return the chosen lines by entry, in the order of its text, then the bare names as one line."""
+        """Return the chosen lines by entry id, in the order of the entry's text.
+
+        The names chosen alone follow, as one more line.
+        """
         for entry_id, rows in self._lines.items():
             rows.sort(key=texts.get(entry_id, "").find)
         for entry_id, names in self._names.items():
@@ -180,7 +188,11 @@ def _best_lines(
     kept: Sequence[tuple[int, str]],
     count: Callable[[str], int],
 ) -> list[tuple[int, str]]:
-    """Return the lines that held anchors last, with their entries, by value per token, best first."""
+    """Return (entry id, line) of the lines that contained anchors last, best value first.
+
+    The value is the sum of the anchors' scores per token. ``kept`` are the lines of the previous
+    summary.
+    """
     values: dict[tuple[int, str], float] = {}
     for anchor in anchors:
         found = _line_of(anchor, source.texts, kept)
@@ -195,7 +207,11 @@ def _best_lines(
 def _line_of(
     anchor: Anchor, texts: Mapping[int, str], kept: Sequence[tuple[int, str]]
 ) -> tuple[int, str] | None:
-    """Return the line that held an anchor last, with its entry; None if it is too long or not known."""
+    """Return (entry id, line) of the line that contained an anchor last.
+
+    From a line that is too long the sentence with the anchor is taken. None if that is too long,
+    too, or if the line is unknown.
+    """
     if anchor.kind in _SHARES:
         return anchor.entry_id, anchor.text
     text = texts.get(anchor.entry_id)
@@ -208,12 +224,12 @@ def _line_of(
     start = text.rfind("\n", 0, at) + 1
     end = end if end >= 0 else len(text)
     if end - start > LONGEST_LINE:
-        # Look for a short sentence near the name: further away can't be part of one.
+        # Look for a short sentence around the name, which can't reach further than this.
         start = max(start, at - 2 * LONGEST_LINE)
         end = min(end, at + len(anchor.text) + 2 * LONGEST_LINE)
         near = text[start:end]
         holding = (one.strip() for one in _SENTENCE.split(near) if anchor.text in one)
-        # A name may itself hold the end of a sentence, and then stands in none of them.
+        # A name that contains the end of a sentence is in none of the sentences.
         line = next(holding, near)
     else:
         line = text[start:end].strip()
@@ -229,10 +245,11 @@ def write_notes(
     count: Callable[[str], int],
     anchors: Sequence[Anchor],
 ) -> tuple[str, ...]:
-    """Return a note for each target of a prune, "" if it has none, within ``budget`` tokens together.
+    """Return a note for each target of a prune, in the order of ``targets``.
 
-    A note holds lines of the target that are still in use. It is shown in the target's placeholder
-    and stored, so that a placeholder never changes. ``anchors`` are those of the whole view.
+    A note has lines of the target with names that are still in use, "" if there are none. It is
+    sent with the target's placeholder, and stored, so that the placeholder never changes. Together
+    the notes take at most ``budget`` tokens. ``anchors`` are those of the whole view.
     """
     gone = set(targets)
     cleared: list[Entry] = []
@@ -256,7 +273,10 @@ def write_notes(
 def encode_lines(
     chosen: Mapping[int, Sequence[str]], titles: Mapping[int, str] | None = None
 ) -> tuple[str, ...]:
-    """Return lines as a summary carries them, one text per entry: ``#34 (a.py): first line …``."""
+    """Return chosen lines as a summary carries them, one text per entry: ``#34 (a.py): line …``.
+
+    Lines and ``titles`` are by entry id.
+    """
     titles = titles or {}
     texts: list[str] = []
     for entry_id in sorted(chosen):
@@ -269,9 +289,9 @@ def encode_lines(
 
 
 def decode_lines(carried: Iterable[str]) -> tuple[list[tuple[int, str]], dict[int, str]]:
-    """Parse texts that ``encode_lines`` made into lines with their entries, and titles by entry.
+    """Parse texts made by ``encode_lines`` into (entry id, line) pairs, and titles by entry id.
 
-    Other texts are left out.
+    Other texts are skipped.
     """
     lines: list[tuple[int, str]] = []
     titles: dict[int, str] = {}
@@ -285,7 +305,7 @@ def decode_lines(carried: Iterable[str]) -> tuple[list[tuple[int, str]], dict[in
 
 
 def title_of(entry: Entry) -> str:
-    """Return a tool result's title or file if it is short enough to be carried, else ""."""
+    """Return a tool result's title or path to show before its lines, "" if it is too long."""
     if not isinstance(entry, ToolResultEntry):
         return ""
     title = entry.title or entry.metadata.path or ""

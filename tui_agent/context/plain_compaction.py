@@ -1,7 +1,7 @@
-"""Compacts without a model when the usual compaction failed because of a defect in the program.
+"""Compacts without a model if the usual compaction failed because of a defect in the program.
 
-The summary is a digest made by rule, with as little of the usual code as possible, so that the
-session can continue.
+The summary is a list of the entries, one line each. As little of the usual code as possible is
+used, so that the session can continue.
 """
 
 import logging
@@ -28,17 +28,17 @@ log = logging.getLogger(__name__)
 _MESSAGE_SHARE = 0.25
 """Largest share of the summary's tokens that each carried message of the user may take."""
 _CARRIED_MESSAGES = 3
-"""Most messages of the user that are carried: the first and the newest."""
+"""Maximum number of the user's messages that are carried: the first and the newest."""
 NOTHING_LISTED = "(Earlier work is not listed here; recall finds it.)"
-"""The summary if no digest could be made either."""
+"""The summary if even listing the entries failed, or nothing fits."""
 
 
 @frozen
 class PlainOrder:
-    """What a compaction without a model has to do.
+    """The options of a compaction without a model.
 
-    ``keep`` is how many tokens of the newest entries stay, ``summary`` the most tokens of the
-    digest. ``boundary`` is the first entry to keep, if the user chose one.
+    ``keep`` is how many tokens of the newest entries to keep, ``summary`` the maximum tokens of the
+    summary. ``boundary`` is the id of the first entry to keep, if the user chose one.
     """
 
     trigger: Trigger
@@ -50,7 +50,10 @@ class PlainOrder:
 def plain_compactions(
     view: ContextView, order: PlainOrder, count: CountText, templates: Templates
 ) -> list[CompactionEntry]:
-    """Return compactions to try in turn, the one that keeps most first; empty for an empty view."""
+    """Return compactions to try in turn, the one that keeps most first; [] for an empty view.
+
+    The last one keeps no entry.
+    """
     entries = view.entries
     cuts = _cuts(entries)
     if order.boundary is not None:
@@ -62,7 +65,7 @@ def plain_compactions(
 
 
 def _cuts(entries: Sequence[Entry]) -> list[int]:
-    """Return the positions where the kept part may begin without parting a call from its result."""
+    """Return the indexes at which the kept part may begin, never between a call and its result."""
     found: list[int] = []
     waiting: set[str] = set()
     for at, entry in enumerate(entries):
@@ -77,7 +80,7 @@ def _cuts(entries: Sequence[Entry]) -> list[int]:
 
 
 def _cut_for(entries: Sequence[Entry], cuts: Sequence[int], keep: int, count: CountText) -> int:
-    """Return the earliest cut after which at most ``keep`` tokens follow, 0 if there is none."""
+    """Return the earliest of ``cuts`` that is followed by at most ``keep`` tokens, 0 if none is."""
     best = 0
     end = len(entries)
     for at in reversed(cuts):
@@ -117,7 +120,7 @@ def _compaction(
 def _digest(entries: Sequence[Entry], room: int, count: CountText) -> str:
     try:
         return digest(entries, room, count)
-    except Exception:  # this is what stands in when the engine fails: it may not fail with it
+    except Exception:  # used when the usual code has failed, so a failure here must not matter
         log.exception("no digest of the entries")
         return ""
 

@@ -1,8 +1,8 @@
-"""Carries details through a summary by code: the user's messages, files, anchors, to-dos and skills.
+"""Chooses what a compaction keeps beside its summary: user messages, rules, files, anchors, state.
 
-Each kind has its own budget. At every compaction they are made anew from the entries and the
-previous compaction's details, so no model ever rewrites them. `digest` makes a summary by rule, if
-no model has written one.
+State is the to-do list, the plan and loaded skills. Each kind has a token budget. All of it is
+copied from the entries and the previous compaction's details, so that no model rewrites it.
+`digest` lists entries line by line, if no model has summarised them.
 """
 
 import re
@@ -51,25 +51,25 @@ CountText = Callable[[str], int]
 FILES_SHARE = 0.02
 """Share of the history budget for the lists of files."""
 _SMALL_FILES_SHARE = 0.05
-"""Share of a small history budget for the lists of files."""
+"""Share of the history budget for the lists of files if it is small, see ``_SMALL_FILES``."""
 _SMALL_FILES = 250
-"""Most tokens that ``_SMALL_FILES_SHARE`` may give to the lists of files."""
+"""Maximum tokens for the lists of files that ``_SMALL_FILES_SHARE`` allows."""
 STATE_SHARE = 0.05
-"""Share of the history budget for to-dos and loaded skills."""
+"""Share of the history budget for the to-do list, the plan and loaded skills."""
 MIN_TEXT_TOKENS = 24
-"""Least tokens of a carried message that is cut."""
+"""Minimum budget of a carried user message, in tokens."""
 SKILL_LEFT_OUT = (
     "(loaded earlier, too long to repeat here: load it again with the skill tool before using it)"
 )
-"""Replaces a skill's text that does not fit the budget."""
+"""Text sent instead of a skill that does not fit the budget."""
 PLAN = "plan"
-"""Name under which the plan that the user approved last is carried, beside the names of tools."""
+"""Value of ``StateText.tool`` for the plan that the user approved last (other values are tools)."""
 _TEXT_CHARS = 160
-"""Most characters of an answer in a digest."""
+"""Maximum characters of an answer in a digest."""
 _CALL_CHARS = 100
-"""Most characters of a call in a digest."""
+"""Maximum characters of a call in a digest."""
 _FINISHED = ("[x]", "[-]")
-"""Marks of finished and cancelled items in a to-do list."""
+"""Prefixes of finished and cancelled items in a to-do list."""
 _TAG_TOKENS = 8
 """Tokens assumed for the tags around one carried text."""
 
@@ -78,7 +78,7 @@ _MESSAGE = LazyPattern(r"#(\d+) (.*)", re.DOTALL)
 
 @frozen
 class Budgets:
-    """Tokens each carried part may take."""
+    """The tokens that each carried part may take at most."""
 
     user_messages: int
     anchors: int
@@ -105,8 +105,9 @@ class Budgets:
 class Summarised:
     """Entries that are about to be summarised.
 
-    ``files`` include those of everything before. ``asked`` are names in the entries that the agent
-    used while the summary was written, and that neither the summary nor a kept output holds.
+    ``files`` are the files used in them and before them. ``asked`` are names in the entries that
+    the agent used while the summary was written, and that neither the summary nor a kept output
+    contains.
     """
 
     entries: Sequence[Entry]
@@ -122,10 +123,10 @@ def carry(
     count: CountText,
     shown: str = "",
 ) -> SummaryDetails:
-    """Return the details to carry of entries about to be summarised, and of the ``earlier`` summary.
+    """Return the details to keep of entries about to be summarised, and of the ``earlier`` summary.
 
-    ``shown`` is all text that stays in the model's view: names in it need no anchor. The caller adds
-    pinned entries.
+    ``shown`` is all text that the model is still sent: names in it need no anchor, and rules in it
+    are not repeated. The details don't include pinned entries, which the caller adds.
     """
     entries = summarised.entries
     files = summarised.files
@@ -172,7 +173,10 @@ def carry(
 
 
 def known_rules(entries: Iterable[Entry], earlier: SummaryDetails) -> list[StandingRule]:
-    """Return the standing rules of entries and of the ``earlier`` summary, oldest first, each once."""
+    """Return the standing rules in entries and in the ``earlier`` summary, oldest first.
+
+    A rule that occurs more than once is returned with the newest entry that states it.
+    """
     found: dict[str, StandingRule] = {}
     before: list[StandingRule] = []
     for number, words in _messages((), earlier.user_messages):
@@ -192,10 +196,10 @@ def _words_of_user(
     count: CountText,
     shown: str,
 ) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
-    """Return the user's rules as lines, the number that does not fit, and the user's messages.
+    """Return (rules to carry, as lines; number of rules that don't fit; user messages to carry).
 
-    All are within ``budget`` tokens together. A rule in a carried message, or in the text
-    ``shown``, is not repeated.
+    Together they take at most ``budget`` tokens. A rule that is in a carried message, or in the
+    text ``shown``, is not repeated.
     """
     messages = _select_messages(said, budget, count)
     whole = "\n".join([shown, *messages])
@@ -210,7 +214,10 @@ def _words_of_user(
 
 
 def fit(text: str, budget: int, count: CountText) -> str:
-    """Return ``text`` cut in its middle to ``budget`` tokens, "" if not even a few words fit."""
+    """Return ``text`` cut in its middle to ``budget`` tokens, "" if the budget is too small.
+
+    The whole text is returned if it fits, whatever the budget.
+    """
     tokens = count(text)
     if tokens <= budget:
         return text
@@ -227,9 +234,10 @@ def fit(text: str, budget: int, count: CountText) -> str:
 
 
 def _messages(entries: Iterable[Entry], earlier: Iterable[str]) -> list[tuple[int, str]]:
-    """Return the user's messages with their entry ids, oldest first; files are named, not quoted.
+    """Return (entry id, text) of the user's messages, oldest first; files are named, not quoted.
 
-    Messages carried by another program have no number: they get negative ones and come first.
+    ``earlier`` are messages carried by the summary before (``#34 text``). Those without an id, from
+    imported sessions, get negative ids and come first.
     """
     messages: dict[int, str] = {}
     for position, text in enumerate(earlier):
@@ -258,7 +266,7 @@ def _part(part: TextPart | FilePart | ImagePart) -> str:
 def _select_messages(
     messages: Sequence[tuple[int, str]], budget: int, count: CountText
 ) -> tuple[str, ...]:
-    """Return the first message and the newest ones that fit, in order; long ones are cut."""
+    """Return the first message and the newest that fit the budget, in order; long ones are cut."""
     if not messages:
         return ()
     share = max(budget // 3, MIN_TEXT_TOKENS)
@@ -282,7 +290,10 @@ def _numbered(message: tuple[int, str], budget: int, count: CountText) -> str:
 def _state(
     entries: Sequence[Entry], earlier: Iterable[StateText], tools: TraitsByName
 ) -> list[StateText]:
-    """Return the last state of each list, the plan and the loaded skills, oldest first."""
+    """Return the newest to-do list and plan, and the loaded skills, in the order of last change.
+
+    ``earlier`` is the state carried by the summary before.
+    """
     state = {(item.tool, item.name): item for item in earlier}
     names: dict[str, str] = {}
     for entry in entries:
@@ -313,7 +324,10 @@ def _state(
 def _select_state(
     state: Sequence[StateText], budget: int, count: CountText, tools: TraitsByName
 ) -> tuple[StateText, ...]:
-    """Choose the texts that fit: the plan and to-do list, shortened if needed, then the newest skills."""
+    """Return the state that fits: first the to-do list and plan, shortened if needed, then skills.
+
+    Newer skills are preferred; a skill that is too long is replaced by `SKILL_LEFT_OUT`.
+    """
     chosen: list[StateText] = []
     newest_first = list(reversed(state))
     for item in sorted(
@@ -335,9 +349,10 @@ def _select_state(
 
 
 def _shorter_list(text: str, budget: int, count: CountText) -> str:
-    """Shorten a to-do list to ``budget`` tokens: finished items are removed first, then the last ones.
+    """Return a to-do list shortened to ``budget`` tokens, "" if no item fits.
 
-    A line with ``#`` says how many are missing. "" if no item fits.
+    Finished items are removed first, all of them, then items from the end. A last line that begins
+    with ``#`` says how many are missing.
     """
     if count(text) <= budget:
         return text
@@ -352,10 +367,10 @@ def _shorter_list(text: str, budget: int, count: CountText) -> str:
 
 
 def digest(entries: Sequence[Entry], budget: int, count: CountText) -> str:
-    """List what happened in ``entries``, one line each, in at most ``budget`` tokens.
+    """Return a list of what happened in ``entries``, one line each, in at most ``budget`` tokens.
 
-    If it does not fit, the newest lines are kept. The user's messages are left out: they are carried
-    word for word.
+    If not all lines fit, the newest are returned. The user's messages are left out, because they
+    are carried verbatim.
     """
     chosen: list[str] = []
     for line in reversed(list(_digest_lines(entries))):

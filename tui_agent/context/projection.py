@@ -1,16 +1,16 @@
-"""Path in, request out: the only place that decides what a model is sent.
+"""Makes the request for a path of entries: the only place that decides what a model is sent.
 
-Normal form, the same for every provider:
+Requests have the same form for every provider:
 
 - at most two system messages, then a conversation that starts with a user message;
 - every tool call is answered exactly once, directly after its assistant message, in the order of
   the calls;
 - no message is empty, arguments are JSON objects, call ids are unique.
 
-Messages of one role that follow each other stay apart, because merging would rewrite a message that
-was already sent: so appending an entry only appends bytes, unless it is of a kind that changes the
-view. What single servers need beyond that (merged messages, short ids) is done when the request is
-sent, see ``model.forms``.
+Consecutive messages of one role are not merged, because that would change a message that was
+already sent. So an appended entry only appends bytes to the request, unless its kind changes
+earlier entries. Special needs of single servers (merged messages, short ids) are met when the
+request is sent, see ``model.forms``.
 
 A path that ends in an answer gives a request that ends in an assistant message, which some models
 refuse; to retry a cut-off answer, append a user entry first.
@@ -54,37 +54,37 @@ from tui_agent.session.entries import (
 )
 
 MAX_NAME_CHARS = 64
-"""Longest tool name and call id that every provider accepts."""
+"""Maximum characters of a tool name or call id that every provider accepts."""
 
 CACHED_HEAD_MESSAGES = 2
-"""Most messages at the head of a request that get a cache mark."""
+"""Maximum number of messages at the head of a request that get a cache mark."""
 CACHED_LAST_MESSAGES = 2
-"""Newest messages of a request that get a cache mark."""
+"""Number of newest messages of a request that get a cache mark."""
 
 _AS_IT_IS = {
     (vision, documents): Shown(vision=vision, documents=documents)
     for vision in (False, True)
     for documents in (False, True)
 }
-"""How an unchanged entry is shown, by whether the model takes images and PDFs."""
+"""`Shown` for entries that nothing changed, by whether the model takes images and PDFs."""
 _PORTABLE_ID = LazyPattern(r"[A-Za-z0-9_-]{1,64}")
 _UNPORTABLE = LazyPattern(r"[^A-Za-z0-9_-]+")
 
 
 _AnsweredCall = tuple[RequestToolCall, ToolResultEntry | None]
-"""A call as it is sent, and its result, None if there is none."""
+"""A tool call as it is sent, and its result (None if there is none)."""
 
 
 @frozen
 class ModelTraits:
-    """What a model and its server accept, as far as it changes a request.
+    """The traits of a model and its server that affect the request.
 
-    ``vision``: it takes images. ``documents``: it takes PDF files. ``tools``: the server takes tool
-    schemas; if not, the prompt describes the tools. ``small``: the model gets few tools. ``tiny``:
-    it gets none and works in steps. ``images_in_results``: tool results may hold images.
-    ``bound_reasoning``: the provider checks returned reasoning against everything before it.
-    ``hour_cache``: cache marks may ask for an hour. ``searches``: the provider can search the web.
-    ``efforts``: the model's levels of thinking.
+    ``vision``: the model takes images. ``documents``: it takes PDF files. ``tools``: the server
+    takes tool schemas; if not, the prompt describes the tools. ``small``: the model gets few tools.
+    ``tiny``: it gets no tools and works in steps. ``images_in_results``: tool results may contain
+    images. ``bound_reasoning``: the provider checks returned reasoning against everything before
+    it. ``hour_cache``: a cache lifetime of an hour can be requested. ``searches``: the provider can
+    search the web. ``efforts``: the model's levels of effort.
     """
 
     model: str
@@ -110,7 +110,7 @@ def project(
     *,
     max_output_tokens: int | None = None,
 ) -> ModelRequest:
-    """Return the request for a path; the sender adds the bytes of images."""
+    """Return the request for a path, whole or active, without the bytes of images."""
     view = resolve(path)
     head = []
     if view.system is not None:
@@ -129,7 +129,7 @@ def project(
 
 @dataclass
 class Builder:
-    """Builds the messages of a request, entry by entry; ``messages`` only grows."""
+    """Builds the messages of a request, entry by entry; ``messages`` has those built so far."""
 
     view: ContextView
     traits: ModelTraits
@@ -138,6 +138,7 @@ class Builder:
     _used_ids: set[str] = field(default_factory=set)
 
     def summary(self) -> None:
+        """Add the message of the view's compaction, if there is one and the user didn't hide it."""
         entry = self.view.compaction
         if entry is None:
             return
@@ -150,8 +151,8 @@ class Builder:
         parts: Content = (ContentText(text),)
         own: tuple[str, ...] = ()
         if entry.item and shown.whole:
-            # The model that made the native item gets it in place of the summary's text. Both are
-            # here, so that every model counts the same.
+            # The model that made the provider's item is sent it instead of the summary's text. The
+            # message has both, so that every model counts the same tokens.
             head, mark, tail = text.partition("</summary>")
             parts = (ContentText(f"{head}{mark}"), ContentText(tail))
             if entry.model == self.traits.model:
@@ -159,7 +160,10 @@ class Builder:
         self.messages.append(Message("user", parts, reasoning=own, origin=(entry.id,)))
 
     def add(self, entry: Entry) -> None:
-        """Add the messages of one entry; results are added with the answer whose calls they answer."""
+        """Add the messages of one entry, for an answer with those of its results.
+
+        Adds nothing for other results, compactions and kinds that are not sent.
+        """
         match entry:
             case AssistantEntry():
                 self._put_assistant(entry)
@@ -170,6 +174,7 @@ class Builder:
                 pass
 
     def result(self, entry: ToolResultEntry) -> None:
+        """Add the message of a single result, without its call, to count it."""
         if self._is_shown(entry):
             self._put_results([(RequestToolCall("", "", "{}"), entry)], 0)
 
@@ -196,7 +201,7 @@ class Builder:
 
     def _put_user(self, entry: UserEntry | ShellEntry | BranchSummaryEntry) -> None:
         if not self._is_shown(entry):
-            # A request of system messages alone is refused.
+            # Providers refuse a request with only system messages.
             self._start_with_user()
         elif content := user_content(entry, self._shown(entry), self.templates):
             self.messages.append(Message("user", content, origin=(entry.id,)))
@@ -227,7 +232,11 @@ class Builder:
             self._put_results(answered, entry.id)
 
     def _takes_reasoning(self, entry: AssistantEntry) -> bool:
-        """Whether the provider accepts an answer's reasoning again: nothing it depends on was changed."""
+        """Return True if an answer's reasoning may be sent back.
+
+        It may not if a newer one was refused, or if the provider checks reasoning against the
+        messages before it and one of them was changed after the answer.
+        """
         if entry.id < self.view.reasoning_from:
             return False
         if not self.traits.bound_reasoning:
@@ -237,7 +246,7 @@ class Builder:
     def _answered_calls(
         self, entry: AssistantEntry, shown: Shown, results: Sequence[ToolResultEntry | None]
     ) -> list[_AnsweredCall]:
-        """Return the calls of an answer with their results, without those whose result is hidden."""
+        """Return the calls of an answer with their results, without those the user hid."""
         answered: list[_AnsweredCall] = []
         for call, result in zip(entry.tool_calls, results, strict=True):
             if result is not None and not self._is_shown(result):
@@ -277,14 +286,14 @@ class Builder:
             self.messages.append(Message("user", content, origin=tuple(origin)))
 
     def _result_content(self, entry: ToolResultEntry) -> tuple[Content, tuple[ImagePart, ...]]:
-        """Return a result's text, and the images to send with it."""
+        """Return the content with a result's text, and the images to send with it."""
         shown = self._shown(entry)
         text = result_text(entry, shown, self.templates)
         if not entry.attachments or not (shown.whole or shown.cut):
             return (ContentText(text),), ()
         sent = tuple(filter(shown.shows, entry.attachments))
         if any(image.is_document for image in sent) and entry.metadata.path == sent[0].path:
-            # The result's text is the document's, for models that don't take documents.
+            # The result's text is the PDF's text, for models that don't take PDFs.
             return (ContentText(image_label(sent[0])),), sent
         lines = [text]
         for image in entry.attachments:
@@ -299,15 +308,18 @@ class Builder:
         return ImageRef(image.blob, image.mime, text)
 
     def _start_with_user(self) -> None:
-        """Add a placeholder message if no user message comes first, as providers require."""
+        """Add a placeholder user message if the conversation has no message yet.
+
+        Providers require that it starts with a user message.
+        """
         if not self.messages or self.messages[-1].role == "system":
             self.messages.append(Message("user", (ContentText(self.templates.conversation_start),)))
 
     def _call_id(self, call: ToolCallPart, entry: AssistantEntry) -> str:
-        """Return a call id that is unique in the request and that the provider accepts.
+        """Return the call's id, changed if needed to be unique in the request and valid.
 
-        The model's own id stays unchanged if possible: some providers keep state in it (Gemini's
-        thought signatures).
+        The model's id stays unchanged if possible, because some providers keep state in it
+        (Gemini's thought signatures).
         """
         if _PORTABLE_ID.fullmatch(call.call_id):
             base = call.call_id
@@ -323,7 +335,7 @@ class Builder:
         number = 1
         if len(base) <= MAX_NAME_CHARS:
             base = base[: MAX_NAME_CHARS - 8]
-        # Ids must also differ in formats that replace some characters.
+        # Ids must still differ after a wire format has replaced special characters.
         while (portable := _UNPORTABLE.sub("_", unique)) in self._used_ids:
             number += 1
             unique = f"{base}_{number}"
@@ -334,7 +346,7 @@ class Builder:
 def head_messages(system: SystemEntry) -> list[Message]:
     """Return the messages of the head: at most two system messages, then the opening.
 
-    The first block is a message of its own, so that it stays cached when the others change.
+    The first block is a separate message, so that it stays cached when the others change.
     """
     blocks = [valid(block) for block in system.blocks if block.strip()]
     texts = [text for text in (*blocks[:1], "\n\n".join(blocks[1:])) if text]
@@ -347,9 +359,9 @@ def head_messages(system: SystemEntry) -> list[Message]:
 def messages_of(
     entry: Entry, view: ContextView, traits: ModelTraits, templates: Templates
 ) -> list[Message]:
-    """Return the messages of a request that one entry of a view becomes.
+    """Return the messages that one entry of a view contributes to a request.
 
-    The placeholder for a missing result belongs to the entry of the call.
+    An answer's messages include the placeholders for its missing results, but not its results.
     """
     builder = Builder(view, traits, templates)
     if isinstance(entry, ToolResultEntry):
@@ -363,14 +375,20 @@ def messages_of(
 
 
 def tool_name(name: str) -> str:
-    """Return a tool's name in a form that every provider accepts: models invent invalid names."""
+    """Return a tool's name with characters replaced that some provider refuses, cut to 64.
+
+    (Models call tools by invented names.)
+    """
     if _PORTABLE_ID.fullmatch(name):
         return name
     return _UNPORTABLE.sub("_", name)[:MAX_NAME_CHARS] or "unknown"
 
 
 def _with_cache_marks(messages: list[Message], head: int) -> tuple[Message, ...]:
-    """Mark the first ``head`` messages, at most two, and the newest two for the provider's cache."""
+    """Return the messages with cache marks on the head and on the newest two messages.
+
+    ``head`` is the number of messages of the head, of which at most the first two are marked.
+    """
     heads = min(head, CACHED_HEAD_MESSAGES)
     tails = len(messages) - CACHED_LAST_MESSAGES
     for at, message in enumerate(messages):

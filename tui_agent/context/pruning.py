@@ -1,7 +1,7 @@
-"""Second defence: decides when old tool outputs are cleared, and plans which.
+"""Pruning, the second defence: decides when old tool outputs are cleared, and plans which ones.
 
-Pruning changes messages that were sent before, which costs the provider's prompt cache. So it waits
-until that is free or necessary, and then clears all it can in one entry.
+Pruning changes messages that were sent before, which breaks the provider's prompt cache. So it
+waits until that costs nothing or is necessary, and then clears as much as it may in one entry.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,18 +37,18 @@ from tui_agent.session.path_queries import newest
 from tui_agent.session.tool_traits import TraitsByName
 
 MIN_OUTPUT_TOKENS = 2 * PLACEHOLDER_TOKENS
-"""Smallest output that is cleared, in tokens: a placeholder for a smaller one saves nothing."""
+"""Smallest output that is cleared, in tokens: clearing a smaller one would save too little."""
 _OWN_WORTH = 8
-"""How many times as much the agent's own text is worth as an output with the same names: it can't be
-read again."""
+"""Factor by which the agent's own text is more valuable than an output with the same names, because
+it can't be read again."""
 _ENOUGH = 0.75
-"""Least share of the wanted tokens that a prune under pressure has to free to be made at all."""
+"""Least share of ``PruneRules.wanted`` that a prune under pressure must free to be made at all."""
 _ALL_TEXT = 1_000_000_000
-"""Characters of text that stay in a prune of images: more than any text has."""
+"""``PrunePlan.keep_chars`` of a prune that removes only images: longer than any text."""
 
 
 class Occasion(StrEnum):
-    """Why a prune may happen now; its value is stored in the entry as the reason."""
+    """Why a prune is made now; the value is stored in the prune entry as its reason."""
 
     PRESSURE = "context under pressure"
     COLD_CACHE = "prompt cache is cold"
@@ -67,7 +67,7 @@ class Moment:
     asked: bool = False
     """The user asked for it."""
     in_work: bool = False
-    """The agent is working: turns protect nothing, only the newest tokens and steps do."""
+    """The agent is working: only the newest tokens and steps are protected, not whole turns."""
     model_switched: bool = False
     run_ended: bool = False
     cache_cold: bool = False
@@ -75,9 +75,10 @@ class Moment:
 
 @frozen
 class PrunePlan:
-    """Entries to clear, or to cut to ``keep_chars`` characters if that is not 0; outdated ones first.
+    """The ids of entries to clear or, if ``keep_chars`` isn't 0, to cut to that many characters.
 
-    ``notes`` are texts added to the placeholders, in the order of ``targets``, or empty.
+    ``notes`` has a text to add to the placeholder of each of ``targets``, in their order; it is
+    empty if no target has one.
     """
 
     targets: tuple[int, ...]
@@ -96,13 +97,16 @@ class PrunePlan:
         )
 
     def _noted(self) -> Iterator[tuple[int, str]]:
-        """Yield the targets with their notes, "" for none."""
+        """Yield (target, note), with the note "" if the target has none."""
         notes = iter(self.notes)
         for target in self.targets:
             yield target, next(notes, "")
 
     def only(self, kept: AbstractSet[int]) -> "PrunePlan | None":
-        """Return the plan with only the targets that are in ``kept``, None if there are none."""
+        """Return the plan with only the targets in ``kept``, None if none is.
+
+        ``tokens_freed`` is reduced in proportion to the number of targets.
+        """
         targets: list[int] = []
         notes: list[str] = []
         for target, note in self._noted():
@@ -120,7 +124,7 @@ class PrunePlan:
         )
 
     def applied(self, view: ContextView) -> ContextView:
-        """Return the view as it will be once the plan's entry is on the path."""
+        """Return the view as it will be after the plan's entry is appended."""
         states = dict(view.states)
         kept_chars = dict(view.kept_chars)
         notes = dict(view.notes)
@@ -138,7 +142,7 @@ class PrunePlan:
 def occasion(settings: PruneSettings, size: ContextSize, moment: Moment) -> Occasion | None:
     """Return why to prune now, None if pruning has to wait.
 
-    With the setting "run_end" it happens after every run and at no other time, as in OpenCode; with
+    With the setting "run_end" it is done after every run, as in OpenCode, or if the user asks; with
     "off" only if the user asks.
     """
     if moment.asked:
@@ -155,37 +159,38 @@ def occasion(settings: PruneSettings, size: ContextSize, moment: Moment) -> Occa
 
 
 def under_pressure(settings: PruneSettings, size: ContextSize) -> bool:
-    """Whether the context is so full that turns no longer protect their outputs."""
+    """Return True if the context is so full that only the last steps' outputs are protected."""
     return size.total > settings.pressure * size.limit
 
 
 @frozen
 class PruneRules:
-    """The rules of a prune. ``budget`` is the history budget in tokens."""
+    """The rules that `plan_prune` follows. ``budget`` is the history budget in tokens."""
 
     settings: PruneSettings
     budget: int
     tools: TraitsByName
     pressure: bool = False
+    """Whether to protect only the last steps instead of the last turns."""
     minimum: int | None = None
-    """Least tokens that a prune must free; None: as the settings say."""
+    """Least tokens that a prune must free; None: as in the settings."""
     wanted: int | None = None
-    """Tokens to free, after which the rest stays; None clears everything that is not protected."""
+    """Tokens to free, the least valuable outputs first; None: clear all that is not protected."""
     count: CountEntry = stored_tokens
     text: Callable[[str], int] = lambda text: len(text) // 3 + 1
-    """Returns the tokens of a note's text; the default is a rough estimate."""
+    """Returns the tokens of a note; the default is a rough estimate."""
 
 
 def plan_prune(
     view: ContextView, rules: PruneRules, reason: str = Occasion.PRESSURE
 ) -> PrunePlan | None:
-    """Plan which entries to clear; None if it would free too little.
+    """Plan which entries to clear; None if that would free too little.
 
     Protected are the newest tokens of output, pinned entries, results of protected tools, and the
-    results of the last turns or, under pressure, of the last steps. An output that is repeated
-    later, because the same call ran again, is only protected by the last steps. Of the rest the
-    least valuable outputs are cleared, as many as needed; under pressure also the long arguments of
-    old steps.
+    results of the last turns or, under pressure, of the last steps. An output that a later call of
+    the same kind repeated is only protected in the last steps. Of all others the outdated and then
+    the least valuable ones are cleared, until ``rules.wanted`` tokens are freed; under pressure the
+    long arguments of old calls may be cleared, too.
     """
     weights = ViewWeights(view, rules.count)
     zones = _Zones(weights, rules)
@@ -200,7 +205,7 @@ def plan_prune(
     if minimum is None:
         minimum = rules.settings.worthwhile_tokens(rules.budget)
     if rules.pressure and rules.wanted is not None:
-        # A prune that frees too little would be followed at once by a compaction, which prunes too.
+        # After a prune that frees too little a compaction would follow at once, which prunes, too.
         minimum = max(minimum, round(rules.wanted * _ENOUGH))
     if not blocks or sum(block.freed for block in blocks) < minimum:
         return None
@@ -219,13 +224,14 @@ def plan_prune(
 
 @frozen
 class _Block:
-    """An entry that may be cleared, and the tokens that frees."""
+    """An entry that may be cleared; ``freed`` is the tokens that clearing it frees."""
 
     entry_id: int
     freed: int
     superseded: bool
+    """Whether a later result made this one outdated."""
     own: bool
-    """Whether it is the model's own text: long arguments of its calls."""
+    """Whether it is the model's own text (long arguments of its calls)."""
 
 
 def _least_valuable(
@@ -233,7 +239,8 @@ def _least_valuable(
 ) -> list[_Block]:
     """Return the blocks to clear: all outdated ones, then the least valuable until enough is freed.
 
-    A block's value is the sum of the scores of names that it was the last to hold, per token freed.
+    A block's value is the sum of the scores of its anchors (the names it mentioned last), per token
+    freed. All blocks are returned if ``rules.wanted`` is None.
     """
     if rules.wanted is None:
         return list(blocks)
@@ -254,7 +261,7 @@ def _least_valuable(
 
 
 class _Zones:
-    """Decides, from the newest entry back, which entries are not protected from a prune."""
+    """Tells, going from the newest entry back, which entries a prune may clear."""
 
     def __init__(self, weights: ViewWeights, rules: PruneRules) -> None:
         self._weights = weights
@@ -272,7 +279,8 @@ class _Zones:
     def exposed(self, entry: Entry, *, repeated: bool) -> int:
         """Return the tokens that clearing an entry frees, 0 if it is protected or too small.
 
-        It has to be called once for every entry, newest first.
+        ``repeated``: a later result of the same call replaces this one. Call it once for every
+        entry, newest first.
         """
         if isinstance(entry, UserEntry) and entry.synthetic is None:
             self._turns += 1
@@ -294,7 +302,7 @@ class _Zones:
         return tokens - PLACEHOLDER_TOKENS if beyond else 0
 
     def _is_left(self, entry: ToolResultEntry) -> bool:
-        """Whether a result still has output to clear: it is live, or was only cut."""
+        """Return True if a result has output left to clear: it is sent whole, or was only cut."""
         view = self._weights.view
         state = view.state(entry.id)
         return state is EntryState.LIVE or (
@@ -308,7 +316,7 @@ class _Zones:
         return tool in chosen
 
     def _arguments(self, entry: AssistantEntry) -> int:
-        """Return the tokens that clearing an old step's long arguments frees, 0 if they are protected."""
+        """Return the tokens that clearing an answer's long arguments frees, 0 if protected."""
         if (
             not self._rules.pressure
             or self._steps <= self._protected_steps
@@ -327,11 +335,11 @@ class Superseded(StrEnum):
     REPEATED = "repeated"
     """The same call was made again later."""
     CHANGED = "changed"
-    """The file that it shows was changed later."""
+    """The file that the output shows was changed later."""
 
 
 def superseded_results(view: ContextView, tools: TraitsByName) -> Mapping[int, Superseded]:
-    """Return the results that later ones made outdated, with the reason, by entry id."""
+    """Return why results are outdated, by the entry id of the result."""
     stale: dict[int, Superseded] = {}
     latest: dict[tuple[str, str], int] = {}
     reads: dict[str, list[int]] = {}
@@ -352,7 +360,7 @@ def superseded_results(view: ContextView, tools: TraitsByName) -> Mapping[int, S
         if completed and traits.reads and file:
             earlier = reads.setdefault(file, [])
             if len(parse_object(call.arguments) or ()) == 1 and result.metadata.truncation is None:
-                # A file read whole replaces all its parts read before.
+                # A read of the whole file replaces all earlier reads of parts.
                 stale.update(dict.fromkeys(earlier, Superseded.REPEATED))
                 earlier.clear()
             earlier.append(result.id)
@@ -372,12 +380,13 @@ def _answered_calls(view: ContextView) -> Iterator[tuple[ToolCallPart, ToolResul
 def plan_image_prune(
     view: ContextView, settings: ImageSettings, budget: int, tokens: Callable[[ImagePart], int]
 ) -> PrunePlan | None:
-    """Plan which entries lose their images because a request has too many or too large ones, else None.
+    """Plan which entries lose their images, None if the images are within the limits.
 
-    Images that the model has answered keep half of the limits, so that the next image does not break
-    the cache again; newer ones may fill the limits. The newest entry with images keeps them whatever
-    their tokens, unless they are too many. Pinned entries keep theirs. Text beside images stays.
-    ``tokens`` counts one image, ``budget`` is the history budget.
+    The limits are a number of images, and a share of ``budget``, the history budget. If they are
+    exceeded, images that the model has answered are removed, oldest first, down to half of the
+    limits, so that the next image doesn't break the cache again; newer images may fill the limits.
+    The newest entry with images keeps them whatever their tokens, unless they are too many. Pinned
+    entries keep their images, and the text beside images stays. ``tokens`` counts one image.
     """
     loose: list[tuple[int, int, int]] = []
     count = 0
@@ -418,6 +427,9 @@ def plan_image_prune(
 
 
 def newest_seen(entries: Sequence[Entry]) -> int:
-    """Return the id of the newest successful answer, up to which a model has seen the entries; 0: none."""
+    """Return the id of the newest answer without an error, 0 if there is none.
+
+    A model has seen the entries before it.
+    """
     answer = newest(entries, AssistantEntry, where=lambda entry: not entry.error)
     return 0 if answer is None else answer.id

@@ -1,8 +1,8 @@
-"""Chooses the lines that ``recall`` shows of an entry that is longer than one output may be.
+"""Chooses the lines that the tool ``recall`` shows of an entry too long for one output.
 
-They are its beginning, the lines with names that are in use, and an outline of the rest: whole
-lines first, then lines cut to the names in them. The same text, names and limits give the same
-lines.
+These are its beginning, the lines with names that are in use, and an outline of the rest: first
+whole lines, then lines cut to the names in them. The same text, names and limits always give the
+same lines.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,34 +17,40 @@ from tui_agent.lazy import LazyPattern
 from tui_agent.session.tool_traits import TraitsByName
 
 _HEAD_SHARE = 0.05
-"""Share of the room for the beginning of the text."""
+"""Share of the output for the beginning of the text."""
 _USED_SHARE = 0.1
-"""Share of the room after the beginning for lines with names in use."""
+"""Share of what is left after the beginning for lines with names in use."""
 _NAMES_SHARE = 0.7
-"""Share of the room left after those for lines that are cut to their names."""
+"""Share of what is left after those for lines that are cut to their names."""
 _CUT = "… "
-"""Begins a line of which only names are shown."""
+"""Prefix of a line of which only names are shown."""
 _NUMBER_BYTES = 8
-"""Bytes assumed for a line's number."""
+"""Bytes assumed for a line's number in the output."""
 _WORD = LazyPattern(r"[\w$@][\w$@./:#-]{2,198}[\w$]")
 _PLAIN = LazyPattern(r"[A-Z]?[a-z]+(?:-[a-z]+)*|[A-Z]+|[\d.:-]+")
-"""A word of prose or a number, which names nothing."""
+"""Matches a word of prose or a number, which is not a name."""
 _JUDGED = 200
-"""First lines of a text, from which its bytes per token are judged."""
+"""Number of first lines of a text from which its bytes per token are estimated."""
 _LONGEST = 300
-"""Longest line that the outline shows whole, in characters."""
+"""Maximum characters of a line that the outline shows whole."""
 
 _ROOMY = 6_000
-"""Tokens up to which a recalled entry may take three times as much as other outputs."""
+"""Tokens up to which a recalled entry may be three times as long as other outputs."""
 
 
 def names_in_use(view: ContextView, tools: TraitsByName) -> dict[str, float]:
-    """Return the names in a view's messages, each with a score of how likely it is to be used again."""
+    """Return the names (and other anchors) in a view's entries, with their scores.
+
+    A higher score means that the name is more likely to be used again.
+    """
     return {anchor.text: anchor.score for anchor in find_anchors(view.entries, tools)}
 
 
 def recall_limits(limits: OutputLimits) -> OutputLimits:
-    """Return the limits of a recalled entry: ``limits`` are those of any other output."""
+    """Return the limits of a recalled entry, which may be longer than other outputs.
+
+    ``limits`` are those of other outputs.
+    """
     return replace(limits, tokens=max(limits.tokens, min(3 * limits.tokens, _ROOMY)))
 
 
@@ -57,10 +63,10 @@ def fits(lines: Sequence[str], limits: OutputLimits) -> bool:
 def outline(
     lines: Sequence[str], names: Mapping[str, float], limits: OutputLimits
 ) -> list[tuple[int, str]]:
-    """Return the lines to show of a text that is too long, by position, ascending.
+    """Return (index, text) of the lines to show of a text that is too long, ascending.
 
-    Room goes to the beginning first; then to lines with names in use, by value for their size (a
-    name in many lines counts less in each); then to lines with the most names not shown yet; then to
+    First the beginning is taken; then lines with names in use, by value for their size (a name in
+    many lines counts less in each); then lines with the most names that no line has shown yet; then
     other lines, cut to such names. ``names`` are the names in use with their scores.
     """
     room = _room(lines, limits) - NOTE_BYTES
@@ -120,7 +126,7 @@ def _cost(line: str) -> int:
 def _by_value(
     lines: Sequence[str], names_of: Mapping[int, set[str]], used: Mapping[str, float]
 ) -> list[int]:
-    """Return the positions of lines with names in use, those with the most value for their length first."""
+    """Return the indexes of lines with names in use, the best value for the line's size first."""
     places: dict[str, list[int]] = {}
     for at, names in names_of.items():
         for name in names & used.keys():
@@ -135,7 +141,10 @@ def _by_value(
 def _by_new_names(
     lines: Sequence[str], names_of: Mapping[int, set[str]], shown: AbstractSet[int]
 ) -> Iterator[int]:
-    """Yield positions of lines, those with the most names for their length first that are new so far."""
+    """Yield the indexes of lines, those with the most new names for their size first.
+
+    A name is new if it is in no line of ``shown`` and in no line yielded before.
+    """
     known: set[str] = set()
     heap: list[tuple[float, int]] = []
     for at, names in names_of.items():

@@ -1,7 +1,7 @@
-"""Renders one entry as a model sees it: its texts, images and placeholders.
+"""Renders one entry as it is sent to a model: its texts, images and placeholders.
 
-``projection`` puts messages together from these. Every text that is sent passes ``valid``: lone
-surrogates can't be encoded, and some servers refuse NUL.
+``projection`` makes messages from these. Every text that is sent passes through ``valid``, because
+lone surrogates can't be encoded and some servers refuse NUL.
 """
 
 import json
@@ -42,13 +42,13 @@ _CHARS_PER_TOKEN = 4
 """Characters per token assumed for placeholders."""
 
 GIST_CHARS = 120
-"""Most characters of a title or text in a placeholder."""
+"""Maximum characters of a title or text in a placeholder."""
 
 INVALID_ARGUMENTS_KEY = "invalid_arguments"
-"""Key under which a model is sent its tool arguments that were not a JSON object."""
+"""Key of the JSON object that replaces tool arguments which were not a JSON object."""
 
 INVALID_ARGUMENTS_CHARS = 2_000
-"""Most characters of invalid tool arguments that are sent."""
+"""Maximum characters of invalid tool arguments that are sent."""
 
 _SURROGATE_ESCAPE = LazyPattern(r"\\u(?:[dD][89a-fA-F]|0000)")
 _STATUS = {
@@ -61,12 +61,12 @@ _STATUS = {
 
 @frozen
 class Shown:
-    """How an entry is shown to a model.
+    """How an entry is to be sent to a model.
 
-    ``kept_chars`` are the characters that a prune left of each text. ``vision`` and ``documents``:
-    the model takes images and PDFs. ``note`` is added to a placeholder. ``lost`` is the entry that
-    this one refers to and that the model no longer sees. ``left_out`` are the blobs of images that
-    a provider refused.
+    ``kept_chars`` is the number of characters that a prune left of each text, 0 if it left none.
+    ``vision`` and ``documents``: the model takes images and PDFs. ``note`` is added to the
+    placeholder. ``lost`` is the id of an entry that this one refers to and that is no longer sent.
+    ``left_out`` are the blobs of images that a provider refused.
     """
 
     state: EntryState = EntryState.LIVE
@@ -79,24 +79,24 @@ class Shown:
 
     @property
     def whole(self) -> bool:
-        """Whether the content is shown unchanged."""
+        """Whether the content is sent unchanged."""
         return self.state in (EntryState.LIVE, EntryState.PINNED)
 
     def shows(self, image: ImagePart) -> bool:
-        """Return whether an image is sent itself; otherwise a line of text replaces it."""
+        """Return True if an image itself is sent, False if a line of text replaces it."""
         is_taken = self.documents if image.is_document else self.vision
         return self.whole and is_taken and image.blob not in self.left_out
 
     @property
     def cut(self) -> bool:
-        """Whether a prune left the beginning and end of the content."""
+        """Whether a prune cut the content to its beginning and end."""
         return self.state is EntryState.PRUNED and self.kept_chars > 0
 
 
 def user_content(
     entry: UserEntry | ShellEntry | BranchSummaryEntry, shown: Shown, templates: Templates
 ) -> Content:
-    """Return the content of a message with the user's role, empty if the entry has none."""
+    """Return the content of an entry sent in a message with the user's role, () if it has none."""
     if shown.state is EntryState.MASKED:
         return (ContentText(masked_text(entry, templates)),)
     match entry:
@@ -153,25 +153,24 @@ def _shell_text(entry: ShellEntry, shown: Shown, templates: Templates) -> str:
 
 
 def result_text(entry: ToolResultEntry, shown: Shown, templates: Templates) -> str:
-    """Return a tool result's text, without its images."""
+    """Return a tool result's text or its placeholder, without images; never empty."""
     if shown.state is EntryState.MASKED:
         return masked_text(entry, templates)
     if shown.state is EntryState.PRUNED and not shown.kept_chars:
         return _pruned(entry, shown, templates)
     output = valid(_cut(entry.output, shown, entry))
     if shown.lost is not None:
-        # The first line refers to a read that the model no longer sees; the difference after it is
-        # still useful.
+        # The first line refers to a read that is no longer sent; the diff after it is still useful.
         _seen, end, difference = output.partition("\n")
         output = f"{fill(templates.reference_lost, id=str(shown.lost))}{end}{difference}"
     if entry.full_output is not None:
-        # The model recalls the whole output by the entry's number, which the tool did not know.
+        # The model recalls the whole output by the entry's id, which the tool did not know yet.
         output = f"{output}\n[#{entry.id}]"
     return output if output.strip() else templates.empty_output
 
 
 def assistant_text(entry: AssistantEntry, shown: Shown, templates: Templates) -> str:
-    """Return the text of an answer, "" if it has none."""
+    """Return an answer's text or its placeholder, "" if the answer has no text."""
     text = entry.text
     if not text.strip():
         return ""
@@ -181,11 +180,11 @@ def assistant_text(entry: AssistantEntry, shown: Shown, templates: Templates) ->
 
 
 def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
-    """Return the provider's blobs of an answer's reasoning, to be sent back to ``model``.
+    """Return the provider's blobs of an answer's reasoning, to send back to ``model``.
 
-    Empty if any part has no blob or is another model's, and for an answer that was cut off:
-    providers refuse incomplete or foreign reasoning (https://platform.claude.com/docs,
-    "Extended thinking").
+    Empty if any part has no blob or is another model's, and for an answer that failed or was
+    interrupted: providers refuse incomplete or foreign reasoning
+    (https://platform.claude.com/docs, "Extended thinking").
     """
     if entry.error is not None or entry.interrupted:
         return ()
@@ -200,8 +199,9 @@ def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
 def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
     """Return a call's arguments as the JSON text of an object.
 
-    Valid arguments stay byte for byte as the model wrote them, unless the entry is cut or cleared.
-    Invalid ones become one string in the object, so that the model sees its mistake.
+    Valid arguments stay byte for byte as the model wrote them, unless the entry is cut or cleared:
+    then long strings in them are cut. Invalid arguments become the value of
+    `INVALID_ARGUMENTS_KEY`, so that the model sees its mistake.
     """
     values = parse_object(arguments)
     if values is None:
@@ -228,7 +228,7 @@ def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
 def summary_text(
     entry: CompactionEntry, pinned: Iterable[PinnedText], shown: Shown, templates: Templates
 ) -> str:
-    """Return the text of the message that replaces summarised history, with the carried blocks."""
+    """Return the text of the message that replaces summarised history: summary, carried blocks."""
     if shown.state is EntryState.MASKED:
         return masked_text(entry, templates)
     blocks = carried_blocks(entry.details, pinned)
@@ -247,7 +247,10 @@ def _branch_text(entry: BranchSummaryEntry, templates: Templates) -> str:
 
 
 def carried_blocks(details: SummaryDetails, pinned: Iterable[PinnedText] = ()) -> str:
-    """Return the parts of a summary message that code carries: files, anchors, messages, rules, pins."""
+    """Return the tagged blocks that follow a summary: files, anchors, messages, rules, pins, state.
+
+    Empty blocks are left out; "" if all are empty.
+    """
     shown = details.shown_files
     messages = [f"<message>\n{text}\n</message>" for text in details.user_messages]
     pins = [f'<entry id="#{pin.id}">\n{pin.text}\n</entry>' for pin in pinned]
@@ -268,7 +271,10 @@ def carried_blocks(details: SummaryDetails, pinned: Iterable[PinnedText] = ()) -
 def carried_pins(
     view: ContextView, dropped: Iterable[Entry], templates: Templates
 ) -> tuple[PinnedText, ...]:
-    """Return the pinned entries that a compaction carries: the earlier compaction's and the dropped ones."""
+    """Return the pinned entries that a compaction carries, by ascending id.
+
+    These are those that the compaction before it carried, and the pinned ones of ``dropped``.
+    """
     pins = {pin.id: pin for pin in view.pinned}
     for entry in dropped:
         if view.state(entry.id) is EntryState.PINNED:
@@ -277,7 +283,7 @@ def carried_pins(
 
 
 def pinned_text(entry: Entry, templates: Templates) -> PinnedText:
-    """Return the text of a pinned entry that a compaction carries."""
+    """Return a pinned entry as a compaction carries it: its id and its text, with images named."""
     shown = Shown(vision=False)
     match entry:
         case UserEntry() | ShellEntry():
@@ -303,7 +309,7 @@ def image_label(image: ImagePart) -> str:
 
 
 def image_text(image: ImagePart, entry_id: int, shown: Shown, templates: Templates) -> str:
-    """Return the line sent in place of an image; for a cleared one it says how to get it back."""
+    """Return the line that is sent instead of an image; if cleared, it says how to get it back."""
     if image.blob in shown.left_out:
         return valid(f"[{image.kind}: {_image_name(image)}, taken out: the provider can't read it]")
     if shown.whole or not shown.vision:
@@ -312,7 +318,7 @@ def image_text(image: ImagePart, entry_id: int, shown: Shown, templates: Templat
 
 
 def _document_text(image: ImagePart) -> str:
-    """Return the line sent in place of a PDF, "" for an image."""
+    """Return the line that is sent instead of a PDF, "" for an image."""
     if image.is_document:
         return valid(f"[document: {_image_name(image)}; use read for its text]")
     return ""
@@ -330,7 +336,7 @@ def _image_name(image: ImagePart) -> str:
 
 
 def gist(entry: Entry) -> str:
-    """Return one line on an entry: its source, its size, and its status or exit code."""
+    """Return one line that describes an entry: its source, size, and status or exit code."""
     lines = ""
     tokens = ""
     ending = ""
@@ -375,7 +381,7 @@ def short_count(tokens: int) -> str:
 
 
 def masked_text(entry: Entry, templates: Templates) -> str:
-    """Return the placeholder for a masked entry, shortened if the entry itself is shorter."""
+    """Return the placeholder for an entry that the user cleared; a short one for a short entry."""
     text = valid(fill(templates.placeholder_masked, gist=gist(entry), id=str(entry.id)))
     if not entry.tokens or entry.tokens * _CHARS_PER_TOKEN >= len(text):
         return text
@@ -416,7 +422,7 @@ def _shortened(value: Any, most: int, entry_id: int) -> Any:
 
 
 def line_count(text: str) -> int:
-    """Return the number of lines in a text; a final newline ends a line and begins none."""
+    """Return the number of lines in a text; a final newline doesn't begin another line."""
     if text:
         return text.count("\n") + (not text.endswith("\n"))
     return 0

@@ -1,7 +1,7 @@
-"""The content of one call to a model, independent of any provider.
+"""The request of one model call: messages, tools and options, independent of the provider.
 
-A request is data that serialises to the same bytes every time. Its wire form is the OpenAI chat
-format, which litellm accepts for every provider.
+A request always serialises to the same bytes, in the OpenAI chat format, which litellm accepts for
+every provider.
 """
 
 import json
@@ -14,7 +14,7 @@ from tui_agent.session.effort import Effort
 from tui_agent.session.entries import ToolSchema
 
 CacheTtl = Literal["5m", "1h"]
-"""Lifetime that a cache mark requests for the prefix before it."""
+"""How long the provider is asked to cache a request: five minutes or an hour."""
 
 
 @frozen
@@ -26,12 +26,12 @@ class ContentText:
 
 @frozen
 class ImageRef:
-    """An image or a PDF inside a message, by blob; its bytes are added when the request is sent."""
+    """An image or a PDF inside a message, by blob; the bytes are added when the request is sent."""
 
     blob: str
     mime: str
     text: str = ""
-    """The text sent in its place if the server can't take it; "": a general note."""
+    """The text to send instead if the server can't take the image; "": a general note."""
 
 
 @frozen
@@ -47,10 +47,11 @@ class RequestToolCall:
 class Message:
     """One message of a request.
 
-    ``origin`` has the ids of the entries it was made from (none for the program's own messages) and
-    is not sent. ``reasoning`` has the provider's blobs (JSON text), sent back byte for byte.
-    ``cache`` asks the provider to cache everything up to and including this message, if it supports
-    that. ``failed`` marks the result of a failed call, for formats that can say so.
+    ``origin`` has the ids of the entries that the message was made from (none for placeholders of
+    the program); it is not sent. ``reasoning`` has the provider's blobs (JSON text), sent back byte
+    for byte. ``cache`` asks the provider, if it supports that, to cache everything up to and
+    including this message. ``failed`` marks the result of a failed call, for formats that can
+    express it.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -69,13 +70,13 @@ class Message:
 
 @frozen
 class ModelRequest:
-    """Everything a model needs for one answer.
+    """One call to a model.
 
     ``max_output_tokens`` None leaves the limit to the provider, ``effort`` None the level of
-    thinking. ``session`` is the session's id, by which a provider finds this conversation's cache.
-    ``cache_ttl`` is the lifetime that cache marks request. ``compact`` asks for the provider's own
+    thinking. ``session`` is the session's id, by which a provider finds the conversation's cache.
+    ``cache_ttl`` is the lifetime requested for the cache. ``compact`` asks for the provider's own
     compaction of the messages instead of an answer. ``ping`` sends the request only to keep it in
-    the provider's cache: the answer may be as short as the provider allows.
+    the provider's cache, with the shortest answer that the provider allows.
     """
 
     model: str
@@ -89,20 +90,20 @@ class ModelRequest:
     compact: bool = False
     ping: bool = False
     search_hosts: tuple[str, ...] | None = None
-    """Hosts that the provider may search on the web itself, empty for all; None: no search."""
+    """Hosts that the provider's own web search may use, () for all; None: no search."""
     blobs: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
-    """Bytes of the images named by ``ImageRef``; not part of the request's identity."""
+    """Bytes of the images named by ``ImageRef``, by blob; ignored when comparing requests."""
 
     @property
     def answer_tokens(self) -> int | None:
-        """Most tokens of the answer; None leaves the limit to the provider."""
+        """Maximum tokens of the answer, 1 for a ping; None leaves the limit to the provider."""
         if self.ping:
             return 1
         return self.max_output_tokens
 
 
 def calls_in(messages: Iterable[Message]) -> dict[str, RequestToolCall]:
-    """Return the tool calls of messages by call id, in order."""
+    """Return the tool calls in messages by call id, in the order of the messages."""
     return {call.call_id: call for message in messages for call in message.tool_calls}
 
 
@@ -119,7 +120,7 @@ def wire_tool(tool: ToolSchema) -> dict[str, Any]:
 
 
 def wire_calls(message: Message) -> list[dict[str, Any]]:
-    """Return the calls of an answer in the OpenAI chat format."""
+    """Return an assistant message's tool calls in the OpenAI chat format."""
     return [
         {
             "id": call.call_id,
@@ -155,8 +156,8 @@ def wire_message(message: Message) -> dict[str, Any]:
 def request_bytes(request: ModelRequest) -> bytes:
     """Return the canonical bytes of a request: tools, then messages, one JSON document per line.
 
-    Cache marks and the model's name are left out: they change without a change of the text that the
-    model reads.
+    Cache marks and the model's name are left out, because they can change while the text that the
+    model reads stays the same.
     """
     lines = [
         json.dumps(wire_tool(tool), ensure_ascii=False, sort_keys=True) for tool in request.tools

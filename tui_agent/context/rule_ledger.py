@@ -1,4 +1,4 @@
-"""Lists a session's standing rules: where each comes from, and whether the model still sees it."""
+"""Lists a session's standing rules: where each comes from, and whether it is still sent."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -14,21 +14,22 @@ _MEMORY = "memory"
 
 
 class RulePlace(StrEnum):
-    """Whether and how a rule is sent to the model; the values are shown to people."""
+    """Whether and how a rule is sent to the model; the values are shown to the user."""
 
     IN_VIEW = "in view"
-    """Sent as part of the message or instruction file that states it."""
+    """Sent as part of the message or instruction file that states the rule."""
     CARRIED = "carried word by word"
-    """Its message has been summarised; the summary carries the sentence verbatim."""
+    """The message that states it was summarised; the summary carries the sentence verbatim."""
     LOST = "not sent"
-    """Its message was hidden, or a summary's budget for rules could not hold it."""
+    """The message that states it was hidden or cleared, or did not fit a summary's budget."""
 
 
 @frozen
 class LedgerRow:
-    """One rule. ``source`` is where it stands: ``AGENTS.md:12``, or ``#34`` for an entry.
+    """One standing rule. ``source`` is ``AGENTS.md:12`` (file and line) or ``#34`` (entry).
 
-    ``times_sent`` is the number of requests that held it, 0 if it is not sent now.
+    ``times_sent`` is the number of requests answered since the rule was stated, 0 if it is no
+    longer sent.
     """
 
     source: str
@@ -40,7 +41,7 @@ class LedgerRow:
 def ledger(whole: Sequence[Entry], active: Sequence[Entry]) -> list[LedgerRow]:
     """Return the rules of a session: those of instruction files first, then those of messages.
 
-    ``whole`` is the path from the root, ``active`` the part of it that requests are made of.
+    ``whole`` is the path from the root, ``active`` the active path (``Session.active_path``).
     """
     view = resolve(active)
     rows: list[LedgerRow] = []

@@ -1,4 +1,4 @@
-"""Makes a summariser's tasks, and writes the conversation as plain text for the summariser to read."""
+"""Makes a summariser's tasks: the conversation as plain text, with what to write about it."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -32,9 +32,9 @@ _PREFIX_SHARE = 0.3
 """Share of a summary's length for the turn prefix of a split turn, if there is history before it."""
 _INTERRUPTED = f"[Tool result]: {INTERRUPTED_OUTPUT}"
 RESULT_CHARS = 2_000
-"""Most characters of a tool result that a summariser reads."""
+"""Default maximum of characters of a tool result in the text."""
 ARGUMENT_CHARS = 1_000
-"""Most characters of one call's arguments that a summariser reads."""
+"""Default maximum of characters of one call's arguments in the text."""
 
 
 def compaction_tasks(
@@ -42,8 +42,8 @@ def compaction_tasks(
 ) -> tuple[SummaryTask, ...]:
     """Return the tasks of a compaction: one for the history, and one for the prefix of a split turn.
 
-    With ``mode`` "live" one task covers both. If there is a previous summary, the task is to update
-    it.
+    With ``mode`` "live", or if there is only one part, one task covers everything. If there is a
+    previous summary, the first task is to update it.
     """
     focus = plan.instructions or ""
     previous = plan.previous_summary
@@ -70,7 +70,10 @@ def blocks_of(
     settings: CompactionSettings,
     templates: Templates | None = None,
 ) -> tuple[str, ...]:
-    """Return entries as blocks of text for a summariser, without what the user hid or cleared."""
+    """Return entries as blocks of text for a summariser, as the view shows them.
+
+    Entries that the user hid are left out, with their calls; cleared ones become placeholders.
+    """
     replaced: dict[int, str | None] = {}
     for entry in entries:
         state = view.state(entry.id)
@@ -102,9 +105,10 @@ def serialise(
 ) -> tuple[str, ...]:
     """Return entries as blocks of text, in order, to be joined with blank lines.
 
-    ``replaced`` maps the ids of entries to the text that replaces them, None to leave an entry out;
-    ``hidden_calls`` are the calls, by entry and call id, to leave out because their result is
-    hidden. Calls without a result are marked as interrupted before the next message.
+    ``result_chars`` and ``argument_chars`` are the characters to which results and calls' arguments
+    are cut. ``replaced`` maps ids of entries to the text that replaces them, None to leave an entry
+    out; ``hidden_calls`` has (entry id, call id) of calls to leave out. For a call without a result
+    a block that says so precedes the next message.
     """
     replaced = replaced or {}
     blocks: list[str] = []

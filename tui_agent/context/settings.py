@@ -1,9 +1,9 @@
-"""The settings of the context rules: every constant with its default, and how each scales to a model's window.
+"""The settings of compaction, pruning, truncation, images and prompt cache, with their defaults.
 
-Shares are fractions of the window or of the history budget *H* (threshold minus fixed overhead);
-wherever a number of tokens and a share are both given, the smaller result counts, so that one set
-of defaults serves a 16k local model and a 1M hosted one. Reading files and environment variables is
-the configuration module's work.
+Shares are fractions of the window or of the history budget *H* (threshold minus fixed overhead). If
+there are both a number of tokens and a share, the smaller result counts, so that one set of
+defaults serves a 16k local model and a 1M hosted one. ``tui_agent.config`` reads the settings from
+files and environment variables.
 """
 
 from fnmatch import fnmatchcase
@@ -17,7 +17,7 @@ _PERCENT = LazyPattern(r"(-?\d{1,3}(?:\.\d+)?)\s*%")
 _NUMBER = LazyPattern(r"-?\d[\d_]*")
 
 MIN_THRESHOLD = 1_024
-"""Tokens used below which no threshold makes sense: the prompt alone takes more."""
+"""Smallest threshold in tokens: the system prompt alone takes more."""
 _THRESHOLDS = (
     'a threshold is a share like "80%", tokens used like 120000 (at least 1,024), tokens left like -20000, '
     "or 0 for never"
@@ -30,21 +30,21 @@ Tokens = Annotated[int, Field(ge=0)]
 """A number of tokens."""
 
 FIXED: Final = object()
-"""Marks a field that is no setting: a constant of the rules that benchmarks and tests vary."""
+"""Marks a field that users can't set: a constant that benchmarks and tests vary."""
 
 ONLY_USER: Final[dict[str, Any]] = {"only_user": True}
-"""Marks a setting that a project's own file can't make: what it says would be run or paid for, or
-is about other projects."""
+"""Marks a setting that only the user's own file may set, not a project's file, because its value is
+run, costs money, or affects other projects."""
 
 FixedShare = Annotated[float, Field(ge=0, le=1), FIXED]
-"""A fraction that no user sets, 0 to 1."""
+"""A fraction, 0 to 1, that users can't set."""
 
 FixedNumber = Annotated[int, Field(ge=0), FIXED]
-"""A number of tokens, characters or times that no user sets."""
+"""A whole number (of tokens, characters, turns …) that users can't set."""
 
 
 def _check_threshold(value: object) -> object:
-    """Normalise a threshold to ``"80%"`` or an integer; anything else is a ``ValueError``."""
+    """Return a threshold as ``"80%"``, an integer or None; raises ValueError for anything else."""
     if isinstance(value, str):
         text = value.strip()
         if percent := _PERCENT.fullmatch(text):
@@ -64,27 +64,27 @@ def _check_threshold(value: object) -> object:
 
 
 Threshold = Annotated[int | str | None, BeforeValidator(_check_threshold)]
-"""When automatic compaction acts: ``"80%"`` of the window, ``120000`` tokens used, ``-20000``
-tokens left (``"-20%"`` as well), ``0`` never, None when the window less the reserve is used."""
+"""Size of the next request at which automatic compaction acts: ``"80%"`` of the window, ``120000``
+tokens used, ``-20000`` tokens left (``"-20%"`` as well), ``0``: never, None: the default."""
 
 
 class _Settings(BaseModel):
-    """Base of all settings: frozen, documented per field, strict about unknown names."""
+    """Base of all settings classes: frozen, and strict about unknown names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class CompactionSettings(_Settings):
-    """Third defence: when history is summarised, what is kept and what a summary may cost."""
+    """Settings of compaction, the third defence: when history is summarised, and what is kept."""
 
     style: Literal["summary", "native"] = "summary"
     """What replaces the history: "summary", written by a model; "native", the provider's own
     compaction (OpenAI, Azure OpenAI, xAI and Anthropic), which only the same model can read. Other
     providers get a summary."""
     auto: bool | Literal["ask"] = True
-    """Compact when the next request would pass the threshold. "ask": say so when the summary is
-    ready, a few steps before, to be looked at and edited; no answer is a yes. Off: stop at the
-    limit and offer choices."""
+    """Compact when the next request would exceed the threshold. "ask": show the summary a few steps
+    before, to be read and edited; without an answer it is used. Off: stop at the limit and offer
+    choices."""
     threshold: Threshold = None
     """Size of the next request at which compaction acts: "80%" of the window, 120000 tokens used,
     -20000 tokens left, 0 never. Empty: the window less the reserve."""
@@ -95,59 +95,61 @@ class CompactionSettings(_Settings):
     """Tokens kept free for the answer. Empty: the smallest of 20,000, the model's longest answer
     and a fifth of the window."""
     reserve_tokens: FixedNumber = 20_000
-    """Most tokens kept free for the answer when ``reserved`` is empty."""
+    """Maximum tokens kept free for the answer if ``reserved`` is None."""
     reserve_share: FixedShare = 0.20
-    """Largest share of the window kept free for the answer."""
+    """Largest share of the window kept free for the answer if ``reserved`` is None."""
     reserve_minimum: FixedNumber = 1_024
-    """Least tokens kept free for the answer."""
+    """Minimum tokens kept free for the answer."""
     keep_recent: Tokens = 60_000
     """Tokens of the newest messages that stay verbatim when the rest is summarised."""
     keep_recent_share: FixedShare = 0.25
-    """Largest share of the history budget that ``keep_recent`` may take."""
+    """Largest share of the history budget that the kept messages may take."""
     keep_turns: int = Field(default=0, ge=0)
-    """Most turns that stay verbatim, within ``keep_recent``. 0: any number."""
+    """Maximum number of turns that stay verbatim, within ``keep_recent``. 0: any number."""
     resume: bool = True
     """Continue the work after a compaction in the middle of it. Off: the run stops there."""
     branch_summaries: Literal["ask", "never"] = "ask"
-    """Ask for a summary of the branch that a move leaves."""
+    """Ask whether to summarise the branch that a move leaves."""
     branch_summary_share: FixedShare = 0.10
-    """Share of the history budget a branch's summary may take."""
+    """Largest share of the history budget that a branch summary may take."""
     model: str | None = None
     """Model that writes summaries. Empty: the conversation's own."""
     input: Literal["auto", "live", "serialised"] = "auto"
     """What the summariser reads: the live conversation (cheap while the provider's cache is warm),
     the conversation written out as text, or whichever costs less."""
     result_chars: FixedNumber = 2_000
-    """Characters of a tool result in the written-out conversation, and of a kept result that had to
-    be cut."""
+    """Maximum characters of a tool result in the text that a summariser reads, and of a kept result
+    that had to be cut."""
     argument_chars: FixedNumber = 1_000
-    """Characters of a tool argument in the written-out conversation."""
+    """Maximum characters of a call's arguments in the text that a summariser reads, and of a kept
+    argument that had to be cut."""
     summary_share: FixedShare = 0.10
-    """Share of the history budget the model's summary may take."""
+    """Largest share of the history budget that the model's summary may take."""
     anchors_share: FixedShare = 0.25
-    """Share of the history budget for lines carried verbatim: those that names still in use stand
-    in, and errors."""
+    """Largest share of the history budget for anchor lines: lines with names still in use, and
+    errors, carried verbatim."""
     user_messages_share: FixedShare = 0.10
-    """Share of the history budget for the user's own messages, carried verbatim."""
+    """Largest share of the history budget for the user's own messages, carried verbatim."""
     files_share: FixedShare = 0.10
-    """Share of the history budget for the files read or edited last, which come back from disk
-    after a compaction."""
+    """Largest share of the history budget for the files read or edited last, which are read again
+    from disk after a compaction."""
     files_budget: FixedNumber = 24_000
-    """Least history budget in which they do."""
+    """Smallest history budget with which files are read again after a compaction."""
     target_of_before: FixedShare = 0.90
-    """History after compaction is at most this share of history before it."""
+    """Goal: history after a compaction is at most this share of the history before it."""
     target_of_budget: FixedShare = 0.60
-    """History after compaction is at most this share of the history budget."""
+    """Goal: history after a compaction is at most this share of the history budget."""
     enough_of_budget: FixedShare = 0.85
-    """What will do where that can't be reached without taking away what is newest."""
+    """Share of the history budget that is accepted after a compaction if the goal can only be
+    reached by cutting the newest entries."""
     failures_before_pause: FixedNumber = 2
     """Failures in a row after which automatic compaction pauses until the next user message."""
     minimum_budget: FixedNumber = 4_000
-    """A history budget below this is reported at the start, with the largest parts of the fixed
-    overhead."""
+    """Tokens of the history budget below which the user is warned at the start, with the largest
+    parts of the fixed overhead."""
     overhead_share: FixedShare = 0.25
-    """Share of the window that prompt and tools may take before that is reported, with the largest
-    parts."""
+    """Share of the window taken by prompt and tools above which the user is warned, with the
+    largest parts."""
 
     def reserve(self, window: int, max_output: int | None = None) -> int:
         """Return the tokens kept free for the answer, never more than half the window."""
@@ -162,12 +164,12 @@ class CompactionSettings(_Settings):
     def threshold_at(
         self, window: int, reserve: int, *, price_tier: int | None = None
     ) -> int | None:
-        """Return the tokens at which automatic compaction acts, None when it never does.
+        """Return the request's tokens at which automatic compaction acts, None if it never does.
 
-        ``price_tier`` is the size of a request, in tokens, above which the model costs more. A
-        threshold never exceeds the window less the reserve: past it there is no room for an answer.
-        "Tokens left" is at most half the window, so that a number meant for a large model leaves a
-        small one usable.
+        ``price_tier`` is the size of a request above which the model costs more per token. The
+        result is at most the window minus the reserve, above which there is no room for an answer.
+        A threshold in tokens left is taken as at most half the window, so that a number meant for a
+        large model doesn't make a small one unusable.
         """
         if not self.auto:
             return None
@@ -199,9 +201,9 @@ class CompactionSettings(_Settings):
 
 
 class PruneSettings(_Settings):
-    """Second defence: old tool outputs become placeholders.
+    """Settings of pruning, the second defence: old tool outputs become placeholders.
 
-    ``false`` is short for ``when = "off"``.
+    ``prune = false`` is short for ``prune.when = "off"``.
     """
 
     when: Literal["auto", "run_end", "off"] = "auto"
@@ -210,44 +212,47 @@ class PruneSettings(_Settings):
     protect_tokens: Tokens = 15_000
     """Tokens of the newest tool output that are never pruned."""
     protect_share: FixedShare = 0.15
-    """Largest share of the history budget that ``protect_tokens`` may take."""
+    """Largest share of the history budget that ``protect_tokens`` may protect."""
     protect_turns: FixedNumber = 2
-    """Newest user turns whose tool output is protected while there is no pressure."""
+    """Number of newest turns whose tool outputs are protected if the context is not under
+    pressure."""
     protect_steps: FixedNumber = 4
-    """Newest steps whose tool output is protected always."""
+    """Number of newest steps whose tool outputs are protected even under pressure."""
     step_budget: FixedNumber = 2_500
-    """Tokens of the history budget there have to be for each of these steps; one is protected in
-    any case."""
+    """Tokens of history budget needed for each protected step; a smaller budget protects fewer
+    steps, but at least one."""
     protected_tools: tuple[str, ...] | None = None
-    """Tools whose results are never pruned; not set: those that say so themselves, skill, todo and
-    recall."""
+    """Tools whose results are never pruned. Not set: skill, todo, recall and ask."""
     minimum_tokens: Tokens = 25_000
     """Least tokens a prune must free to be worth breaking the provider's cache."""
     minimum_share: FixedShare = 0.25
-    """Share of the history budget that is enough, if it is less than ``minimum_tokens``."""
+    """Share of the history budget that a prune must free, if that is less than
+    ``minimum_tokens``."""
     room_tokens: FixedNumber = 12_000
-    """Tokens that are free after a prune that has to be, so that the next is many steps away."""
+    """Tokens of the history budget to be free after a prune under pressure, so that the next one is
+    many steps away."""
     room_least: FixedShare = 0.30
-    """Least share of the history budget that is free then."""
+    """Smallest share of the history budget to be free after a prune under pressure."""
     room_large: FixedShare = 0.40
-    """The same where the history budget has ``large_budget`` tokens: what is read anew after each
-    prune is dear."""
+    """Replaces ``room_least`` for a history budget of at least ``large_budget`` tokens, because
+    reading a long request uncached after each prune is expensive."""
     large_budget: FixedNumber = 90_000
-    """Tokens of a large history budget."""
+    """Tokens from which on a history budget is large."""
     room_most: FixedShare = 0.50
-    """Largest share of the history budget that ``room_tokens`` may take."""
+    """Largest share of the history budget that ``room_tokens`` may demand."""
     notes_share: FixedShare = 0.10
-    """Share of the history budget that the notes of one prune may take: the lines of what is
-    cleared that are still in use, told in its placeholders."""
+    """Largest share of the history budget for the notes of one prune: lines of the cleared outputs
+    that are still in use, added to the placeholders."""
     notes_of_freed: FixedShare = 0.30
-    """Largest share of what a prune frees that its notes may take back."""
+    """Largest share of the tokens freed by a prune that its notes may take."""
     notes_of_freed_large: FixedShare = 0.15
-    """The same where the history budget has ``large_budget`` tokens: notes stay until a summary."""
+    """Replaces ``notes_of_freed`` for a history budget of at least ``large_budget`` tokens, because
+    notes stay until the next compaction."""
     names_in_use: FixedNumber = 3_000
-    """Names by which outputs are weighed and lines for notes are chosen; the best are mostly in
-    view."""
+    """Maximum number of names by which outputs are ranked and lines for notes are chosen."""
     pressure: FixedShare = 0.95
-    """Share of the threshold above which the context is under pressure."""
+    """Share of the request's size limit (``ContextSize.limit``) above which the context is under
+    pressure."""
 
     @model_validator(mode="before")
     @classmethod
@@ -258,18 +263,24 @@ class PruneSettings(_Settings):
         return data
 
     def notes_tokens(self, freed: int, budget: int) -> int:
-        """Return the most tokens the notes of a prune may take that frees so many."""
+        """Return the tokens that the notes of a prune may take at most.
+
+        ``freed`` is how many tokens the prune frees, ``budget`` the history budget.
+        """
         of_freed = self.notes_of_freed
         if self._is_large(budget):
             of_freed = self.notes_of_freed_large
         return min(round(budget * self.notes_share), round(freed * of_freed))
 
     def worthwhile_tokens(self, budget: int) -> int:
-        """Return the least tokens a prune must free, for a history budget."""
+        """Return the least tokens that a prune must free with a history budget of ``budget``."""
         return min(self.minimum_tokens, round(budget * self.minimum_share))
 
     def wanted_tokens(self, history: int, budget: int) -> int:
-        """Return the tokens a prune of so much history clears, for a history budget."""
+        """Return how many of ``history`` tokens a prune under pressure should free; 0: none.
+
+        ``budget`` is the history budget.
+        """
         if self._is_large(budget):
             least = self.room_large
         else:
@@ -282,7 +293,7 @@ class PruneSettings(_Settings):
 
 
 class TruncationSettings(_Settings):
-    """First defence: the most one tool output may show the model. The smallest limit counts."""
+    """Settings of truncation, the first defence: limits of one tool output. The smallest counts."""
 
     lines: int = Field(default=2_000, ge=10)
     """Lines of one output."""
@@ -293,21 +304,21 @@ class TruncationSettings(_Settings):
     window_share: Share = 0.10
     """Share of the window one output may take when the window is nearly full."""
     roomy_share: FixedShare = 0.30
-    """Share of the window one output may take while there is much free room."""
+    """Share of the window that one output may take while much of the window is free."""
     free_share: FixedShare = 0.40
-    """Share of the free room one output may take, between ``window_share`` and ``roomy_share`` of
-    the window."""
+    """Share of the window's free tokens that one output may take, within ``window_share`` and
+    ``roomy_share`` of the window."""
     roomy_window: FixedNumber = 24_000
-    """Window below which an output takes ``window_share`` at most: one more would push out
-    everything else."""
+    """Tokens of the window below which an output always takes at most ``window_share``, because
+    a larger one would push out everything else."""
     error_lines: FixedNumber = 20
-    """Error-looking lines shown from the part of an output that was left out."""
+    """Maximum error-looking lines shown from the part of an output that was left out."""
     short_rereads: bool = True
-    """Answer a repeated read of unchanged lines that are in context with one line, of changed ones
-    with the difference if it is shorter. Reading once more shows all of them."""
+    """Answer a repeated read with one line if the same lines are already in context, or with a diff
+    if they changed and it is shorter. The same read once more returns all lines."""
 
     def tokens(self, window: int, free: int) -> int:
-        """Return the tokens one output may take of a window with so many tokens free."""
+        """Return the tokens that one output may take, in a window with ``free`` unused tokens."""
         roomy = (
             min(free * self.free_share, window * self.roomy_share)
             if window >= self.roomy_window
@@ -317,17 +328,17 @@ class TruncationSettings(_Settings):
 
 
 class ImageSettings(_Settings):
-    """How many images a request may hold before the oldest are pruned."""
+    """Limits of the images in a request; above them the oldest images are pruned."""
 
     max_count: int = Field(default=20, ge=0)
-    """Images in one request. With more than 20, Anthropic's interface takes only small ones
-    (platform.claude.com/docs, "Vision")."""
+    """Maximum number of images in one request. With more than 20, Anthropic's API accepts only
+    small ones (platform.claude.com/docs, "Vision")."""
     max_tokens_share: FixedShare = 0.25
     """Largest share of the history budget that images may take together."""
 
 
 class CacheSettings(_Settings):
-    """What is assumed of the provider's prompt cache."""
+    """Settings of the provider's prompt cache: its lifetime, and when the user is warned."""
 
     ttl: Literal["auto", "5m", "1h"] = "auto"
     """How long Anthropic keeps a prompt prefix. An hour costs more to write: "auto" requests it if
@@ -335,20 +346,20 @@ class CacheSettings(_Settings):
     ttl_seconds: int = Field(default=300, ge=0)
     """Seconds a prompt prefix stays cached after its last use, unless an hour was requested."""
     keep_warm: bool = Field(default=False, json_schema_extra=ONLY_USER)
-    """While you are away, ping the provider a minute before it forgets the conversation, at most
-    twice in a pause and only if that is expected to save more than it costs. `/cost` lists each
-    ping."""
+    """While you are away, ping the provider a minute before its cache of the conversation expires,
+    at most twice in a pause and only if that is expected to save more than it costs. `/cost` lists
+    each ping."""
     warn_tokens: Tokens = 50_000
-    """Uncached tokens from which on you are warned, and asked before switching the model, effort or
-    agent. 0: never."""
+    """Number of uncached tokens from which you are warned, and asked before a switch of the model,
+    effort or agent. 0: never."""
 
 
 class ModelContextSettings(_Settings):
-    """What one model, or all models of a pattern, has otherwise."""
+    """Settings that replace the general ones for one model, or for all that match a pattern."""
 
     window: int | None = Field(default=None, ge=1_024)
-    """Context window in tokens, when the catalog does not know it or the server is set up
-    smaller."""
+    """Context window in tokens, if the catalog doesn't know it or the server is configured for a
+    smaller one."""
     threshold: Threshold = None
     """As ``compaction.threshold``."""
     reserved: Tokens | None = None
@@ -358,7 +369,7 @@ class ModelContextSettings(_Settings):
 
 
 class ContextSettings(_Settings):
-    """All settings of the context rules."""
+    """All settings of the context engine."""
 
     compaction: CompactionSettings = CompactionSettings.model_construct()
     """Summaries."""
@@ -371,14 +382,18 @@ class ContextSettings(_Settings):
     cache: CacheSettings = CacheSettings.model_construct()
     """The provider's prompt cache."""
     window: int | None = Field(default=None, ge=1_024)
-    """Most tokens of any model's window that are used."""
+    """Maximum tokens to use of any model's window."""
     unknown_window: int = Field(default=32_768, ge=1_024)
-    """Window assumed for a model nobody knows."""
+    """Window in tokens assumed for a model that the catalog doesn't know."""
     models: dict[str, ModelContextSettings] = Field(default_factory=dict)
-    """Settings per model; a name may hold ``*``, the longest matching one counts."""
+    """Settings per model; a name may contain ``*``, and the longest matching name counts."""
 
     def for_model(self, model: str) -> "ContextSettings":
-        """Return the settings with everything that ``models`` says of this model put in place."""
+        """Return the settings for a model, with those of its best match in ``models`` applied.
+
+        The best match is the model's own name, or else the longest pattern. The smaller window
+        counts. The result has no ``models``.
+        """
         names = [name for name in self.models if name == model or fnmatchcase(model, name)]
         if not names:
             return self

@@ -1,7 +1,7 @@
 """Finds standing rules in the user's messages: "never touch vendor", "always run the tests".
 
-Every compaction carries them word by word. A rule is recognised by its form alone: an order such as
-"never …" or "only …", or a sentence that says what must or must not be.
+Every compaction carries them verbatim. A rule is recognised by its form alone: an order such as
+"never …" or "only …", or a sentence with "must", "is forbidden" and the like.
 """
 
 import re
@@ -11,13 +11,13 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import Entry, TextPart, is_by_user
 
 MAX_CHARS = 400
-"""Longest sentence that can be a rule, in characters."""
+"""Maximum characters of a sentence that counts as a rule."""
 MIN_WORDS = 3
-"""Shortest sentence that can be a rule, in words."""
+"""Minimum words of a sentence that counts as a rule."""
 BUDGET_SHARE = 0.4
-"""Largest share of a summary's room for the user's messages that rules may take."""
+"""Largest share of a summary's budget for the user's messages that rules may take."""
 LEAST_BUDGET = 160
-"""Tokens that rules may always take, however small the window."""
+"""Tokens that rules may take even if ``BUDGET_SHARE`` is less."""
 
 _SENTENCE = LazyPattern(r"(?<=[.!?;])\s+|\n+")
 _FENCE = LazyPattern(
@@ -48,7 +48,7 @@ _NO_ORDER = LazyPattern(
 
 @frozen
 class StandingRule:
-    """A sentence that binds, in the user's words, and the entry it comes from."""
+    """A standing rule, in the user's words, and the id of the message that states it."""
 
     entry_id: int
     text: str
@@ -60,7 +60,7 @@ class StandingRule:
 
 
 def rules_in(text: str) -> Iterator[str]:
-    """Yield the sentences of a text that bind, word by word."""
+    """Yield the sentences of a text that are rules, verbatim; code blocks are skipped."""
     for line in _SENTENCE.split(_FENCE.sub("", text)):
         sentence = line.strip().lstrip(_MARKS).strip()
         if binds(sentence):
@@ -68,7 +68,7 @@ def rules_in(text: str) -> Iterator[str]:
 
 
 def binds(sentence: str) -> bool:
-    """Whether a sentence is a rule: an order or a duty, not a question and not too long."""
+    """Return True if a sentence is a rule: an order or a duty, not a question, not too long."""
     if len(sentence) > MAX_CHARS or sentence.endswith("?"):
         return False
     if len(sentence.split()) < MIN_WORDS or _NO_ORDER.search(sentence):
@@ -77,7 +77,10 @@ def binds(sentence: str) -> bool:
 
 
 def rules_of(entries: Iterable[Entry]) -> list[StandingRule]:
-    """Return the rules in the user's messages, oldest first; a repeated rule where it was last said."""
+    """Return the rules in the user's messages, oldest first.
+
+    A repeated rule is returned once, with the newest message that states it.
+    """
     found: dict[str, StandingRule] = {}
     for entry in entries:
         if not is_by_user(entry):
@@ -102,10 +105,10 @@ def read_rules(lines: Iterable[str]) -> Iterator[StandingRule]:
 def carried(
     rules: Sequence[StandingRule], shown: str, budget: int, count: Callable[[str], int]
 ) -> tuple[tuple[str, ...], int]:
-    """Return the rules a summary carries, as lines, and the number that its budget can't hold.
+    """Return the lines of the rules that a summary carries, and the number of rules that don't fit.
 
-    Rules that the text ``shown`` contains are left out. The newest get into the budget (in tokens)
-    first; the lines are in the order of ``rules``.
+    Rules that the text ``shown`` contains are left out. The newest rules are chosen first, until
+    ``budget`` tokens are used; the lines are in the order of ``rules``.
     """
     lines: list[str] = []
     lost = 0

@@ -1,8 +1,8 @@
-"""Decides which calls to make for a summary, and judges their answers, without making any call.
+"""Writes summaries: decides which model calls to make and judges the answers; the caller calls.
 
 ``summarise`` is a generator: it yields the calls to make (they may run at the same time), is sent
 their answers, and returns the summary or why there is none. It decides on retries, chunks and
-merging; the caller only talks to the model.
+merging.
 """
 
 import re
@@ -24,19 +24,19 @@ THINKING = "[Assistant thinking]: "
 """Prefix of a block with an answer's raw thinking, which some providers refuse in a prompt."""
 
 ATTEMPTS = 2
-"""Times a call is made if its answer is rejected."""
+"""Number of times a call is made before its rejected answer makes the summary fail."""
 MIN_ANSWER_CHARS = 20
-"""Shortest summary that is accepted, in characters ("No prior history." says nothing)."""
+"""Shortest summary that is accepted, in characters; longer than "No prior history."."""
 _CACHED_PRICE = 0.1
 """Price of a token read from the provider's cache, relative to an uncached one."""
 _MARGIN = 0.05
 """Share of the summariser's window left free, because sizes are estimates."""
 _MIN_CHUNK_TOKENS = 400
-"""Least tokens of the conversation in one call, however small the window."""
+"""Minimum room for the conversation in one call, in tokens, however small the window."""
 _MIN_WINDOW = 1_024
-"""Smallest window that is assumed when calls are refused as too long, in tokens."""
+"""Smallest window, in tokens, that is tried when calls are refused as too long."""
 _WORDS_PER_TOKEN = 0.7
-"""Converts a summary's length from tokens into the words asked for."""
+"""Words per token, to state a summary's target length in words."""
 _HEADING = LazyPattern(r"^\s*(?:#{1,6}\s+|\*\*)([^\n*:]{3,60}?)\s*(?:\*\*:?|:)?\s*$", re.MULTILINE)
 _NOTE_HEADINGS = (
     "Goal, Progress, Done, In Progress, Blocked, Key Decisions, Next Steps, Critical Context"
@@ -46,14 +46,14 @@ _FAULTS = {
     Verdict.PROMISED: "it called a tool instead of answering",
     Verdict.CUT: "it was cut off at its maximum length",
     Verdict.SILENT: "it says nothing",
-    Verdict.THINKING: "it holds thinking only",
+    Verdict.THINKING: "it contains only thinking",
     Verdict.REFUSED: "it was refused",
 }
 
 
 @frozen
 class SummaryPrompts:
-    """The prompts of a summariser, each loaded from the file of its name."""
+    """The prompts of a summariser; each field is named like its file in ``prompts/``."""
 
     compaction: str
     compaction_update: str
@@ -68,29 +68,29 @@ class SummaryPrompts:
 
 @frozen
 class SummariserLimits:
-    """The summariser's window and the length of a summary, in tokens."""
+    """The summariser's context window and the target length of the summary, in tokens."""
 
     window: int
     summary: int
 
     @property
     def max_output(self) -> int:
-        """Most tokens of an answer: twice the target, because a cut-off answer is useless."""
+        """Maximum tokens of an answer: twice the target, because a cut-off answer is useless."""
         return min(max(2 * self.summary, 1_024), max(256, self.window // 4))
 
     def room(self, prompt_tokens: int) -> int:
-        """Return the tokens left for the conversation in one call."""
+        """Return the tokens left for the conversation in one call, which may be negative."""
         return round(self.window * (1 - _MARGIN)) - self.max_output - prompt_tokens
 
 
 @frozen
 class SummaryTask:
-    """Text blocks of a conversation to summarise with one of the prompts.
+    """One text to write: a summary of ``blocks``, made with the prompt ``prompt``.
 
-    ``previous`` is the summary to update; without blocks it is the result. ``focus`` is what the
-    user asked to stress. ``share`` is this task's part of the whole summary's length. ``live`` has
-    the model summarise the live conversation first; the blocks are used if that answer is rejected.
-    ``begins`` is the first message of the part to summarise in a live conversation.
+    ``previous`` is the earlier summary to update; without blocks it is returned unchanged.
+    ``focus`` is what the user asked to stress. ``share`` is the task's share of the whole summary's
+    length. With ``live`` the model first summarises the live conversation, and the blocks are used
+    if that answer is rejected; ``begins`` is the first message of the part to summarise in it.
     """
 
     prompt: Literal["compaction", "compaction_update", "turn_prefix", "branch_summary"]
@@ -104,10 +104,10 @@ class SummaryTask:
 
 @frozen
 class SummaryCall:
-    """One call to make; ``attempt`` counts from 1.
+    """One model call to make; ``attempt`` counts from 1.
 
-    A live call appends ``instruction`` and ``text`` to the conversation's own request; otherwise
-    they are the system message and the user message.
+    For a live call, ``instruction`` and ``text`` are appended to the conversation's next request;
+    for others they are the system message and the user message.
     """
 
     instruction: str
@@ -116,12 +116,16 @@ class SummaryCall:
     live: bool = False
     attempt: int = 1
     about: tuple[str, ...] = ()
-    """The text blocks to summarise, if ``text`` does not hold them."""
+    """The text blocks to summarise, if ``text`` does not contain them (live calls)."""
 
 
 @frozen
 class SummaryAnswer:
-    """A model's answer: ``finish`` as the model reported it, ``error`` if the call failed."""
+    """A model's answer to a `SummaryCall`.
+
+    ``finish`` is the finish reason, ``tool_calls`` the number of calls, ``is_thinking`` whether it
+    contains reasoning, ``error`` why the call failed, or None.
+    """
 
     text: str = ""
     finish: str = "stop"
@@ -140,19 +144,20 @@ class SummaryAnswer:
 
 @frozen
 class SummaryFailure:
-    """Why there is no summary, as a sentence for the user."""
+    """The failure to get a summary; ``reason`` is a sentence for the user."""
 
     reason: str
     too_long: bool = False
     """Whether a call was longer than the summariser accepts."""
     is_unfit: bool = False
-    """Whether the model answered, but not with a summary: then one is made by rule."""
+    """Whether the model answered, but not with a summary; the program then lists the entries."""
     thinking_refused: bool = False
-    """Whether a call with raw thinking in it was refused."""
+    """Whether a call that contains the model's raw thinking was refused."""
 
 
 Summarising = Generator[tuple[SummaryCall, ...], Sequence[SummaryAnswer], "str | SummaryFailure"]
-"""Yields calls to make, is sent their answers in the same order, and returns the summary."""
+"""Yields calls to make, is sent their answers in the same order, and returns the summary or a
+failure."""
 
 
 def choose_input(
@@ -165,9 +170,10 @@ def choose_input(
 ) -> InputMode:
     """Choose whether the summariser reads the live conversation or its text.
 
-    ``live_tokens`` is the size of the conversation's next request, ``cache_warm`` whether the
-    summariser is the conversation's own model with its prefix still cached. "live" needs room for
-    the instruction and the answer; "auto" chooses whichever costs less.
+    ``live_tokens`` is the size of the conversation's next request, ``serialised_tokens`` that of
+    its text. ``cache_warm``: the summariser is the conversation's own model, and the provider still
+    has the conversation cached. "live" is chosen only if the request fits the window with the
+    instruction and the answer; "auto" chooses whichever costs less.
     """
     fits = live_tokens + limits.max_output + 1_000 <= limits.window * (1 - _MARGIN)
     if setting == "serialised" or not fits:
@@ -180,9 +186,10 @@ def choose_input(
 
 
 def rejection(answer: SummaryAnswer, call: SummaryCall | None = None) -> str | None:
-    """Return why an answer can't be stored as a summary, None if it can.
+    """Return why an answer can't be used as a summary, None if it can.
 
-    Without ``call`` the answer's content is not compared with what was to be summarised.
+    With ``call`` the answer must also have one of the headings asked for, or a name from the text
+    to summarise.
     """
     if answer.error:
         return answer.error
@@ -195,18 +202,21 @@ def rejection(answer: SummaryAnswer, call: SummaryCall | None = None) -> str | N
     if len(text) < MIN_ANSWER_CHARS:
         return _FAULTS[Verdict.SILENT]
     if call is not None and not (_has_headings(text, call) or _has_names(text, call)):
-        return "it is no summary: it has none of the headings asked for and no name of the conversation"
+        return (
+            "it is no summary: it has none of the headings asked for "
+            "and no name from the conversation"
+        )
     return None
 
 
 def _has_headings(text: str, call: SummaryCall) -> bool:
-    """Whether a summary has a heading that its call or the standard form of a summary names."""
+    """Return True if a text has a heading that its call names, or one of `_NOTE_HEADINGS`."""
     asked = f"{_NOTE_HEADINGS}\n{call.instruction}\n{call.text}".casefold()
     return any(heading.casefold() in asked for heading in _HEADING.findall(text))
 
 
 def _has_names(text: str, call: SummaryCall) -> bool:
-    """Whether a summary holds a name from the text that it summarises."""
+    """Return True if a text has a name that occurs in the text to summarise."""
     known = "\n".join((*call.about, call.text))
     return any(name in known for name in names_in(text))
 
@@ -217,7 +227,10 @@ def summarise(
     limits: SummariserLimits,
     count: CountText,
 ) -> Summarising:
-    """Summarise the tasks, and join the results in order; see the module for how to drive it."""
+    """Summarise the tasks, and return their texts joined in order, or a `SummaryFailure`.
+
+    A generator that yields calls and is sent their answers, see `Summarising`.
+    """
     controller = _Controller(prompts, limits, count)
     results: dict[int, str] = {}
     for index, task in enumerate(tasks):
@@ -240,7 +253,7 @@ def summarise(
             continue
         if not texts.too_long or controller.limits.window < 2 * _MIN_WINDOW:
             return texts
-        # The model counts more tokens than this program: assume half the window.
+        # The model counts more tokens than this program does: try with half the window.
         controller = replace(
             controller, limits=replace(controller.limits, window=controller.limits.window // 2)
         )
@@ -260,7 +273,10 @@ def _without_thinking(task: SummaryTask) -> SummaryTask:
 
 
 def request_before(live: ModelRequest, entry_id: int) -> ModelRequest | None:
-    """Return the part of a request before an entry, None if no message begins with that entry."""
+    """Return a request with only the messages before the one made from an entry.
+
+    None if the entry has no message, is in the first one, or isn't the first entry of its message.
+    """
     at = next((at for at, message in enumerate(live.messages) if entry_id in message.origin), 0)
     if not at or min(live.messages[at].origin) < entry_id:
         return None
@@ -268,10 +284,10 @@ def request_before(live: ModelRequest, entry_id: int) -> ModelRequest | None:
 
 
 def build_request(call: SummaryCall, model: str, live: ModelRequest | None = None) -> ModelRequest:
-    """Return the request of a call; a live call needs the conversation's next request ``live``.
+    """Return the model request for a call.
 
-    A live request keeps its tools and tool choice, because a change would miss the provider's
-    cache; an answer that calls a tool is rejected.
+    ``live`` is the conversation's next request, needed for a live call. Its tools and tool choice
+    stay, because a change would break the provider's cache.
     """
     if call.live and live is not None:
         asked = Message(
@@ -282,7 +298,7 @@ def build_request(call: SummaryCall, model: str, live: ModelRequest | None = Non
         )
     messages = (
         Message("system", (ContentText(call.instruction),)),
-        # Terminal escapes mean nothing in a summary.
+        # Terminal escapes are useless in a summary.
         Message("user", (ContentText(readable(call.text)),)),
     )
     return ModelRequest(
@@ -314,7 +330,7 @@ def chunk(blocks: Sequence[str], budget: int, count: CountText) -> tuple[str, ..
 
 @frozen
 class _Controller:
-    """Writes the calls for tasks, within a summariser's limits."""
+    """Makes the calls for tasks, within a summariser's limits."""
 
     prompts: SummaryPrompts
     limits: SummariserLimits
@@ -333,14 +349,14 @@ class _Controller:
         texts = chunk(task.blocks, self._room(instruction, previous, frame), self.count)
         if len(texts) == 1:
             return (self._call(instruction, previous, _tagged("conversation", texts[0]), frame),)
-        # Chunks are summarised without the earlier summary; it joins when they are merged.
+        # Chunks are summarised without the previous summary, which is added when merging them.
         alone = instruction
         if task.prompt == "compaction_update":
             alone = self.prompts.compaction
         return tuple(self._call(alone, _tagged("conversation", text), frame) for text in texts)
 
     def merging(self, task: SummaryTask, texts: Sequence[str]) -> tuple[SummaryCall, ...]:
-        """Return calls that merge texts, at least two in each but the last."""
+        """Return calls that each merge as many texts as fit: at least two, except for the last."""
         frame = self._frame(task)
         room = self._room(self.prompts.merge_chunks, frame)
         parts = [_tagged("part", fit(text, room // 2 - 16, self.count)) for text in texts]
@@ -354,7 +370,7 @@ class _Controller:
         return max(_MIN_CHUNK_TOKENS, self.limits.room(taken))
 
     def _frame(self, task: SummaryTask) -> str:
-        """Return the focus and the length of a task's summary, as tagged text."""
+        """Return the focus and the target length of a task's summary, as tagged text."""
         target = max(64, round(self.limits.summary * task.share))
         length = _tagged("length", f"{round(target * _WORDS_PER_TOKEN)} words")
         return "\n\n".join(filter(None, [_tagged("focus", task.focus), length]))
@@ -366,7 +382,7 @@ class _Controller:
 
 
 def _merge(task: SummaryTask, parts: Sequence[str], controller: _Controller) -> Summarising:
-    """Merge the summaries of chunks, in several rounds if they do not fit into one call."""
+    """Merge the summaries of chunks, and the previous summary, in as many rounds as needed."""
     texts = list(parts)
     if len(texts) > 1 and task.previous:
         texts.insert(0, task.previous)
@@ -381,7 +397,11 @@ def _merge(task: SummaryTask, parts: Sequence[str], controller: _Controller) -> 
 def _ask(
     calls: Sequence[SummaryCall], limits: SummariserLimits
 ) -> Generator[tuple[SummaryCall, ...], Sequence[SummaryAnswer], "list[str] | SummaryFailure"]:
-    """Make calls until all have an acceptable answer, or one has none after ``ATTEMPTS`` tries."""
+    """Make calls, and return the texts of their answers in order.
+
+    Rejected calls are repeated. Returns a failure if a call has no acceptable answer after
+    ``ATTEMPTS`` tries, or at once if a call was too long or its thinking was refused.
+    """
     texts: dict[int, str] = {}
     pending = dict(enumerate(calls))
     reason = ""

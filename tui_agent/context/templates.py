@@ -1,4 +1,4 @@
-"""The texts that wrap content in a request. Their words are in ``prompts/``; the caller loads them."""
+"""Templates of the texts around content in a request; the caller loads them from ``prompts/``."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -10,18 +10,18 @@ _SLOT = LazyPattern(r"\{(\w+)\}")
 
 @frozen
 class Templates:
-    """One template for each file of the same name in ``prompts/``.
+    """The templates; each field is named like its file in ``prompts/``.
 
-    Each field's docstring names the template's slots, written ``{name}``. The defaults have the
-    structure without the words.
+    Each field's docstring names the template's slots (``{name}`` in the text). The defaults are
+    minimal texts with the same slots.
     """
 
     reminder: str = "<system-reminder>\n{message}\n</system-reminder>"
     """A user message sent while the agent was working: ``message``."""
     compaction_summary: str = "<summary>\n{summary}\n</summary>\n\n{blocks}"
-    """Replaces summarised history: ``summary``, ``blocks`` (the details that code carries)."""
+    """Replaces summarised history: ``summary``, ``blocks`` (`rendering.carried_blocks`)."""
     branch_summary_message: str = "<summary>\n{summary}\n</summary>\n\n{blocks}"
-    """Replaces a branch that was left: ``summary``, ``blocks``, ``from_id``."""
+    """The summary of a branch that was left: ``summary``, ``blocks``, ``from_id``."""
     attached_file: str = '<file path="{path}">\n{text}\n</file>'
     """A file the user attached: ``path``, ``text``."""
     user_shell: str = "$ {command}\n{output}\n[{status}]"
@@ -36,11 +36,11 @@ class Templates:
         "[As #{id} had it, which has left the context since: read the file again, or "
         'recall("#{id}").]'
     )
-    """Replaces “unchanged, see #id” if that entry is no longer in view: ``id``."""
+    """Replaces a note that a read is unchanged since entry ``id``, if that is no longer sent."""
     tool_images: str = "[images]"
     """Precedes images of tool results that are sent in a user message."""
     conversation_start: str = "[…]"
-    """The first user message, if the history has lost its own; providers require one."""
+    """A first user message, for a history that has none left; providers require one."""
     empty_output: str = "(no output)"
     """Replaces the output of a tool that printed nothing."""
 
@@ -50,5 +50,8 @@ class Templates:
 
 
 def fill(template: str, **values: str) -> str:
-    """Put values into a template's slots; braces in values and unknown slots stay unchanged."""
+    """Return a template with values in its slots, without whitespace at the ends.
+
+    Unknown slots, and braces in values, stay unchanged.
+    """
     return _SLOT.sub(lambda slot: values.get(slot[1], slot[0]), template).strip()

@@ -1,10 +1,10 @@
 """Estimates the tokens of texts, images, messages and entries without asking the provider.
 
-Text is counted with OpenAI's byte-pair encodings (``vocabulary.py``); the network is never used. A
-``Count`` also says how many of its tokens are outside ASCII, by class of characters. A model's
-``Calibration`` converts each class into the model's own tokens: it starts from the known ratio of
-the tokenizer's family and is corrected by the usage that the provider reports. Entries store the
-unconverted count in ``tokens`` and ``scripts``, so it stays valid when the calibration changes.
+Text is counted with OpenAI's byte-pair encodings (``vocabulary.py``). The result, a ``Count``, also
+has the number of tokens outside ASCII by class of characters. It is called *uncorrected*: a model's
+``Calibration`` converts each class into the model's own tokens, beginning with the ratios known for
+the tokenizer's family, and is corrected by the usage that the provider reports. Entries store the
+uncorrected count in ``tokens`` and ``scripts``, so it stays valid when the calibration changes.
 """
 
 import json
@@ -33,10 +33,10 @@ from tui_agent.session.entries import (
 )
 
 MESSAGE_TOKENS = 4
-"""Tokens around each message: start, role, separator, end (OpenAI cookbook, "How to count tokens
-with tiktoken")."""
+"""Tokens of each message beside its text: start, role, separator, end (OpenAI cookbook, "How to
+count tokens with tiktoken")."""
 CALL_TOKENS = 8
-"""Tokens of each tool call beside its name and arguments: its id and its markup."""
+"""Tokens of each tool call beside its name and arguments: id and markup."""
 REQUEST_TOKENS = 3
 """Tokens at the end of each request that open the answer (same source)."""
 TOOLS_TOKENS = 12
@@ -47,12 +47,12 @@ PAGE_TOKENS = 2_500
 """Tokens assumed for a page of a PDF: 1,000 to 2,000 of text and about 1,000 of its image."""
 
 EXACT_WORK = 65_536
-"""Longest text that is counted whole, in ASCII characters (about 15 ms); longer texts are sampled.
-``_work`` converts other characters."""
+"""Longest text that is counted whole, as measured by ``_work`` (about 15 ms); longer ones are
+sampled."""
 SAMPLES = 128
-"""Samples taken of a text that is too long to be counted whole."""
+"""Number of samples taken of a text that is too long to be counted whole."""
 _OUTSIDE_WORK = 8
-"""ASCII characters that take as long to count as one byte of UTF-8 outside ASCII."""
+"""Number of ASCII characters that take as long to count as one byte of other characters."""
 
 _CL100K_MODEL = LazyPattern(r"(?:^|/)(?:gpt-4(?![.o\d])(?!-?5)|gpt-3\.5|gpt-35|text-embedding)")
 _CLAUDE = LazyPattern(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2})(?!\d))?")
@@ -64,10 +64,10 @@ _AS_SENT = (",", ":")
 
 @frozen
 class TokenCounter:
-    """Counts the tokens of one model.
+    """Counts texts, messages and entries in the tokens of one model.
 
-    Methods whose docstring says "uncorrected" return tokens of the encoding, all others the model's
-    tokens by ``calibration``.
+    Methods whose docstring says "uncorrected" return tokens of the encoding, before they are
+    converted by ``calibration``; all others return the model's tokens.
     """
 
     model: str
@@ -78,23 +78,20 @@ class TokenCounter:
         return self.calibrated(self._text(text))
 
     def message(self, message: Message) -> int:
-        """Return the tokens of a message of a request, with a typical size for each of its images."""
+        """Return the tokens of a message, assuming a typical size for each of its images."""
         images = sum(isinstance(part, ImageRef) for part in message.content)
         return self.calibrated(self._message(message) + images * UNKNOWN_IMAGE_TOKENS)
 
     def schema(self, tool: ToolSchema) -> int:
-        """Return the tokens of one tool in the request's list."""
+        """Return the tokens of one tool in a request."""
         return self.calibrated(self._schema(tool))
 
     def entry(self, entry: Entry) -> int:
-        """Return the tokens an entry takes in a request while it is in context.
-
-        A stored entry is not counted again: its count was stored when it was appended.
-        """
+        """Return the tokens of an entry sent unchanged; uses the count stored with it, if any."""
         return self.calibrated(self.stored(entry))
 
     def stored(self, entry: Entry) -> int:
-        """Return the uncorrected tokens stored with an entry; count them now if none were stored."""
+        """Return the uncorrected tokens stored with an entry, or count them if none are stored."""
         if not entry.tokens:
             return self.estimate(entry)
         if entry.scripts:
@@ -102,15 +99,15 @@ class TokenCounter:
         return entry.tokens
 
     def estimate(self, entry: Entry) -> int:
-        """Count an entry's uncorrected tokens anew, as its ``tokens`` and ``scripts`` store them."""
+        """Count the uncorrected tokens to store with an entry."""
         if isinstance(entry, SystemEntry):
             return self.head(entry)
         view = _ALONE if isinstance(entry, ToolResultEntry) else resolve((entry,))
         messages = self.told(entry, view)
         count = self.messages(messages) + self.images(entry)
         if isinstance(entry, AssistantEntry) and entry.usage:
-            # The size of encrypted reasoning can't be counted: the provider's report is taken, up
-            # to the blob's length.
+            # Encrypted reasoning can't be counted, so the provider's report is used, limited by the
+            # blob's length.
             hidden = entry.usage.reasoning
             most = 0
             for message in messages:
@@ -123,10 +120,10 @@ class TokenCounter:
     def told(
         self, entry: Entry, view: ContextView, asked: ModelTraits | None = None
     ) -> list[Message]:
-        """Return the messages of a request that an entry of a view becomes.
+        """Return the messages that an entry of a view contributes to a request to ``asked``.
 
-        Placeholders for missing tool results are left out. ``asked`` is the model that receives the
-        messages; None: the model that made the entry.
+        Placeholders for missing tool results are left out. ``asked`` None means the model that made
+        the entry or, if no model did, this counter's model.
         """
         if asked is None:
             model = entry.model if isinstance(entry, AssistantEntry) else self.model
@@ -148,7 +145,7 @@ class TokenCounter:
         return sum(map(self._message, messages))
 
     def images(self, entry: Entry, sent: Collection[str] | None = None) -> int:
-        """Return the tokens of an entry's images; with ``sent``, only of those whose blobs it names."""
+        """Return the tokens of an entry's images; with ``sent`` only of those with these blobs."""
         return sum(
             picture_tokens(image, self.model)
             for image in entry.images
@@ -160,7 +157,7 @@ class TokenCounter:
         return round(self.calibration.apply(tokens))
 
     def learn(self, counted: int, reported: int) -> "TokenCounter":
-        """Return the counter after a provider's report; see ``Calibration.learn``."""
+        """Return a counter corrected by a provider's report; see ``Calibration.learn``."""
         return replace(self, calibration=self.calibration.learn(counted, reported))
 
     def _text(self, text: str) -> int:
@@ -188,7 +185,11 @@ def encoding_name(model: str) -> str:
 
 
 def count_text(text: str, encoding: str = "o200k_base") -> int:
-    """Return the uncorrected tokens of a text of any length, within about 0.05 seconds."""
+    """Return the uncorrected tokens of a text, in at most about 0.05 seconds.
+
+    The result is a `Count` if the text has more than ASCII letters. Long texts are estimated from
+    samples.
+    """
     work = _work(text)
     if work <= EXACT_WORK:
         return _count(text, encoding)
@@ -209,9 +210,9 @@ def _count(text: str, encoding: str) -> int:
 
 
 def _work(text: str) -> int:
-    """Return how long a text takes to count, as a number of ASCII characters.
+    """Return how long counting a text takes, as the number of ASCII characters that take as long.
 
-    Scripts without spaces take longer: their pieces are long and rarely repeat.
+    Scripts without spaces take longer, because their pieces are long and rarely repeat.
     """
     if text.isascii():
         return len(text)
@@ -220,9 +221,9 @@ def _work(text: str) -> int:
 
 
 def picture_tokens(picture: ImagePart | Picture, model: str) -> int:
-    """Return the tokens of an image or a PDF.
+    """Return a model's tokens for an image or a PDF.
 
-    Providers read each page of a PDF as text and as an image; Gemini as an image of 258 tokens
+    Providers read each page of a PDF as text and as an image, Gemini only as an image of 258 tokens
     (https://platform.claude.com/docs/en/build-with-claude/pdf-support,
     https://ai.google.dev/gemini-api/docs/document-processing).
     """
@@ -234,7 +235,9 @@ def picture_tokens(picture: ImagePart | Picture, model: str) -> int:
 
 
 def image_tokens(width: int, height: int, model: str) -> int:
-    """Return the tokens of an image by the provider's published rule.
+    """Return a model's tokens for an image of a size in pixels, by the provider's published rule.
+
+    A width or height of 0 means unknown: `UNKNOWN_IMAGE_TOKENS`.
 
     Claude: patches of 28 pixels after fitting the long edge to 1,568 pixels (2,576 from 4.7 on)
     (https://platform.claude.com/docs/en/build-with-claude/vision). OpenAI: patches of 32 pixels, or
@@ -264,7 +267,7 @@ def _patches(width: float, height: float, size: int) -> int:
 
 
 def _readable(blob: str) -> str:
-    """Return the text in a provider's reasoning blob, without signatures and encrypted parts."""
+    """Return the readable text in a provider's reasoning blob, "" if it isn't JSON."""
     try:
         value = json.loads(blob)
     except (ValueError, RecursionError):

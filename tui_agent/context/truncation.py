@@ -1,7 +1,7 @@
-"""First defence: shortens a tool output to its limits when it is recorded.
+"""Truncation, the first defence: shortens a tool output to its limits when it is recorded.
 
 No text is lost: the caller stores the whole output and passes a hint that says how to get it.
-Counts are exact; lines are numbered as in the whole output, bytes are UTF-8.
+Counts are exact; lines are numbered as in the whole output, bytes are those of UTF-8.
 """
 
 import re
@@ -15,7 +15,7 @@ from tui_agent.context.settings import TruncationSettings
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import Truncation
 
-# Which lines of an output look like errors, and which of them tell the most.
+# Patterns of lines that look like errors, and of those that are certainly errors.
 
 _WORDS = (
     "error",
@@ -50,8 +50,8 @@ _WORDS = (
     "✗",
     "✘",
 )
-"""Words of which every line that ``_ERROR`` matches holds one. They are searched first, which is far
-faster on a huge log than the pattern."""
+"""Words of which every line that ``_ERROR`` matches has at least one. Searching them first is far
+faster on a huge log than the pattern alone."""
 
 _ERROR = LazyPattern(
     r"error|exception\b|traceback|\bfatal\b|\bpanic|\bfail(?:ed|ing|ure|ures|s)?\b|assert(?:ion)?\b|segmentation fault"
@@ -65,7 +65,7 @@ _NO_ERROR = LazyPattern(
     re.IGNORECASE,
 )
 _FINE = LazyPattern(r"\bPASS(?:ED)?\b|^\s*(?:test .* \.\.\. )?ok\b|[✓✔√]")
-"""Lines on tests that passed, which are no errors though many are named after one."""
+"""Matches lines about passed tests, whose names often contain an error word."""
 
 _CLEAR = LazyPattern(
     r"(?i:(?:error|exception|fatal|panic)(?:\[\w+\])?: )|(?i:\berror [A-Z]{1,4}\d+)|^E  +\S|^Traceback|\bFAIL(?:ED)?\b"
@@ -76,33 +76,33 @@ _PLACE = LazyPattern(
     r"^\s*(?:[\w.-]*[/\\])*[\w-][\w.-]*\.\w{1,5}:\d+(?P<column>:\d+)?: (?!\s*(?:warning|note|info|debug)\b)",
     re.IGNORECASE,
 )
-"""A file and a line number before a message, as compilers and test runners print them."""
+"""Matches a file and line number before a message, as printed by compilers and test runners."""
 
 _PLACED = LazyPattern(r"\.\w{1,5}:\d+(?::\d+)?: ")
 _POINTER = LazyPattern(r"\s*--> \S+:\d+")
-"""A line of Rust's compiler that gives the place of the error before it."""
+"""Matches a line of Rust's compiler that gives the file of the error in the line before."""
 
 _MAX_LINE_CHARS = 2_000
-"""Characters of a line that are searched for errors."""
+"""Maximum characters of a line that are searched for errors."""
 
 _MAX_LINES_JUDGED = 8_000
-"""Most lines with an error word that are judged: the first and the last of them."""
+"""Maximum lines with an error word that are matched against ``_ERROR``: the first and the last."""
 
 _MAX_SIMILAR_LINES = 3
-"""Lines that differ only in numbers, after which further ones rank below all others."""
+"""Number of lines that differ only in numbers after which further ones rank below all others."""
 
 NOTE_BYTES = 200
-"""Bytes of a cut output that are set aside for the note of what was left out."""
+"""Bytes of a cut output that are reserved for the note about what was left out."""
 
 ERROR_SHARE = 0.2
-"""Largest share of the room that error-looking lines from the middle may take."""
+"""Largest share of a cut output that error-looking lines from the middle may take."""
 
 ERROR_LINE_CHARS = 240
-"""Characters shown of an error-looking line."""
+"""Maximum characters shown of an error-looking line."""
 
 
 def error_looking(lines: Sequence[str]) -> list[int]:
-    """Return the positions of lines that look like errors, ascending."""
+    """Return the indexes of the lines that look like errors, ascending."""
     lowered = [line.lower() for line in lines]
     ends = list(accumulate(len(line) + 1 for line in lowered))
     text = "\n".join(lowered)
@@ -126,11 +126,11 @@ def error_looking(lines: Sequence[str]) -> list[int]:
 
 
 def most_informative(lines: Sequence[str], most: int) -> list[int]:
-    """Return the positions of at most ``most`` error-looking lines, the most informative first.
+    """Return the indexes of at most ``most`` error-looking lines, the most informative first.
 
-    Certain errors come before lines that only hold an error word; lines that differ from three
-    earlier ones only in numbers come last. Of too many lines of a rank, the first and the last are
-    taken.
+    Certain errors come before lines that only contain an error word; lines that differ from three
+    earlier ones only in numbers come last. If a rank has too many lines, its first and last ones
+    are taken.
     """
     ranks: dict[int, list[int]] = {rank: [] for rank in range(4)}
     seen: Counter[str] = Counter()
@@ -163,7 +163,7 @@ def _first_and_last(found: list[int], most: int) -> list[int]:
 
 @frozen
 class OutputLimits:
-    """How much of one output the model is shown."""
+    """How much of one output is sent to the model at most."""
 
     lines: int = 2_000
     bytes: int = 50 * 1024
@@ -173,10 +173,10 @@ class OutputLimits:
 
 @frozen
 class Truncated:
-    """A text within its limits; ``truncation`` is None when nothing was left out.
+    """A text within its limits; ``truncation`` is None if nothing was left out.
 
-    ``next_line`` is the number of the first line left out, at which reading can continue; None if
-    no lines were left out.
+    ``next_line`` is the number of the first line left out, to continue reading from; None if no
+    lines were left out.
     """
 
     text: str
@@ -185,7 +185,7 @@ class Truncated:
 
 
 def limits_for(window: int, free: int, settings: TruncationSettings) -> OutputLimits:
-    """Return the limits of one output in a window that has ``free`` tokens left."""
+    """Return the limits of one output in a window of ``window`` tokens, ``free`` of them unused."""
     return OutputLimits(
         settings.lines, settings.bytes, settings.line_chars, settings.tokens(window, free)
     )
@@ -200,13 +200,13 @@ def truncate(
     first_line: int = 1,
     error_lines: int = 20,
 ) -> Truncated:
-    """Cut a text to its limits, with a note of exactly what is missing.
+    """Cut a text to its limits, with a note about exactly what is missing.
 
     ``keep`` "head" keeps the beginning, for reads and listings, which can continue at an offset;
-    "ends" keeps the beginning, the end and error-looking lines from between, for commands. Lines
-    are kept or left out whole, except that an overlong line is cut in its middle. ``hint`` says how
-    to get the rest; ``{next}`` in it becomes ``next_line``. ``first_line`` is the number of the
-    text's first line.
+    "ends" keeps the beginning, the end and up to ``error_lines`` error-looking lines from between,
+    for commands. Lines are kept or left out whole, but overlong lines are cut in their middle.
+    ``hint`` says how to get the rest and is added to the note; ``{next}`` in it becomes
+    ``next_line``. ``first_line`` is the number of the text's first line.
     """
     lines = text.split("\n")
     if lines[-1] == "":
@@ -246,10 +246,10 @@ def truncate(
 
 
 def cut_middle(text: str, chars: int, address: str = "") -> str:
-    """Return at most ``chars`` characters: the text's head and tail around a note of what is missing.
+    """Return at most ``chars`` characters: the text's head and tail, with a note between them.
 
-    ``address`` says in the note where the whole text is, such as ``#412``; it is shown even if
-    there is no room for the note.
+    The note says how many characters are missing, and ``address``, where the whole text is, such as
+    ``#412``. The address is shown even if there is no room for the rest of the note.
     """
     if address and len(text) > chars:
         return _cut_inside(text, max(chars, len(address) + 2), f", {address}", f"…{address}")[0]
@@ -258,7 +258,7 @@ def cut_middle(text: str, chars: int, address: str = "") -> str:
 
 @frozen
 class _Cut:
-    """Cuts one output that is over its limits; ``room`` is in bytes."""
+    """Cuts one output that exceeds its limits; ``room`` is the bytes that its lines may take."""
 
     lines: Sequence[str]
     first_line: int
@@ -282,7 +282,7 @@ class _Cut:
         )
 
     def ends(self, hint: str, error_lines: int) -> Truncated:
-        """Keep the first and last lines, and error-looking lines from between."""
+        """Return the first and last lines, and error-looking lines from between."""
         most_errors = min(error_lines, self.max_lines // 10)
         error_room = 0
         if most_errors:
@@ -311,7 +311,7 @@ class _Cut:
         return Truncated("\n".join([*parts, "", *tail[::-1]]), truncation, start)
 
     def _take(self, lines: Sequence[str], room: int, most: int) -> tuple[list[str], int]:
-        """Return the first lines that fit, and how many bytes of the output they hold."""
+        """Return the first lines that fit, and how many bytes of the output are in them."""
         taken: list[str] = []
         kept = 0
         for line in lines[:most]:
@@ -343,7 +343,11 @@ class _Cut:
 
 
 def _cut_inside(text: str, chars: int, where: str = "", short: str = "") -> tuple[str, int]:
-    """Return a text cut to ``chars`` characters, and how many bytes of the text stayed."""
+    """Return a text cut in its middle to ``chars`` characters, and how many of its bytes are kept.
+
+    ``where`` is added to the note in the middle; ``short`` ends the result if there is no room for
+    the note.
+    """
     if len(text) <= chars:
         return text, utf8_size(text)
     room = max(0, chars - len(f" … [{len(text):,} characters left out{where}] … "))
@@ -365,10 +369,10 @@ def _after(hint: str, next_line: int) -> str:
 
 
 def fitting_bytes(text: str, limits: OutputLimits) -> int:
-    """Return the bytes of a text that may be shown, judged from its beginning.
+    """Return how many bytes of a text may be shown, so that it stays within the limits' tokens.
 
-    A token is three bytes or more of prose, code or Chinese, but about one and a half of text
-    without spaces (base64, hashes, minified data).
+    The bytes per token are judged from the text's beginning: three for prose, code or Chinese, one
+    and a half for text without spaces (base64, hashes, minified data).
     """
     sample = text[:8_192]
     per_token = 1.5

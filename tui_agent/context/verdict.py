@@ -1,6 +1,6 @@
-"""Judges answers of models: whether one ends the turn, calls tools, was cut off, or is unusable.
+"""Classifies a model's answer: does it end the turn, call tools, was it cut off, is it unusable?
 
-The same verdicts serve the conversation, subagents and summarisers.
+The same verdicts are used for the conversation, subagents and summarisers.
 """
 
 from enum import StrEnum
@@ -12,24 +12,26 @@ _ANNOUNCES = (":", "：", "…", "...")
 
 
 class Verdict(StrEnum):
-    """What kind of answer a model gave; only WHOLE can be a summary."""
+    """The kind of a model's answer; only WHOLE can be a summary."""
 
     WHOLE = "whole"
     """A complete text without tool calls: the end of a turn."""
     CALLS = "calls"
     """Complete tool calls."""
     CUT = "cut"
-    """It ended at its token limit: its last call may be incomplete."""
+    """The answer reached its token limit, so its last call may be incomplete."""
     SILENT = "says nothing"
+    """No text, no calls and no reasoning."""
     THINKING = "thinking only"
+    """Only reasoning."""
     PROMISED = "promises calls"
-    """It announces a call but holds none, or holds one as text that can't be parsed."""
+    """The text announces a call but there is none, or has one that can't be parsed."""
     REFUSED = "refused"
     """The provider or the model declined to answer."""
     PAUSED = "paused"
-    """The provider wants the conversation sent again before it continues the answer."""
+    """The provider continues the answer when the conversation is sent again."""
     BROKEN = "broken"
-    """It was interrupted, or failed."""
+    """The answer was interrupted or failed."""
 
 
 ENDS_TURN = frozenset({Verdict.WHOLE, Verdict.CUT, Verdict.REFUSED})
@@ -52,9 +54,9 @@ def judge(
 ) -> Verdict:
     """Return the verdict on an answer.
 
-    ``finish`` is the finish reason as ``AssistantEntry.finish`` stores it, ``calls`` the number of
-    tool calls. ``is_thinking``: it holds reasoning. ``unread`` says why calls in its text can't be
-    parsed, "" if there are none.
+    ``finish`` is a value of ``AssistantEntry.finish``, ``calls`` the number of tool calls.
+    ``is_thinking``: the answer has reasoning. ``unread`` says why calls written in its text can't
+    be parsed, "" if there are none.
     """
     by_finish = _FINISHES.get(finish)
     if calls and by_finish in {None, Verdict.PAUSED}:

@@ -1,8 +1,8 @@
-"""Resolves a path into the view that requests are made of: the entries in force and their states.
+"""Resolves a path of entries into the view that a request is made from.
 
-These are the last compaction, the entries it keeps and the later ones, as edits and prunes left
-them. Pure. A path may be whole (from the root) or active (the last head, model and mode, then
-everything from the last compaction's first kept entry on); both resolve to the same view.
+A view has the last compaction, the entries that it keeps and the later ones, each with the state
+that edits and prunes gave it. A path may be whole (from the root) or active
+(``Session.active_path``); both resolve to the same view. All functions are pure.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,35 +34,37 @@ _WORDS: Final = {"pruned": "cleared", "masked": "cleared", "dropped": "hidden"}
 
 
 class EntryState(StrEnum):
-    """An entry's state in the model's view."""
+    """How an entry of a view is sent to the model."""
 
     LIVE = "live"
+    """Sent unchanged."""
     PRUNED = "pruned"
-    """A prune cleared its output (a user message's images, an answer's long arguments)."""
+    """A prune cleared or cut it: an output, a message's images, an answer's long arguments."""
     MASKED = "masked"
-    """The user replaced it with a placeholder; screens say cleared."""
+    """The user replaced it with a placeholder; screens say "cleared"."""
     DROPPED = "dropped"
-    """The user took it out, a call together with its result; screens say hidden."""
+    """The user took it out, a call together with its result; screens say "hidden"."""
     PINNED = "pinned"
-    """Live, never pruned, and carried verbatim through compactions."""
+    """Sent unchanged, never pruned, and carried verbatim through compactions."""
 
     @property
     def word(self) -> str:
-        """The state's name on screens; its value is what JSON output has."""
+        """The state's name on screens; JSON output has the state's value instead."""
         return _WORDS.get(self.value, self.value)
 
 
 @frozen
 class ContextView:
-    """The entries in force, in order, and the state of each.
+    """What a request is made from: head, compaction, the entries it keeps or precedes, states.
 
-    ``entries`` are the entries that the compaction keeps and those after it, of every kind, without
-    ``compaction`` itself. ``states``, ``kept_chars`` (characters a prune left of a text) and
-    ``notes`` (texts added to placeholders) have only the entries that something changed.
-    ``results`` maps the id of an answer to one result, or None, for each of its calls. ``pinned``
-    has the texts of pinned entries that the compaction carries, without those unpinned since.
-    ``rewrites`` has for each change to entries already sent the first entry it concerns and the
-    entry that made it: answers between the two were given to another request than is sent now.
+    ``entries`` are the entries that ``compaction`` keeps and those after it, of every kind, in
+    order, without ``compaction`` itself; all entries of the path if it is None. ``states``,
+    ``kept_chars`` (characters that a prune left of each text) and ``notes`` (texts added to
+    placeholders) are by entry id, and have only the entries that an edit or prune changed.
+    ``results`` has, by an answer's id, one result or None for each of its calls. ``pinned`` are the
+    pinned entries that the compaction carries, without those unpinned since. ``rewrites`` has, for
+    each entry that changed earlier entries, the id of the first one it changed (0: all) and its own
+    id: the requests of the answers between them differ from what is sent now.
     """
 
     system: SystemEntry | None
@@ -78,19 +80,19 @@ class ContextView:
     pinned: tuple[PinnedText, ...] = ()
     rewrites: tuple[tuple[int, int], ...] = ()
     left_out: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    """Parts of entries that a provider refused; see ``ContextEditEntry.parts``."""
+    """The parts that a provider refused, by entry id; see ``ContextEditEntry.parts``."""
     originals: Mapping[int, Entry] = field(default_factory=dict)
-    """Entries whose content the user edited, as they are stored; ``entries`` has the edited ones."""
+    """The stored form of entries that the user edited, by id; ``entries`` has the edited form."""
 
     @property
     def reasoning_from(self) -> int:
-        """The first entry id whose reasoning may be sent, after the last refused one; 0: any."""
+        """The first entry id whose reasoning may be sent: after the last refused one; 0: any."""
         refused = [target for target, parts in self.left_out.items() if REASONING in parts]
         return max(refused, default=-1) + 1
 
     @property
     def carried(self) -> SummaryDetails:
-        """The details of the summary in force; empty details without a summary."""
+        """The details of the view's compaction; empty details if there is none."""
         if self.compaction is None:
             return SummaryDetails()
         return self.compaction.details
@@ -99,17 +101,17 @@ class ContextView:
         return self.states.get(entry_id, EntryState.LIVE)
 
     def is_open(self, entry_id: int) -> bool:
-        """Whether an entry's content is sent unchanged: it is live or pinned."""
+        """Return True if an entry's content is sent unchanged: it is live or pinned."""
         return self.states.get(entry_id, EntryState.LIVE) in (EntryState.LIVE, EntryState.PINNED)
 
     def holds(self, entry_id: int | None) -> bool:
-        """Whether the view has an entry unchanged, to which another one refers; True for None."""
+        """Return True if the view has an entry and sends it unchanged; also True for None."""
         if entry_id is None:
             return True
         return self.is_open(entry_id) and any(entry.id == entry_id for entry in self.entries)
 
     def answered(self) -> frozenset[int]:
-        """Return the ids of all tool results that answer a call; other results are not sent."""
+        """Return the ids of all tool results that belong to a call; other results are not sent."""
         answered: set[int] = set()
         for row in self.results.values():
             answered.update(result.id for result in row if result is not None)
@@ -117,15 +119,16 @@ class ContextView:
 
 
 def resolve(path: Sequence[Entry]) -> ContextView:
-    """Return the view of a path, which has its oldest entry first.
+    """Return the view of a path (oldest entry first).
 
-    The last compaction that the path's model can read is in force; it keeps nothing if its first
-    kept entry is not on the path before it. The last system entry is in force wherever it is. The
+    The view's compaction is the last one that the path's model can be sent; it keeps nothing if its
+    first kept entry is not on the path before it. The last system entry counts wherever it is. The
     latest edit or prune of an entry decides its state, except that a prune never changes a pinned
     entry.
 
-    A result answers the first open call with its id in the answer before it. After the next answer
-    it can't: a request was sent in between, in which the call was shown as interrupted.
+    A result belongs to the first call with its call id, and without a result yet, in the last
+    answer before it. A result after the next answer belongs to no call: the call was sent as
+    interrupted in between.
     """
     system, model, mode = _head(path)
     compaction, entries = _kept(path, model)
@@ -165,7 +168,7 @@ def resolve(path: Sequence[Entry]) -> ContextView:
 def _kept(
     path: Sequence[Entry], model: str | None
 ) -> tuple[CompactionEntry | None, tuple[Entry, ...]]:
-    """Return the compaction in force (None if there is none), and the entries it keeps and later ones."""
+    """Return the view's compaction, if any, and the entries that it keeps and those after it."""
     at = place_of_newest(path, CompactionEntry, where=lambda entry: entry.is_read_by(model))
     compaction = None if at is None else path[at]
     if at is None or not isinstance(compaction, CompactionEntry):
@@ -177,7 +180,7 @@ def _kept(
 
 
 def _rewrites(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
-    """Yield for each change the first entry it concerns (0: all) and the entry that made it."""
+    """Yield (id of the first entry changed, 0 for all; id of the entry that made the change)."""
     for entry in entries:
         if not entry.breaks_prefix:
             continue
@@ -193,7 +196,7 @@ def _rewrites(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
 
 
 def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str | None]:
-    """Return the last system entry, and the model and mode at the end of the path; None if unset."""
+    """Return the last system entry, and the model and mode at the path's end; None if unset."""
     model: str | None = None
     mode: str | None = None
     for entry in reversed(path):
@@ -221,7 +224,7 @@ class _Edits:
     carried: dict[int, PinnedText] = field(default_factory=dict)
     left_out: dict[int, set[str]] = field(default_factory=dict)
     texts: dict[int, str] = field(default_factory=dict)
-    """The content with which the user replaced an entry's own."""
+    """The content that the user wrote to replace an entry's own."""
 
     def prune(self, entry: PruneEntry, seen: set[int]) -> None:
         for target, note in zip_longest(
@@ -256,7 +259,11 @@ class _Edits:
             self.states[entry.target] = _STATE_OF_ACTION[entry.action]
 
     def _restore(self, target: int) -> None:
-        """Bring an entry back: a cleared or hidden one as it was last edited, a shown one as stored."""
+        """Undo edits of an entry, and send parts of it again that a provider refused.
+
+        A cleared, hidden or pinned entry becomes live, with the content the user last gave it; an
+        entry that is live already gets its stored content back.
+        """
         self.left_out.pop(target, None)
         if self.states.pop(target, None) is None:
             self.texts.pop(target, None)
@@ -270,7 +277,10 @@ _STATE_OF_ACTION = {"drop": EntryState.DROPPED, "mask": EntryState.MASKED, "pin"
 
 
 def _apply_edits(entries: Sequence[Entry], compaction: CompactionEntry | None) -> _Edits:
-    """Apply all prunes and edits in order; those whose target comes later or is not in view do nothing."""
+    """Return the effects of all prunes and edits of a view, applied in order.
+
+    Those whose target comes later, or is not in the view, have no effect.
+    """
     edits = _Edits()
     seen: set[int] = set()
     if compaction is not None:
@@ -291,7 +301,7 @@ def _apply_edits(entries: Sequence[Entry], compaction: CompactionEntry | None) -
 
 
 def _pair(entries: Sequence[Entry]) -> dict[int, tuple[ToolResultEntry | None, ...]]:
-    """Return the results of each answer with calls, by its id: one for each call, None if missing."""
+    """Return, by an answer's id, the result of each of its calls, None for a missing one."""
     rows: dict[int, tuple[ToolResultEntry | None, ...]] = {}
     waiting: AssistantEntry | None = None
     places: dict[str, list[int]] = {}

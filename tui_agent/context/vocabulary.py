@@ -1,14 +1,14 @@
-"""Counts text in OpenAI's byte-pair encodings, with the same results as tiktoken.
+"""Counts the tokens of text in OpenAI's byte-pair encodings, with the same results as tiktoken.
 
 An encoding is a file that is mapped into memory and read in place, so the first count takes
-milliseconds; tiktoken spends half a second to build tables of 50 MB, while no key is answered.
-``scripts/model_data.py`` writes the files.
+milliseconds. (tiktoken first builds tables of 50 MB for half a second, during which the program
+wouldn't react to keys.) ``scripts/model_data.py`` writes the files.
 
-A file of an encoding of N tokens, numbers little-endian:
+The file of an encoding of N tokens has, with little-endian numbers:
 
 - ``SLOTS[name]`` numbers of four bytes: an open-addressing hash table by the CRC-32 of a token's
-  bytes, each slot the token's rank + 1, or 0 where it is free;
-- N + 1 numbers of four bytes: where each token begins among the tokens' bytes;
+  bytes; each slot has the token's rank + 1, or 0 if it is free;
+- N + 1 numbers of four bytes: the offset of each token in the tokens' bytes;
 - the tokens' bytes, in order of rank.
 """
 
@@ -23,29 +23,29 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 FOLDER = Path(__file__).with_name("encodings")
-"""Folder with one file for each encoding."""
+"""The directory with the files of the encodings."""
 
 COUNTS = {"o200k_base": 199_998, "cl100k_base": 100_256}
 """Number of tokens in each encoding."""
 
 SLOTS = {"o200k_base": 1 << 19, "cl100k_base": 1 << 18}
-"""Slots of each encoding's hash table: a power of two, a little over a third of them in use."""
+"""Number of slots of each encoding's hash table: a power of two; about 0.4 of them are in use."""
 
 PIECE_CHARS = 128
-"""Characters of a piece that are counted at a time: the time grows with the square of the length."""
+"""Maximum characters of a piece that are counted at once: the time grows with the square of it."""
 
 REMEMBERED_PIECES = 16_384
-"""Pieces of text whose counts are cached, about 3 MB: code and prose repeat them."""
+"""Number of pieces of text whose counts are cached (about 3 MB), because texts repeat them."""
 
 NUMBER_BYTES = 4
 """Bytes of each number in an encoding's file."""
 _NO_RANK = 1 << 30
-"""Rank of bytes that are no token: higher than every rank."""
+"""Stands for the rank of bytes that are not a token; higher than every rank."""
 
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 _PATTERNS = {
-    # How each encoding splits text before merging bytes: part of its definition
-    # (tiktoken_ext/openai_public.py). Letters, numbers and cases are filled in.
+    # The pattern by which each encoding splits text before merging bytes, from its definition
+    # (tiktoken_ext/openai_public.py), with slots for the classes of letters and numbers.
     "o200k_base": "|".join(
         (
             rf"[^\r\n<letters><numbers>]?[<upper>]*[<lower>]+{_CONTRACTIONS}",
@@ -75,7 +75,7 @@ class Vocabulary:
     """The tokens of one encoding. May be used from any thread."""
 
     def __init__(self, name: str) -> None:
-        """Map an encoding's file.
+        """Map the file of the encoding ``name``, one of ``COUNTS``.
 
         Raises:
             OSError: the file can't be read.
@@ -92,7 +92,7 @@ class Vocabulary:
         self._counted = lru_cache(REMEMBERED_PIECES)(self._count_piece)
 
     def count(self, text: str) -> tuple[int, int]:
-        """Return how many tokens a text has, and how many of them hold a byte outside ASCII."""
+        """Return how many tokens a text has, and how many of them have a byte outside ASCII."""
         tokens = 0
         outside = 0
         for piece, times in Counter(self._split(text)).items():
@@ -115,7 +115,11 @@ class Vocabulary:
         return len(parts), sum(not part.isascii() for part in parts)
 
     def _merged(self, data: bytes) -> list[bytes]:
-        """Return the tokens of some bytes: the neighbours that join to the lowest rank are merged first."""
+        """Return the tokens of a piece's bytes.
+
+        Begins with single bytes, and merges the two neighbours whose merger has the lowest rank
+        until no merger is a token.
+        """
         parts = [data[at : at + 1] for at in range(len(data))]
         ranks = [self._rank(data[at : at + 2]) for at in range(len(data) - 1)]
         while ranks:
@@ -132,7 +136,7 @@ class Vocabulary:
         return parts
 
     def _rank(self, token: bytes) -> int:
-        """Return the rank of a token, ``_NO_RANK`` if the bytes are no token."""
+        """Return the rank of a token's bytes, ``_NO_RANK`` if they are not a token."""
         slot = zlib.crc32(token) & self._mask
         while number := self._table[slot]:
             start = self._tokens_at + self._begins[number - 1]
@@ -145,7 +149,7 @@ class Vocabulary:
 
 @cache
 def vocabulary(name: str) -> Vocabulary:
-    """Return an encoding by its name, one of ``COUNTS``; loaded once."""
+    """Return the encoding ``name``, one of ``COUNTS``; each is loaded once."""
     return Vocabulary(name)
 
 

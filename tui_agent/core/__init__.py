@@ -1,4 +1,4 @@
-"""The context engine as a library: stores a tree of entries, and makes a model's requests of it.
+"""The context engine's public API: stores a conversation as a tree and makes requests from it.
 
 docs/embedding.md shows how each name is used. Nothing here starts a process, opens a connection or
 reads the user's settings; the modules behind it import nothing from the rest of the program.

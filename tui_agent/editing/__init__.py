@@ -1,1 +1,1 @@
-"""Text files and edits of them: encodings, matching a model's copies, differences."""
+"""Edits of texts: finding the text to replace in spite of a model's copying errors, and diffs."""

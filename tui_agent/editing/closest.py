@@ -1,23 +1,30 @@
-"""The error for an edit whose text is not in the file: the lines it comes closest to; pure."""
+"""Makes the error message for an edit whose text isn't in the file: the closest lines. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 _MAX_LINES = 16
+"""Maximum lines of the file in a message."""
 _MAX_CHARS = 200
+"""Maximum characters of a line in a message."""
 _COMPARED_LINES = 20_000
+"""Number of lines at the beginning of the file that are searched."""
 _MIN_SIMILARITY = 0.6
+"""Smallest ratio of `SequenceMatcher` at which a line counts as similar."""
 _MOST_COMPARED = 200
-"""Lines compared character by character with one that is not there; each takes up to 2 ms."""
+"""Maximum lines compared character by character; each comparison takes up to 2 ms."""
 
 
 def closest(text: str, old: str) -> str:
-    """Return a message that shows where the text comes closest to the one looked for."""
+    """Return the error message for the text ``old``, which wasn't found in the file's ``text``.
+
+    It shows the file's lines that are most like ``old``, with their numbers from 1.
+    """
     lines = text.removesuffix("\n").split("\n")[:_COMPARED_LINES]
     wanted = old.strip("\n").split("\n")
     if not old.strip():
-        return "old is only white space that is not in the file like that."
+        return "old is only white space, and the file doesn't have exactly that."
     start = _best_start(lines, wanted)
     if start is not None:
         return _differing(lines, wanted, start)
@@ -31,9 +38,9 @@ def closest(text: str, old: str) -> str:
 
 
 def _most_alike(sought: str, lines: Iterable[str]) -> str | None:
-    """Return the line that is most like a text; None where none is enough.
+    """Return the line that is most similar to ``sought``, the first of equals; None if none is.
 
-    Only so many are compared thoroughly.
+    At most ``_MOST_COMPARED`` promising lines are compared character by character.
     """
     matcher = SequenceMatcher(b=sought)
     best = _MIN_SIMILARITY
@@ -53,7 +60,10 @@ def _most_alike(sought: str, lines: Iterable[str]) -> str | None:
 
 
 def _best_start(lines: list[str], old: list[str]) -> int | None:
-    """Return the index at which most lines of ``old`` are where they should be."""
+    """Return the index of a line at which ``old`` would begin with most of its lines in place.
+
+    White space at the ends of lines is ignored. None if no line of ``old`` is there.
+    """
     places: dict[str, list[int]] = {}
     for index, line in enumerate(lines):
         places.setdefault(line.strip(), []).append(index)
@@ -72,7 +82,7 @@ def _differing(lines: list[str], old: list[str], start: int) -> str:
         hint = f"Lines {start + 1}-{end} differ from it in white space only, copy them exactly:"
         middle = start
     elif start + offset >= end:
-        hint = f"The file ends after line {end}, old goes on with {_cut(old[offset].strip())!r}:"
+        hint = f"The file ends after line {end}, old continues with {_cut(old[offset].strip())!r}:"
         middle = end
     else:
         middle = start + offset
@@ -84,7 +94,10 @@ def _differing(lines: list[str], old: list[str], start: int) -> str:
 
 
 def _first_difference(lines: list[str], old: list[str]) -> int | None:
-    """Return the first line of ``old`` that is not in its place but for its ends, None where all are."""
+    """Return the index of the first line that differs between ``lines`` and ``old``; None if none.
+
+    White space at the ends of lines is ignored; lines that ``lines`` lacks differ.
+    """
     for at, line in enumerate(old):
         if at >= len(lines) or lines[at].strip() != line.strip():
             return at

@@ -1,4 +1,4 @@
-"""Differences between two versions of a text: a unified diff, counts, changed places."""
+"""Compares two versions of a text line by line: a unified diff, counts, changed lines."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -9,33 +9,41 @@ from tui_agent.text_files.encodings import odd_bytes_shown
 from tui_agent.text_files.lines import lines_of
 
 CONTEXT_LINES = 3
+"""Unchanged lines shown before and after each change."""
 MAX_DIFF_CHARS = 400_000
-"""A longer diff is cut: it is stored with the entry and drawn on a screen."""
+"""Number of characters after which a diff is cut, as it is stored in the session and drawn."""
 
 _MAX_COMPARED = 4_000
+"""Maximum lines of the changed part that are compared; a longer part counts as replaced."""
 _MAX_PAIRS = 200_000
+"""Number of pairs of equal lines above which frequent lines are ignored as landmarks."""
 _MAX_STEPS = 1_000_000
-"""Pairs of equal lines compared, a third of a second; lines not compared by then count as
+"""Maximum pairs of equal lines looked at, about 0.3 s; lines not compared by then count as
 replaced."""
 
 Opcode = tuple[str, int, int, int, int]
+"""Tag, start and end in the old lines, start and end in the new lines; see ``difflib``."""
 
 
 @frozen
 class FileDiff:
-    """The difference between two versions. ``text`` is empty when there is none."""
+    """The difference between two versions of a file."""
 
     text: str
+    """The unified diff, cut after ``MAX_DIFF_CHARS``; "" if the versions are equal."""
     additions: int
+    """Number of added lines."""
     deletions: int
+    """Number of deleted lines."""
     changed: tuple[range, ...]
-    """Lines of the new version that differ from the old, counted from 0."""
+    """Changed lines of the new version, counted from 0; an empty range where lines were deleted."""
 
 
 def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:
-    """Compare two versions of a file, None for one that is new; line endings count.
+    """Return the difference between two versions of a file; line endings count.
 
-    ``shown`` is its name.
+    ``shown`` is the file's name in the diff. ``before`` None: the file is new. Bytes that aren't
+    text are shown as U+FFFD.
     """
     old = lines_of(before or "")
     new = lines_of(after)
@@ -56,7 +64,7 @@ def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:
 
 
 def line_origins(before: str, after: str) -> list[int | None]:
-    """Return each new line's number in the old version, from 0; None for a new line."""
+    """Return for each line of ``after`` its index in ``before``, None for a new or changed line."""
     new = lines_of(after)
     origins: list[int | None] = [None] * len(new)
     for tag, old_start, _, start, end in opcodes_between(lines_of(before), new):
@@ -66,9 +74,9 @@ def line_origins(before: str, after: str) -> list[int | None]:
 
 
 def opcodes_between(old: list[str], new: list[str]) -> list[Opcode]:
-    """Return how to make the new lines of the old, as `SequenceMatcher.get_opcodes` does.
+    """Return the steps from the old to the new lines, like `SequenceMatcher.get_opcodes`.
 
-    Only the part between the common start and end is compared: an edit is small, a file is not.
+    Only the part between the common start and end is compared, which is small for most edits.
     """
     start = _common(old, new)
     end = _common(old[start:][::-1], new[start:][::-1])
@@ -78,8 +86,7 @@ def opcodes_between(old: list[str], new: list[str]) -> list[Opcode]:
         inner: list[Opcode] = [("replace", 0, len(old_middle), 0, len(new_middle))]
     else:
         counted = Counter(new_middle)
-        # Lines that are there again and again are no landmarks, and comparing each with each takes
-        # minutes.
+        # Lines that occur very often would take minutes to compare; autojunk ignores them.
         repeats = sum(counted[line] for line in old_middle) > _MAX_PAIRS
         inner = list(BoundedMatcher(old_middle, new_middle, autojunk=repeats).get_opcodes())
     codes: list[Opcode] = []
@@ -93,7 +100,10 @@ def opcodes_between(old: list[str], new: list[str]) -> list[Opcode]:
 
 
 class BoundedMatcher(SequenceMatcher[str]):
-    """Compares two sequences until it has looked at ``steps`` pairs: very repetitive text takes for ever."""
+    """A `SequenceMatcher` that looks at about ``steps`` pairs of equal items at most.
+
+    What is left then counts as different. Very repetitive texts would take minutes otherwise.
+    """
 
     def __init__(
         self, old: Sequence[str], new: Sequence[str], *, autojunk: bool, steps: int = _MAX_STEPS

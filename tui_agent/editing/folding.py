@@ -1,4 +1,4 @@
-"""A text without differences that don't matter to an edit, and the way back; pure."""
+"""Removes insignificant differences from a text, and maps positions back to the original. Pure."""
 
 import bisect
 import re
@@ -13,7 +13,7 @@ TYPOGRAPHIC = str.maketrans(
         **dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u202f\u3000", " "),
     }
 )
-"""Characters that models write plainly; each stands for one, so that places stay."""
+"""Plain characters that models write for typographic ones; one for one, so that positions stay."""
 
 _CARRIAGE_RETURNS = re.compile(r"\r(?=\n)")
 _TRAILING = re.compile(r"(?<![ \t\r])[ \t\r]++(?=\n|\Z)")  # tried once for each run of white space
@@ -21,20 +21,20 @@ _TRAILING = re.compile(r"(?<![ \t\r])[ \t\r]++(?=\n|\Z)")  # tried once for each
 
 @frozen
 class Folded:
-    """A text without some spans.
-
-    ``cuts`` are positions in it, ``removed`` how much was cut up to each.
-    """
+    """A text from which some spans were removed."""
 
     text: str
+    """The text that is left."""
     cuts: list[int]
+    """Positions in ``text`` at which a span was removed, in order."""
     removed: list[int]
+    """For each cut, the number of characters removed up to it, its own span included."""
 
     def start_in_original(self, position: int) -> int:
         return self._moved(position, cuts_before=bisect.bisect_right(self.cuts, position))
 
     def end_in_original(self, position: int) -> int:
-        """Return the place of the end of a span; a part cut right after it does not belong to it."""
+        """Return a span's end in the original, before any text that was removed right there."""
         return self._moved(position, cuts_before=bisect.bisect_left(self.cuts, position))
 
     def _moved(self, position: int, *, cuts_before: int) -> int:
@@ -45,11 +45,14 @@ class Folded:
 
 @frozen
 class Fold:
-    """A kind of differences: what is cut, and whether typographic characters count as plain ones."""
+    """A kind of differences that can be ignored when a text is searched."""
 
     pattern: re.Pattern[str]
+    """Matches the spans that are removed."""
     typographic: bool = False
+    """Whether typographic characters are replaced by plain ones."""
     trims_line_ends: bool = False
+    """Whether the pattern removes white space at line ends."""
 
     def folded(self, text: str) -> Folded:
         pieces: list[str] = []

@@ -1,7 +1,7 @@
-"""Blocks that a model copied with other indentation; pure.
+"""Gives the file's indentation to a block that a model copied with another one. Pure.
 
-Either every line is shifted by the same white space, or every line's indentation is the same
-multiple: tabs for spaces, two spaces for four.
+Either all lines are shifted by the same white space, or their indentation is in proportion, such as
+tabs for spaces or two spaces for four.
 """
 
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from tui_agent.text_files.lines import lines_of
 
 
 def reindented(old: Sequence[str], there: Sequence[str], new: str) -> str | None:
-    """Return a new text with the file's indentation; None when the lines don't all differ alike.
+    """Return ``new`` with the file's indentation; None if the lines differ in several ways.
 
     Args:
-        old: the lines that were looked for.
-        there: the lines the file has in their place, alike but for white space at their ends.
-        new: the text for them, indented like ``old``.
+        old: the lines that the model wants to replace.
+        there: the file's lines in their place, equal except for white space at their ends.
+        new: the text to convert, indented like ``old``.
     """
     pairs: list[tuple[str, str]] = []
     for line, file_line in zip(old, there, strict=True):
@@ -41,7 +41,12 @@ def _indent_of(line: str) -> str:
 
 
 def _rescaled(pairs: Sequence[tuple[str, str]], rows: Sequence[str]) -> str | None:
-    """Return the text with so many of the file's characters for each of its own, and so many more."""
+    """Return the rows with their indentation scaled by a factor and shifted by a constant.
+
+    Both follow from ``pairs``, the indentations (in ``old``, in the file) of each line. None if one
+    side mixes tabs and spaces, if the pairs don't fit one factor, if it is neither a whole number
+    nor one divided by a whole number, or if a row's indentation can't be converted.
+    """
     used_here: set[str] = set()
     used_there: set[str] = set()
     points: set[tuple[int, int]] = set()

@@ -1,10 +1,10 @@
-"""Finding the text an edit wants to replace, and replacing it; pure.
+"""Finds the text that an edit wants to replace, and replaces it. Pure.
 
-Exact text first. Where there is none, the differences that models introduce when they copy are
-looked past, one kind after another: line endings, white space at line ends, typographic quotes and
-dashes, blank lines around it, another indentation of the whole block, line numbers copied from
-``read``, one escaping too many, lines written as one. A match has to be the only one at its level,
-and text the edit does not mean to change stays as it is in the file.
+The exact text is tried first. If it isn't there, differences that models introduce when they copy
+are ignored, one kind after another: line endings, white space at line ends, typographic quotes and
+dashes, blank lines around the text, another indentation of the whole block, line numbers copied
+from ``read``, one level of escapes too many, several lines written as one. The first kind with a
+match counts, and it must be the only match. Text that the edit doesn't change stays as in the file.
 """
 
 import re
@@ -23,24 +23,24 @@ from tui_agent.text_files.lines import line_at, lines_of
 
 _MAX_PLACES = 8
 _MOST_COUNTED = 100
-"""Places after which it is clear that a text is not the only one."""
+"""Number of matches after which counting stops, unless all are to be replaced."""
 
 _MOST_COMPARED = 1_000_000
-"""Lines whose indentation is compared; no edit may take longer than a moment."""
+"""Maximum lines whose indentation is compared, to limit the time of an edit."""
 
 _MOST_JOINED = 8
-"""Lines of a file that may be written as one."""
+"""Maximum number of a file's lines that a model may have written as one line."""
 
 _LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
 
 
 class NoMatchError(Exception):
-    """The text to replace is missing or not unique; the message has the closest text."""
+    """The text to replace is missing or not unique; the message shows the model where to look."""
 
 
 @frozen
 class Replacement:
-    """One thing to replace: ``old`` by ``new``, everywhere if ``everywhere``."""
+    """Replaces the only occurrence of ``old`` by ``new``, or all of them if ``everywhere``."""
 
     old: str
     new: str
@@ -51,7 +51,8 @@ class Replacement:
 class Replaced:
     """A text after a replacement.
 
-    ``loosely`` names the differences ignored, empty for an exact match.
+    ``count`` is the number of replaced matches. ``loosely`` names the kind of differences that was
+    ignored ("indentation"), "" for an exact match.
     """
 
     text: str
@@ -67,16 +68,17 @@ class _Span:
 
 
 Find = Callable[[str, Replacement], list[_Span]]
-"""Finds places that may overlap, in order; looks past one kind of differences."""
+"""Returns the matches of a text, in order, ignoring one kind of differences; they may overlap."""
 
 
 def replace(text: str, wanted: Replacement) -> Replaced:
-    """Return the text with the replacement made.
+    """Return the text with ``wanted`` replaced. Of overlapping matches, the first is replaced.
 
     Raises:
-        NoMatchError: there is no such text, or there are several and ``everywhere`` is not set.
+        NoMatchError: the text isn't there; or it is there several times and ``everywhere`` isn't
+            set; or bytes that aren't text would be lost.
     """
-    # A model sees odd bytes as U+FFFD; positions are the same in the text that it sees.
+    # A model sees bytes that aren't text as U+FFFD; positions are the same in what it sees.
     shown = text if wanted.old in text else odd_bytes_shown(text)
     loosely, spans = _places(shown, wanted)
     if len(spans) > 1 and not wanted.everywhere:
@@ -86,7 +88,7 @@ def replace(text: str, wanted: Replacement) -> Replaced:
     count = 0
     for span in spans:
         if span.start < position:
-            continue  # It overlaps one before, and is left as it is.
+            continue  # It overlaps the match before.
         new: str | None = span.new
         if shown is not text:
             new = with_odd_bytes(span.new, text[span.start : span.end])
@@ -101,10 +103,10 @@ def replace(text: str, wanted: Replacement) -> Replaced:
 
 
 def _places(text: str, wanted: Replacement) -> tuple[str, list[_Span]]:
-    """Return the places of a text, and the differences that were ignored to find them.
+    """Return the kind of differences that had to be ignored ("" for none), and the matches.
 
     Raises:
-        NoMatchError: there is none.
+        NoMatchError: there is no match of any kind.
     """
     for loosely, find in _LEVELS:
         spans = find(text, wanted)
@@ -120,7 +122,7 @@ def _several(text: str, spans: list[_Span]) -> str:
         times = f"{len(spans)} times"
     else:
         times = f"at least {_MOST_COUNTED} times"
-    return f"old is there {times} (lines {lines}{more}). Add lines around it to name one place, or set all to true."
+    return f"old occurs {times} (lines {lines}{more}). Add lines around it to make it unique, or set all to true."
 
 
 # -- levels ------------------------------------------------------------------------------------
@@ -188,7 +190,11 @@ def _indented(text: str, wanted: Replacement) -> list[_Span]:
 
 
 def _alike_but_for_ends(lines: list[str], old: list[str]) -> Iterator[int]:
-    """Yield where lines begin that are those looked for but for white space at their ends."""
+    """Yield each index in ``lines`` at which the lines of ``old`` follow.
+
+    White space at the ends of lines is ignored, and typographic characters count as plain ones.
+    Nothing is yielded if ``old`` is blank.
+    """
     folded = _stripped(lines)
     key = _stripped(old)
     first = next((index for index, line in enumerate(key) if line), None)
@@ -205,7 +211,7 @@ def _stripped(lines: list[str]) -> list[str]:
 
 
 def _on_one_line(text: str, wanted: Replacement) -> list[_Span]:
-    """Match a line that is several whole lines of the file: ``def f(): return 1``."""
+    """Match one line that consists of several whole lines of the file: ``def f(): return 1``."""
     old = " ".join(wanted.old.split())
     if "\n" in wanted.old.strip() or " " not in old:
         return []
@@ -229,7 +235,10 @@ def _on_one_line(text: str, wanted: Replacement) -> list[_Span]:
 
 
 def _end_of_joined(bare: list[str], begin: int, old: str) -> int | None:
-    """Return the last of several lines that make up a text from ``begin`` on, None where they don't."""
+    """Return the last line's index if lines from ``begin`` on make up ``old``, joined by spaces.
+
+    They are at least two and at most ``_MOST_JOINED`` lines. None if they don't make it up.
+    """
     joined = bare[begin]
     for end in range(begin + 1, min(begin + _MOST_JOINED, len(bare))):
         if not old.startswith(joined):
@@ -243,7 +252,10 @@ def _end_of_joined(bare: list[str], begin: int, old: str) -> int | None:
 def _without(
     slip: Callable[[str, str], Pair | None], others: Iterable[Find], text: str, wanted: Replacement
 ) -> list[_Span]:
-    """Match a text without its slips, in other ways."""
+    """Match a text after a slip was removed from it, such as line numbers.
+
+    ``others`` are tried in order; the first that finds matches counts. [] if there is no slip.
+    """
     pair = slip(wanted.old, wanted.new)
     if pair is None or not pair[0]:
         return []
@@ -253,7 +265,7 @@ def _without(
         spans = spans or other(text, bare)
     if slip is not without_blank_ends:
         return spans
-    # Only line breaks were taken off at the ends of the text, so only whole lines count.
+    # The removed blank lines show that whole lines are meant, so other matches don't count.
     return [span for span in spans if _is_whole_lines(text, span)]
 
 
@@ -263,7 +275,10 @@ def _is_whole_lines(text: str, span: _Span) -> bool:
 
 
 def _occurrences(text: str, wanted: Replacement) -> Iterator[int]:
-    """Return where a text is: everywhere without overlaps, else until several are found."""
+    """Yield the positions of ``wanted.old``: with ``everywhere``, all that don't overlap.
+
+    Otherwise, overlapping ones too, but at most ``_MOST_COUNTED``.
+    """
     step = 1
     if wanted.everywhere:
         step = len(wanted.old)

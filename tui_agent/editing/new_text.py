@@ -1,4 +1,4 @@
-"""The text that takes the place of a match, with what the file has there kept; pure."""
+"""Makes the text that replaces a match, with the file's line endings and unchanged lines. Pure."""
 
 import bisect
 import re
@@ -11,7 +11,10 @@ _FEED = re.compile("\n")
 
 
 class NewText:
-    """Makes the new text for each match of one replacement; their common part is computed once."""
+    """Makes the new text for each match of one replacement.
+
+    ``text`` is the file's text; positions in it delimit a match.
+    """
 
     def __init__(self, text: str, old: str, new: str) -> None:
         self._text = text
@@ -23,14 +26,18 @@ class NewText:
         self._new_lines = _plain_lines(new)
 
     def plain(self, start: int, end: int) -> str:
-        """Return the new text with the line endings around a match."""
+        """Return the new text for a match, with the line endings that the file has there."""
         newline = self._newline_near(start, end)
         if newline not in self._by_newline:
             self._by_newline[newline] = with_newlines(self._new, newline)
         return self._by_newline[newline]
 
     def keeping_unchanged(self, start: int, end: int) -> str:
-        """Return the new text for a loose match: unchanged lines are taken from the file."""
+        """Return the new text for an inexact match.
+
+        Lines that the edit doesn't change stay as in the file. If the match doesn't have as many
+        lines as the old text, the result is that of `plain`.
+        """
         found = _plain_lines(self._text[start:end])
         if len(found) != len(self._old_lines):
             return self.plain(start, end)
@@ -47,7 +54,10 @@ class NewText:
         return opcodes_between(self._old_lines, self._new_lines)
 
     def _newline_near(self, start: int, end: int) -> str:
-        """Return the line ending of the lines a span touches; of the whole text when they have none."""
+        """Return the most frequent line ending of the lines in a span.
+
+        If the span has none, it is that of the whole text.
+        """
         first = bisect.bisect_left(self._feeds, start)
         last = bisect.bisect_left(self._feeds, max(start, end - 1))
         feeds = self._feeds[first : last + 1]

@@ -1,7 +1,7 @@
-"""Slips of models in a text they copy: line numbers, escapes, blank lines around it; pure.
+"""Removes slips of models from copied text: line numbers, escapes, blank lines around it. Pure.
 
-Each function takes the text to find and the text to put in its place, and returns both without the
-slip; None where there is none, or where it is not the same in both, so that it may be meant.
+Each function gets the text to find and its replacement, and returns both without the slip; None if
+``old`` has no such slip, or if the texts show that it may be intended.
 """
 
 import re
@@ -29,7 +29,10 @@ _ESCAPED = re.compile("|".join(map(re.escape, _ESCAPES)))
 
 
 def without_line_numbers(old: str, new: str) -> Pair | None:
-    """Take off the numbers that `read` and searches put in front of lines."""
+    """Remove the line numbers that `read` and searches show before lines from both texts.
+
+    None unless each line of ``old`` has one, in sequence and with the same separator.
+    """
     lines = old.removesuffix("\n").split("\n")
     first = _NUMBERED.match(lines[0])
     if first is None:
@@ -57,7 +60,11 @@ def without_blank_ends(old: str, new: str) -> Pair | None:
 
 
 def without_escapes(old: str, new: str) -> Pair | None:
-    """Undo one escaping too many (JSON, HTML) of characters that are nowhere written plainly."""
+    """Remove one level of JSON or HTML escapes from both texts.
+
+    None if ``old`` has no escapes, or if either text also has one of the escaped characters
+    unescaped.
+    """
     kinds = set(_ESCAPED.findall(old))
     rest = _ESCAPED.sub(lambda match: "" if match[0] in kinds else match[0], f"{old} {new}")
     if not kinds or any(_ESCAPES[kind] in rest for kind in kinds):

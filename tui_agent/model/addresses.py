@@ -1,4 +1,4 @@
-"""The addresses that models' requests go to, and where each address was set."""
+"""Finds the address for a model's requests, and where that address was set."""
 
 import ipaddress
 from collections.abc import Iterator, Mapping
@@ -11,10 +11,10 @@ from tui_agent.model.settings import ModelSettings, ProviderSettings
 
 @frozen
 class AddressSetting:
-    """An address.
+    """A base URL and where it was set.
 
-    ``source`` says where it stands: a table of the settings, a variable, or "" of the provider's
-    own.
+    ``source`` is a table of the settings (``providers.openai``), an environment variable, or "" for
+    the provider's default.
     """
 
     url: str
@@ -22,12 +22,12 @@ class AddressSetting:
 
     @property
     def is_own(self) -> bool:
-        """Whether the user named the address or it is on this machine: not the provider's server."""
+        """Whether the user set the address, or it is on this machine or the local network."""
         return bool(self.source) or is_private(self.url)
 
 
 class Addresses:
-    """Finds addresses: model settings first, then provider settings, then variables."""
+    """Finds addresses: in a model's settings, else the provider's, else in the environment."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Addresses:
 
 
 def split(url: str) -> SplitResult:
-    """Return the parts of a URL, all empty for an invalid one (a port out of range)."""
+    """Return the parts of a URL; all are empty for an invalid one, such as with a bad port."""
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018 - it is read only now
@@ -77,14 +77,17 @@ def split(url: str) -> SplitResult:
 
 
 def plain_url(url: str) -> str:
-    """Return a URL to keep and show: without user, password, query and trailing slash."""
+    """Return a URL without user, password, query and trailing slash, to store and show it."""
     parts = split(url)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme.lower(), host.lower(), parts.path.rstrip("/"), "", ""))
 
 
 def is_private(url: str) -> bool:
-    """Return whether an address is of this machine or its own network, as far as its text shows."""
+    """Return whether a URL's host is this machine or in a private network, by its text alone.
+
+    Names without a dot and with endings such as ``.local`` count as private.
+    """
     host = (split(url).hostname or "").lower()
     try:
         return ipaddress.ip_address(host).is_private

@@ -1,9 +1,9 @@
-"""The catalog: windows, prices and abilities of models.
+"""The catalog: context windows, prices and abilities of models.
 
-Sources are, in this order: the user's settings, the server's answer when it was asked, the list of
-prices with its corrections, and the facts known of the model's family. A model keeps its facts
-behind any gateway; only a server of one's own that runs a model others may run as well is expected
-to have a window of its own. The list is read when it is first needed.
+Sources, the first that knows a fact wins: the user's settings, the server's answer if it was asked,
+the price list with its corrections, and facts about the model's family. A gateway is assumed to
+offer the maker's window and prices; for a model with open weights on a server at a private address,
+at most ``ASSUMED_WINDOW`` is assumed. The price list is read when it is first needed.
 """
 
 import difflib
@@ -30,7 +30,7 @@ ASSUMED_WINDOW = 32_768
 """Context window assumed for an unknown model, in tokens."""
 
 Origin = Literal["catalog", "config", "server", "assumed", "learnt"]
-"""Where the number of a window comes from; "learnt": from a request that was refused."""
+"""Source of a context window's size. ``assumed``: a guess; ``learnt``: from a refused request."""
 
 HOUR_WRITE = 2.0
 """Anthropic's price for caching input for an hour, as a multiple of the input price."""
@@ -46,9 +46,9 @@ _COSTS = (
 )
 _REGION = LazyPattern(r"^(?:bedrock|azure)/[a-z]+(?:-[a-z]+)*(?:-\d)?/|^ft:|^[a-z]+/ft:")
 _THROUGH = {"openrouter", "vercel_ai_gateway", "litellm_proxy", "github_copilot"}
-"""Providers that pass requests on to others' models, at their makers' prices."""
+"""Providers that forward requests to the models of other makers, at the makers' prices."""
 _LIMITED = {"chatgpt", "github_copilot"}
-"""Subscriptions that cut windows: their facts of a model hold nowhere else."""
+"""Subscriptions with smaller windows; their rows are not used for the model at other providers."""
 
 _OWN_ONLY = frozenset(
     {
@@ -65,7 +65,7 @@ _OWN_ONLY = frozenset(
         "xiaomi_mimo",
     }
 )
-"""Providers that serve their own models and nothing else."""
+"""Providers that serve only models that they make."""
 _MARKED_PROVIDERS = {"anthropic", "bedrock", "vertex_ai", "azure_ai", "databricks", *_THROUGH} - {
     "github_copilot"
 }
@@ -78,61 +78,62 @@ _EFFORT_FLAGS = {
 
 @frozen
 class Prices:
-    """US dollars per token. ``over`` is the prompt size in tokens from which these prices hold."""
+    """Prices in US dollars per token."""
 
     input: float
     output: float
     cache_read: float
     cache_write: float
     over: int = 0
+    """These prices hold for prompts with more than this many tokens."""
     cache_write_hour: float | None = None
-    """For tokens the cache keeps for an hour; None where it costs the same."""
+    """Price of tokens that are cached for an hour; None if it is ``cache_write``."""
 
 
 @frozen
 class ModelInfo:
-    """The facts known of a model.
-
-    ``prices`` are in ascending order of ``over``, empty when unknown.
-
-    ``origin`` says where the window comes from. ``cache_marks``: the provider takes Anthropic's
-    cache marks.
-    """
+    """The facts about a model. Sizes are in tokens."""
 
     id: str
+    """The id with which the user chooses the model, usually ``provider/name``."""
     provider: str
     context_window: int
     max_output: int | None = None
+    """Longest answer; None if unknown or only limited by the window."""
     prices: tuple[Prices, ...] = ()
+    """Prices in ascending order of ``over``; empty if unknown."""
     vision: bool = False
     tools: bool = True
     reasoning: bool = False
     cache_marks: bool = False
+    """Whether the provider accepts Anthropic's cache marks for the model."""
     efforts: tuple[Effort, ...] = tuple(Effort)
-    """The levels of thinking it can be asked for; of an unknown model all there are."""
+    """Effort levels that the model accepts, lowest first; all levels for an unknown model."""
     max_effort: Literal["xhigh", "max"] = "xhigh"
     """Name of the model's highest effort level in OpenAI's format."""
     responses_only: bool = False
-    """Answers OpenAI's Responses only, not chat completions."""
+    """Whether the model answers in OpenAI's Responses format only, not in chat completions."""
     without_tools: bool = False
-    """Its server or the settings say that it can't call tools; nobody else's word counts for
-    that."""
+    """Whether its server or the settings state that it can't call tools. The price list doesn't
+    count, because its rows are often incomplete."""
     small: bool = False
-    """Its server counts few parameters: many tools confuse it."""
+    """Whether the model has so few parameters that many tools confuse it."""
     tiny: bool = False
-    """Its server counts too few parameters for tools: it goes in steps."""
+    """Whether the model has too few parameters to call tools; requests to it are made by
+    ``model.steps``."""
     origin: Origin = "catalog"
+    """Source of ``context_window``."""
     deprecated_on: str | None = None
-    """ISO date from which the provider doesn't serve it any more, when announced."""
+    """Announced last day of the model at its provider, as an ISO date; None if none is known."""
 
     @property
     def name(self) -> str:
         return name_of(self.id)
 
     def cost(self, usage: Reported, *, hour_writes: int = 0) -> float | None:
-        """Return the price of an answer in US dollars, None when prices are unknown.
+        """Return the price of a request with its answer in US dollars, None if prices are unknown.
 
-        ``hour_writes`` are those of ``usage.cache_write`` that were cached for an hour.
+        ``hour_writes`` is the number of tokens in ``usage.cache_write`` cached for an hour.
         """
         prices = None
         for row in self.prices:
@@ -152,9 +153,10 @@ class ModelInfo:
         )
 
     def reread_cost(self, tokens: int, *, for_hour: bool = False) -> float | None:
-        """Return what it costs more to read a prompt without the cache, in US dollars.
+        """Return the extra cost of a prompt of ``tokens`` tokens that is no longer cached.
 
-        None when prices are unknown. ``for_hour``: it is cached for an hour again.
+        In US dollars, at least 0; None if prices are unknown. ``for_hour``: the prompt is written
+        to the cache for an hour again.
         """
         uncached = Usage(cache_write=tokens) if self.cache_marks else Usage(input=tokens)
         price = self.cost(uncached, hour_writes=uncached.cache_write * for_hour)
@@ -165,10 +167,10 @@ class ModelInfo:
 
 
 class Catalog:
-    """Everything known of models.
+    """Finds windows, prices and abilities of models, and their providers and addresses.
 
-    ``environ`` may name other addresses than the providers' own, ``served`` are servers' answers.
-    ``path`` is the file to read instead of the list that is shipped, for tests.
+    ``environ``: environment variables, which may set providers' addresses. ``served``: servers'
+    answers about their models. ``path``: price list to read instead of the shipped one, for tests.
     """
 
     def __init__(
@@ -181,15 +183,15 @@ class Catalog:
         path: Path | None = None,
     ) -> None:
         self.settings = dict(models or {})
-        """Models of the settings; changed by ``use`` only."""
+        """The user's settings of models, by model id; changed by ``use`` only."""
         self._providers = dict(providers or {})
         self._environ = dict(environ or {})
         self._rows = PriceList(path)
         self._infos: dict[str, ModelInfo] = {}
         self.served = served or ServedModels()
-        """Servers' answers about their models; whoever adds to it calls ``forget``."""
+        """Servers' answers about their models; call ``forget`` after adding one."""
         self.addresses = Addresses(self._environ, self.settings, self._providers)
-        """Where requests go."""
+        """The addresses of the providers' and models' servers."""
 
     def use(
         self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]
@@ -204,16 +206,17 @@ class Catalog:
         self._infos.clear()
 
     def info(self, model: str) -> ModelInfo:
-        """Return the facts known of a model; an unknown one gets an assumed window."""
+        """Return the facts about a model; an unknown one gets the window ``ASSUMED_WINDOW``."""
         known = self._infos.get(model)
         if known is None:
             known = self._infos[model] = self._build(model)
         return known
 
     def models(self, *, today: date | None = None) -> list[ModelInfo]:
-        """Return the models one can chat with, the user's own first, then by name.
+        """Return all known chat models: those of the settings first, the others sorted by id.
 
-        Of a provider whose server was asked those are the ones it named. Models out of service are
+        For a provider whose server has answered, the server's list replaces the price list. Models
+        of the price list whose last day was before ``today`` (default: the current UTC date) are
         left out.
         """
         day = (today or datetime.now(UTC).date()).isoformat()
@@ -238,7 +241,10 @@ class Catalog:
         return own + [self.info(model_id) for model_id in sorted(ids - set(self.settings))]
 
     def beside_own(self) -> Iterator[tuple[ModelInfo, str]]:
-        """Yield other models that the servers of the user's models name, each with its base URL."""
+        """Yield chat models that the settings lack, but the servers named there offer.
+
+        Each comes with the base URL of its server.
+        """
         seen: set[tuple[str, str]] = set()
         for model, settings in self.settings.items():
             url = settings.base_url or ""
@@ -253,22 +259,26 @@ class Catalog:
                 yield replace(info, context_window=served.window or info.context_window), url
 
     def _answer_at(self, url: str) -> ServerAnswer | None:
-        """Return the last answer of the server at an address; None for "" or an unasked server."""
+        """Return the last answer of the server at a URL; None for "" or if it never answered."""
         return self.served.answer(url) if url else None
 
     def can_chat(self, name: str) -> bool:
-        """Return False for a model that is known not to chat, such as one for embeddings."""
+        """Return False if the price list has the name only for other uses, such as embeddings."""
         return spelled(name) not in self._rows.closed
 
     def knows(self, model: str) -> bool:
-        """Return whether a model of exactly this name is known at its provider."""
+        """Return whether the settings, its server's answer or the price list has the model.
+
+        At a provider of many makers' models and at an address set by the user, it is enough that
+        the price list has the model at another provider.
+        """
         if (
             model in self.settings
             or self._served(model) is not None
             or self._exact(model) is not None
         ):
             return True
-        # At a host of many, or behind a gateway, a model may be another's than its provider's.
+        # A host or a gateway may offer models that the price list has only at other providers.
         provider = self.provider(model)
         is_host = provider in PROVIDERS and provider not in _OWN_ONLY
         return (is_host or bool(self.place(model).source)) and self._related(model) is not None
@@ -277,14 +287,20 @@ class Catalog:
         return self.addresses.of(provider_of(self.provider(model)), model)
 
     def served_name(self, model: str) -> str:
-        """Return the key for facts learnt of a model; with a user's address they hold only there."""
+        """Return the key under which facts learnt about a model are stored.
+
+        It is the id; for a model at an address set by the user, ``id at URL``.
+        """
         place = self.place(model)
         if place.source:
             return f"{model} at {plain_url(place.url)}"
         return model
 
     def is_own_server(self, model: str) -> bool:
-        """Return whether the user's own model server answers: a known one at a private address."""
+        """Return whether the model runs on a model server at a private address.
+
+        The server must be of a local provider such as Ollama, or have listed its models.
+        """
         url = self.place(model).url
         is_known = (
             provider_of(self.provider(model)).local_url is not None
@@ -293,7 +309,10 @@ class Catalog:
         return is_known and is_private(url)
 
     def similar(self, model: str, limit: int = 3) -> list[str]:
-        """Return ids that may have been meant: by the whole id, then by the name alone."""
+        """Return the ids of at most ``limit`` known models with a similar name, for "did you mean".
+
+        Ids that are similar as a whole come before those whose last part is.
+        """
         ids = [info.id for info in self.models()]
         tails = {info_id.rpartition("/")[2]: info_id for info_id in reversed(ids)}
         close = difflib.get_close_matches(model, ids, limit, 0.6)
@@ -302,10 +321,13 @@ class Catalog:
         return list(dict.fromkeys(close))[:limit]
 
     def judge(self, model: str) -> NameVerdict:
-        """Return the verdict on a name. It may read the price list: not while the user types."""
+        """Return whether a model's name can be used, with similar names if it isn't known.
+
+        May read the whole price list: don't call it on the UI thread.
+        """
         model = model.strip()
         prefix, slash, name = model.partition("/")
-        # A server of the user's alone knows its names.
+        # Only the user's own server knows the names of its models, so any name is accepted.
         is_own_server = provider_of(self.provider(model)).local_url is not None or bool(
             self.place(model).source
         )
@@ -323,10 +345,10 @@ class Catalog:
         )
 
     def require(self, model: str) -> str:
-        """Return a warning for the use of a model, "" when there is none.
+        """Return a warning for the user if the catalog doesn't know the model, else "".
 
         Raises:
-            UnknownModelError: it can't be used.
+            UnknownModelError: the name has no known provider.
         """
         verdict = self.judge(model)
         if verdict.standing is NameStanding.IMPOSSIBLE:
@@ -334,7 +356,10 @@ class Catalog:
         return verdict.sentence
 
     def provider(self, model: str) -> str:
-        """Return the id of a model's provider: its prefix, or the catalog's of a bare name."""
+        """Return the id of a model's provider: from its prefix, or the price list for a bare name.
+
+        A bare name that isn't in the list is OpenAI's.
+        """
         prefix, slash, _name = model.partition("/")
         if slash:
             return provider_of(prefix).id
@@ -344,7 +369,7 @@ class Catalog:
     # -- rows ---------------------------------------------------------------------------------------------------
 
     def _exact(self, model: str) -> Row | None:
-        """Return the row that a model has at its provider under this very name."""
+        """Return the price list's row for exactly this model at its provider; None if missing."""
         prefix, slash, name = model.partition("/")
         row = self._rows.get(model)
         if row is not None or not slash:
@@ -356,9 +381,10 @@ class Catalog:
         return None
 
     def _related(self, model: str) -> Row | None:
-        """Return the row of the same model by another spelling or at another place, its maker's before all others.
+        """Return a row for the same model in another spelling or at another provider.
 
-        Where only others have it, the window is the one that at least half of them give.
+        The maker's own row is preferred. If only other providers have the model, it is a row with
+        the median window, without prices. None if there is no row.
         """
         spelling = spelled(model)
         found = self._rows.named_like(spelling)
@@ -387,7 +413,7 @@ class Catalog:
         provider = self.provider(model)
         maker = provider_of(related["litellm_provider"]).id
         if provider not in {*_THROUGH, maker} and not self.place(model).source:
-            related = _without_prices(related)  # a host has prices of its own
+            related = _without_prices(related)  # other hosts set other prices
         if model.endswith(":free"):
             related = _without_prices(related)
             related |= {"input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
@@ -395,7 +421,10 @@ class Catalog:
         return related | named
 
     def _served(self, model: str) -> ServedModel | None:
-        """Return the server's facts of a model; a private server's only model goes by any name."""
+        """Return the facts that the model's server reported; None if it reported none.
+
+        If a private server has only one model, that one is meant whatever the name.
+        """
         url = self.place(model).url
         answer = self._answer_at(url)
         models = answer.models if answer is not None else {}
@@ -419,7 +448,7 @@ class Catalog:
         maker = maker_of(spelling)
         is_own = maker is None or maker.open or provider_of(provider).local_url is not None
         if is_own and is_private(place.url):
-            # It runs with whatever window it was started with.
+            # The user starts the server with a window of any size.
             info = replace(
                 info, context_window=min(info.context_window, ASSUMED_WINDOW), max_output=None
             )
@@ -444,7 +473,10 @@ class Catalog:
         )
 
     def _takes_marks(self, model: str, provider: str) -> bool:
-        """Return whether a model takes Anthropic's cache marks, by its provider or format."""
+        """Return whether Anthropic's cache marks can be sent with requests to the model.
+
+        True for Claude models at providers that forward the marks, or in Anthropic's format.
+        """
         tables = (self.settings.get(model), self._providers.get(provider))
         chosen = next((table.wire for table in tables if table is not None and table.wire), None)
         wire = chosen or provider_of(provider).wire_of(name_of(model))
@@ -452,7 +484,7 @@ class Catalog:
 
 
 def name_of(model: str) -> str:
-    """Return a model's name without its provider."""
+    """Return a model's id without the provider before the first slash."""
     return model.partition("/")[2] or model
 
 
@@ -467,7 +499,7 @@ def _from_row(model: str, provider: str, row: Row) -> ModelInfo:
         id=model,
         provider=provider,
         context_window=window or ASSUMED_WINDOW,
-        # As much as the window is no limit of answers; hosts write it so.
+        # Some hosts give the window as the limit of answers if they have none.
         max_output=None if limit is None or (window is not None and limit >= window) else limit,
         prices=tuple(_prices(row)),
         vision=bool(row.get("supports_vision")),
@@ -538,7 +570,10 @@ def _overlaid(
     origin: Origin,
     prices: tuple[Prices, ...],
 ) -> ModelInfo:
-    """Return the facts known of a model with those its server or the settings name."""
+    """Return ``info`` with each fact replaced that its server or the settings state.
+
+    A ``window`` of None and empty ``prices`` replace nothing. ``origin`` is the window's source.
+    """
     names = ("max_output", "vision", "tools", "reasoning", "small", "tiny")
     named = {name: value for name in names if (value := getattr(said, name)) is not None}
     return replace(
@@ -554,7 +589,11 @@ def _overlaid(
 def _prices_of(
     said: ServedModel | ModelSettings, tokens: int, *, hour_write: float | None
 ) -> tuple[Prices, ...]:
-    """Return prices from a server or the settings, given per ``tokens``; none if one is missing."""
+    """Return the prices that a server or the settings state, in US dollars per ``tokens`` tokens.
+
+    Empty if the input or output price is missing; a missing cache price is the input price.
+    ``hour_write``: price of caching for an hour as a multiple of the input price, None if unknown.
+    """
     if said.input_price is None or said.output_price is None:
         return ()
     sent = said.input_price / tokens

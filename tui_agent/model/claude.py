@@ -1,9 +1,9 @@
-"""How each Claude model is asked to think: its differences in Anthropic's Messages format.
+"""The thinking parameters that each Claude model accepts in Anthropic's Messages format.
 
 Sources: platform.claude.com/docs, "Thinking", "Effort", "Preserved thinking" and the "What's new"
 page of each model; docs.aws.amazon.com, "Adaptive thinking". A model is found by its family and
-version in any spelling of its name; a newer one than the table has is taken to be like the newest
-of its family.
+version in any spelling of its name; one that is newer than the table is treated like the newest of
+its family.
 """
 
 from functools import lru_cache
@@ -34,28 +34,28 @@ BUDGETS = {
     Effort.HIGH: 16_384,
     Effort.MAX: 32_000,
 }
-"""Tokens a model may think, by effort. Anthropic takes no less than 1,024 and sees little gain over
-32,000."""
+"""Thinking budgets in tokens, by effort. Anthropic accepts no less than 1,024 and reports little
+gain above 32,000."""
 
 MIN_BUDGET = BUDGETS[Effort.MINIMAL]
 
 
 @frozen
 class Claude:
-    """The parameters one generation of Claude models takes.
-
-    ``style``: ``adaptive`` models decide how much to think and are given an effort, ``budget``
-    models are given tokens, ``none`` don't think. ``off`` turns thinking off: "" leaves it out of
-    the request, None can't be turned off. ``thinks``: it does so unasked. ``bound``: thinking that
-    goes back is checked against everything before it.
-    """
+    """The thinking parameters of one generation of Claude models."""
 
     style: Literal["adaptive", "budget", "none"]
+    """``adaptive``: the model decides how much to think and is sent an effort; ``budget``: it is
+    sent a number of tokens; ``none``: it doesn't think."""
     off: Literal["", "disabled", "between_tools"] | None = ""
+    """The type of thinking to request for effort off; "": the field is left out; None: thinking
+    can't be turned off."""
     thinks: bool = False
+    """Whether the model thinks if the request doesn't mention thinking."""
     bound: bool = False
+    """Whether thinking is only accepted back after an unchanged conversation."""
     interleaved: bool = False
-    """Thinks between calls only if a beta header asks for it; adaptive models do so unasked."""
+    """Whether the model needs a beta header to think between tool calls; adaptive models don't."""
 
     @property
     def efforts(self) -> tuple[Effort, ...]:
@@ -101,18 +101,21 @@ _TABLE: dict[str, tuple[tuple[_Version, Claude], ...]] = {
     "fable": (((5, 1), _ALWAYS_BOUND), ((0, 0), _ALWAYS)),
     "mythos": (((5, 1), _ALWAYS_BOUND), ((0, 0), _ALWAYS)),
 }
-"""The generations of each family, newest first, from the version on that begins them."""
+"""The generations of each family, newest first, each with its first version (major, minor)."""
 
 
 @lru_cache(maxsize=256)
 def claude(name: str) -> Claude | None:
-    """Return a model's parameters, by its name in any spelling; None when it is no Claude."""
+    """Return the thinking parameters of a model by its name in any spelling; None if not a Claude.
+
+    A Claude of an unknown family gets those of the newest models.
+    """
     name = name.lower()
     if "claude" not in name:
         return None
     match = _FAMILY.search(name)
     if match is None:
-        # Either of the first, or of a family to come.
+        # A first-generation model, or one of a future family.
         return _NONE if _FIRST.search(name) else _ALWAYS_BOUND
     version = _NEWEST
     if match["preview"]:

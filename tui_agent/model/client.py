@@ -1,4 +1,8 @@
-"""The model client: native formats in this process, everything else through litellm."""
+"""Sends model requests to providers and streams the answers.
+
+Providers with a format in ``wires`` are called from this process, all others through litellm in a
+process of its own (``hosted``). After a refusal the request is sent again in another form.
+"""
 
 import asyncio
 import contextlib
@@ -52,18 +56,20 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class _Attempt:
-    """One attempt at a request: its shape, its call, and how it failed."""
+    """One attempt at a request: its shape, its call, and the failure if it failed."""
 
     asked: ModelRequest
+    """The request before it was shaped; the same for all attempts."""
     request: ModelRequest
-    """The request in the form of this attempt."""
+    """The request in the shape of this attempt."""
     shape: Shape
     route: Route
     call: "Call | dict[str, Any]"
     """The HTTP call of a wire, or the arguments of litellm's completion call."""
     optional: tuple[str, ...] = ()
-    """Fields of the body that can be left out."""
+    """Fields of the body that can be left out, as ``a`` or ``a.b``; none with litellm."""
     failure: Failure | None = None
+    """The facts about a failed call; None if it has not failed, or before anything was sent."""
 
     @property
     def body(self) -> dict[str, Any]:
@@ -85,10 +91,11 @@ class _Attempt:
 
 @dataclass
 class _Tries:
-    """The attempts at one request: the next shape, the refusals so far, the calls sent."""
+    """The attempts at one request: the next shape, the refusals so far, the failed calls."""
 
     shape: Shape
     told: dict[Part, str] = field(default_factory=dict)
+    """Messages for the user, by refused part."""
     calls: list[object] = field(default_factory=list)
 
     def report(self) -> PartLeftOut:
@@ -98,9 +105,9 @@ class _Tries:
 
 
 class ProviderClient:
-    """Answers requests to every provider.
+    """Streams the answers of all providers' models.
 
-    A process for litellm is started only if a model needs it.
+    The process with litellm is started only if a model needs it.
     """
 
     def __init__(
@@ -113,7 +120,11 @@ class ProviderClient:
         prompt: Callable[[str], str] = lambda _name: "{tools}",
         now: Callable[[], float] = time.time,
     ) -> None:
-        """``prompt`` returns a text of ``prompts/`` by name, for models without tool calls."""
+        """Create a client; nothing is loaded or connected yet.
+
+        ``log_path`` is the log file of the process with litellm. ``prompt`` returns a text of
+        ``prompts/`` by name, with the placeholder ``{tools}``, for models without tool calls.
+        """
         self._router = router
         self._learnt = learnt or LearntFacts()
         self._now = now
@@ -127,11 +138,11 @@ class ProviderClient:
         self._tools: MendedTools | None = None
         self._pictures = PictureFitter()
         self._marks_ends: set[str] = set()
-        """Served models whose answers have been seen to end with a mark."""
+        """Served models that have ended an answer with a mark since the program started."""
 
     @property
     def hosted(self) -> "HostClient":
-        """The client of the model host with litellm, which starts its process when it is needed."""
+        """Client of the process with litellm, which it starts with the first call."""
         if self._hosted is None:
             from tui_agent.model.hosted.client import HostClient
 
@@ -140,7 +151,10 @@ class ProviderClient:
         return self._hosted
 
     def warm(self, model: str) -> None:
-        """Start loading what a request to the model needs, without waiting for it."""
+        """Start to load the modules and the HTTP client for a model, in the background.
+
+        For a model behind litellm, start the process with litellm.
+        """
         if self._router.wire(model) is None:
             self.hosted.warm()
         elif self._warming is None:
@@ -168,9 +182,9 @@ class ProviderClient:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Stream the answer to a request.
 
-        A request of which a server refuses a part goes out once more in another form or without the
-        part, before anything was answered, and never twice in the same form; see ``refusals`` and
-        ``forms``.
+        If the server refuses a part of the request before the answer begins, the request is sent
+        again in another form, at most three times in all; then a ``PartLeftOut`` event comes first.
+        See ``refusals`` and ``forms``.
 
         Raises:
             ModelError: the request failed, before or in the middle of the answer.
@@ -203,9 +217,10 @@ class ProviderClient:
                 return
 
     def _odd_end(self, attempt: _Attempt, finished: Finished) -> PartLeftOut | None:
-        """Learn whether a server marks the end of answers; return the notice for one without a mark.
+        """Return a notice if an answer has no end mark though the server is expected to send one.
 
-        A server that never did is taken for one that never does from the second answer on.
+        Also remembers whether the server marks ends: one that has not done so since the program
+        started is remembered as one that never does, so the notice comes once.
         """
         served = self._router.catalog.served_name(attempt.asked.model)
         form = self._learnt.form(served)
@@ -219,10 +234,13 @@ class ProviderClient:
         if served not in self._marks_ends:
             self._learnt.keep_form(served, form.model_copy(update={"end_marks": False}))
         name = attempt.route.target.provider
-        return PartLeftOut((f"{name} ended the answer without saying that it is whole.",))
+        return PartLeftOut((f"{name} ended the answer without marking it as complete.",))
 
     def _changes(self, error: ModelError, attempt: _Attempt, tries: _Tries) -> bool:
-        """Prepare another try after an error; returns False if no change may help."""
+        """Set the next shape in ``tries`` after an error and return True.
+
+        Return False if no change can help or all tries are used up.
+        """
         tries.calls.append(attempt.call)
         if len(tries.calls) >= MAX_TRIES:
             return False
@@ -233,7 +251,7 @@ class ProviderClient:
         names = refusal.names or left_out_tools(attempt.asked, tries.shape.form)
         sentence = REMEDIES[refusal.part].sentence(attempt.route.target.provider, names)
         tries.told[refusal.part] = sentence
-        log.warning("%s Sent again, refused was: %s", error.message, refusal.part)
+        log.warning("%s Sending another form; refused part: %s", error.message, refusal.part)
         return True
 
     def _picture_limits(self, model: str) -> PictureLimits:
@@ -243,9 +261,9 @@ class ProviderClient:
         return route.provider.pictures
 
     def _mended(self, request: ModelRequest) -> MendedTools:
-        """Return the tools of a request in the form that its provider accepts.
+        """Return the request's tools with schemas that the model's format accepts.
 
-        Cached for a session.
+        Cached until the tools or the format change.
         """
         wire = self._router.wire(request.model)
         if self._tools is None or not self._tools.are(request.tools, wire):
@@ -255,7 +273,11 @@ class ProviderClient:
     def _after_refusal(
         self, error: ModelError, attempt: _Attempt, *, is_last_try: bool
     ) -> tuple[Shape, Refusal] | None:
-        """Return the next shape and the refused part; None if the error isn't such a refusal."""
+        """Return the next shape to try and the refused part.
+
+        None if the error refuses no part, if the part can't be changed further, or if the request
+        is a compaction or a ping.
+        """
         body = read_body(attempt.failure.text if attempt.failure is not None else "")
         if attempt.request.compact or attempt.request.ping:
             refusal = None
@@ -277,15 +299,16 @@ class ProviderClient:
         return (shape, refusal)
 
     def _remember(self, served: str, form: ServerForm) -> None:
-        """Store a form that helped, for later requests."""
+        """Store a server's form for later requests, if it has changed."""
         if form != self._learnt.form(served):
             self._learnt.keep_form(served, form)
 
     def _prepare(self, request: ModelRequest, shape: Shape) -> _Attempt:
-        """Make the call of a request in a shape.
+        """Build the call for a request in a shape, without sending it.
 
         Raises:
-            ModelError: the provider can't be asked.
+            ModelError: a key or an address is missing, or the provider has no compaction of its own
+                and the request asks for one.
         """
         route = _shaped_route(self._router.route(request.model), shape.form)
         formats = {
@@ -341,7 +364,7 @@ class ProviderClient:
                 async for event in heard:
                     yield event
             return
-        # Giving a request up must not stop the loading that others wait for.
+        # Cancelling this request must not cancel the loading that other requests wait for.
         http = await asyncio.shield(self._load())
         reader = _load_wire(route.wire or "chat").reader(attempt.request, route)
         async with aclosing(http.answer(call, route, reader, self.settings)) as answer:
@@ -350,7 +373,10 @@ class ProviderClient:
                     yield event
 
     def _load(self) -> "asyncio.Task[Http]":
-        """Import the HTTP client, once, in a thread: it takes a tenth of a second."""
+        """Return the task that creates the HTTP client, in a thread: its import takes 0.1 s.
+
+        All calls return the same task.
+        """
         if self._loading is None:
             self._loading = asyncio.create_task(asyncio.to_thread(_open, self._router.environ))
         return self._loading
@@ -367,7 +393,7 @@ def _load_wire(name: WireName) -> "Wire":
 
 
 def _expected_form(form: ServerForm, route: Route) -> ServerForm:
-    """Return a server's form with the known limits of its provider added."""
+    """Return a server's form, adapted to known limits of the model and of own servers."""
     known: dict[str, Any] = {}
     if route.info.without_tools:
         known["tools"] = False
@@ -378,7 +404,7 @@ def _expected_form(form: ServerForm, route: Route) -> ServerForm:
 
 
 def _shaped_route(route: Route, form: ServerForm) -> Route:
-    """Return a route with the changes of a server's form: format, end marks, longest answer."""
+    """Return a route with a server's format, cache marks, end marks and longest answer applied."""
     info = route.info
     if not form.cache_marks:
         info = replace(info, cache_marks=False)
@@ -390,7 +416,7 @@ def _shaped_route(route: Route, form: ServerForm) -> Route:
 
 
 def _answer_tokens(body: Mapping[str, Any]) -> int:
-    """Return the longest answer that a body asks for, in tokens; 0 if it names no limit."""
+    """Return the limit for the answer's length in a request body, in tokens; 0 if it has none."""
     for name in ("max_tokens", "max_completion_tokens", "max_output_tokens"):
         if isinstance(size := body.get(name), int):
             return size
@@ -398,7 +424,10 @@ def _answer_tokens(body: Mapping[str, Any]) -> int:
 
 
 def _left(body: dict[str, Any], refused: frozenset[str]) -> dict[str, Any]:
-    """Return the body without the refused fields; ``a.b`` is field b of object a."""
+    """Return the body without the refused fields; ``a.b`` is field b of object a.
+
+    An object that becomes empty is removed too.
+    """
     body = dict(body)
     for name in refused:
         outer, _dot, inner = name.partition(".")

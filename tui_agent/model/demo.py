@@ -1,4 +1,4 @@
-"""The demo model: a script behind the model protocol, without key or network, and its project."""
+"""The demo model, which plays a script without key or network, and the demo's sample project."""
 
 import asyncio
 from collections import Counter
@@ -31,13 +31,13 @@ DEMO_MODEL = "demo"
 """The model's id."""
 
 DEMO_WINDOW = 16_384
-"""The demo model's context window, in tokens: small enough to fill in a few minutes."""
+"""The demo model's context window, in tokens: so small that it fills up within minutes."""
 
 DEMO_MAX_OUTPUT = 2_048
 """The demo model's longest answer, in tokens."""
 
 ORDERS_A_MONTH = 115
-"""Lines of one file of orders: a little under a single output's limit in the demo's window."""
+"""Lines of each file of orders: just few enough that its output isn't truncated."""
 
 MONTHS = (
     "january",
@@ -57,7 +57,7 @@ GOODS = ("bread roll", "tea", "cup", "teapot", "cake", "honey", "jam")
 
 
 class DemoCatalog(Catalog):
-    """The catalog with the demo model in it."""
+    """The catalog with the demo model added."""
 
     def info(self, model: str) -> ModelInfo:
         if model == DEMO_MODEL:
@@ -69,9 +69,10 @@ class DemoCatalog(Catalog):
 
 
 class DemoClient:
-    """A model client that plays a script with the real tools.
+    """A model client that answers from a script; the tools it calls are real.
 
-    ``pace`` is the seconds between two pieces of an answer; 0 streams as fast as the program reads.
+    ``pace`` is the time between two pieces of an answer in seconds; 0 streams without pauses.
+    ``window`` is the context window in tokens.
     """
 
     def __init__(self, *, pace: float = 0.02, window: int = DEMO_WINDOW) -> None:
@@ -84,7 +85,7 @@ class DemoClient:
         """Stream the next step of the script.
 
         Raises:
-            ModelError: the request is bigger than the demo's window.
+            ModelError: the request is larger than the demo's window.
         """
         from tui_agent.model.demo_script import load_script, next_turn, pieces
 
@@ -112,12 +113,12 @@ class DemoClient:
         yield Finished("tool_calls" if turn.calls else "stop")
 
     async def aclose(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the demo has no connections."""
 
     def _usage(self, lines: tuple[bytes, ...], turn: "DemoTurn") -> Usage:
-        """Count the request's tokens.
+        """Return the usage to report, in tokens.
 
-        The prefix shared with the previous request counts as cached.
+        The lines shared with the beginning of the previous request count as read from the cache.
         """
         shared = 0
         for before, now in zip(self._cached, lines, strict=False):
@@ -139,17 +140,17 @@ class DemoClient:
 
 
 def _tokens(lines: tuple[bytes, ...]) -> int:
-    """Count tokens like an uncalibrated gauge, so that the usage equals what it showed."""
+    """Return the program's own estimate of tokens, so that usage and estimate are equal."""
     sizes = first_calibration(DEMO_MODEL)
     return round(sum(sizes.apply(MESSAGE_TOKENS + rough_count(line.decode())) for line in lines))
 
 
 def create_demo_workspace(directory: Path) -> None:
-    """Write the demo's small project; existing files stay as they are."""
+    """Write the demo's sample project into a directory; existing files stay unchanged."""
     from tui_agent.model.demo_script import load_script
 
     files = dict(load_script().workspace)
-    # A year of orders: files long enough to fill the window when they are read one after the other.
+    # A year of orders: reading these files one after the other fills the window.
     for number, month in enumerate(MONTHS, 1):
         rows = (
             f"{number:02}-{day % 28 + 1:02},order {number * 100 + day},{GOODS[(day * number) % len(GOODS)]},"

@@ -1,8 +1,8 @@
-"""The demo model's script and the choice of its next step. Pure.
+"""The demo model's script, and the choice of the next answer from it. Pure.
 
-The script keeps no state of its own: where it is in a scenario is read from the request, so that it
-goes on after a resume, a retry, a branch or a denied permission. The ids of its own tool calls name
-the step they came from.
+No state is kept: the position in a scenario is found in the request, so that the script continues
+after a resume, a retry, a branch or a denied permission. For that, the ids of the script's tool
+calls contain the names of scenario and step.
 """
 
 import re
@@ -28,16 +28,16 @@ from tui_agent.session.entries import INTERRUPTED_OUTPUT
 
 _REMINDER = re.compile(r"\s*<system-reminder>(.*)</system-reminder>\s*", re.DOTALL)
 _SUMMARISE = "handover note of a coding session"
-"""Words of the prompt that asks a model to summarise the conversation."""
+"""Text by which the prompt for a summary of the conversation is recognised."""
 _COMPARE = "attempts at the same task"
-"""Words of the prompt that asks a model to compare the runners of a race."""
+"""Text by which the prompt for a comparison of a race's runners is recognised."""
 _DENIED = re.compile(
     r"\b(denied|declined|rejected|did not allow|not allowed|not run)\b", re.IGNORECASE
 )
 _CALL_ID = re.compile(r"demo_([a-z]+)_([a-z]+)_\d+_[0-9a-f]+")
 _DENIAL_LENGTH = 160
-"""Characters at the start of a result that are searched for a denial; a file may have the word
-later."""
+"""Number of characters at the start of a result that are searched for a denial, because a file's
+content may have such words too."""
 
 
 class _Data(BaseModel):
@@ -52,12 +52,16 @@ class DemoCall(_Data):
 
 
 class Branch(_Data):
-    """A step's successor for certain results: their status, texts they contain, texts they lack."""
+    """A condition on the results of a step's calls, and the step that follows if it is met."""
 
     result: Literal["denied"] | None = None
+    """``denied``: a call must have been denied; None: no condition."""
     contains: str | None = None
+    """Text that the results must contain."""
     lacks: str | None = None
+    """Text that the results must not contain."""
     to: str
+    """Name of the next step."""
 
     def fits(self, outputs: tuple[str, ...]) -> bool:
         together = "\n".join(outputs)
@@ -72,9 +76,10 @@ class Branch(_Data):
 
 
 class DemoStep(_Data):
-    """One answer: its thinking and text, and the calls made with it.
+    """One answer: its thinking and text, and the tool calls in it.
 
-    ``next`` is the step below when None.
+    The first of ``branches`` that fits the results names the next step, else ``next``; None means
+    the step below.
     """
 
     name: str = Field(pattern="^[a-z]+$")
@@ -88,10 +93,8 @@ class DemoStep(_Data):
 class Scenario(_Data):
     """A sequence of steps, chosen by a phrase in the user's message.
 
-    ``help`` is its line in the menu.
-
-    ``takes`` names scenarios that are played instead when the same is asked again, one after the
-    other.
+    ``help`` is its line in the menu, "" for none. ``takes`` are names of scenarios that are played
+    in turn instead of this one if the same request comes again.
     """
 
     name: str = Field(pattern="^[a-z]+$")
@@ -115,7 +118,7 @@ class Scenario(_Data):
 
 
 class DemoScript(_Data):
-    """Everything the demo model can say, and the files of the project it works in."""
+    """All answers of the demo model, and the files of its sample project."""
 
     greeting: str
     steered: str
@@ -149,7 +152,10 @@ class DemoTurn:
 
 
 def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoTurn:
-    """Decide the answer to a request from its messages. ``take``: times it was answered before."""
+    """Return the demo model's answer to a request.
+
+    ``take``: how many times the same request was answered before.
+    """
     if not request.tools:
         wish = " ".join(
             message.text for message in request.messages if message.role in {"system", "user"}
@@ -220,7 +226,10 @@ def _continued(
 
 
 def _chosen(script: DemoScript, prompt: Message) -> Scenario:
-    """Return the scenario for a message: its last part is the typed text, after attachments."""
+    """Return the scenario whose phrase the user's message contains, the last one if none fits.
+
+    The last text, which the user typed, is searched before the attachments.
+    """
     typed = next(
         (part.text for part in reversed(prompt.content) if isinstance(part, ContentText)), ""
     )
@@ -241,7 +250,10 @@ def _is_prompt(messages: tuple[Message, ...], index: int) -> bool:
 
 
 def _addressed(script: DemoScript, messages: tuple[Message, ...], text: str) -> str:
-    """Put a greeting before the first answer, and acknowledge a message sent during the run."""
+    """Return the answer's text with a greeting before the first answer of a session.
+
+    After a message sent during the run, an acknowledgement comes first instead.
+    """
     if all(message.role != "assistant" for message in messages):
         return f"{script.greeting.strip()}\n\n{text}"
     last = messages[-1]
@@ -256,7 +268,10 @@ def _addressed(script: DemoScript, messages: tuple[Message, ...], text: str) -> 
 
 
 def _unwrapped(text: str) -> str:
-    """Return the user's words, without the paragraphs added before and after them."""
+    """Return a steering message without the reminder tags and the first and last paragraph.
+
+    The program adds those; other texts stay unchanged.
+    """
     found = _REMINDER.fullmatch(text)
     if found is None:
         return text
@@ -269,7 +284,7 @@ def _says(text: str, phrase: str) -> bool:
 
 
 def pieces(text: str, size: int = 12) -> Iterator[str]:
-    """Split a text as models stream it: a few words at a time, about ``size`` characters."""
+    """Yield a text in pieces of a few words, at least ``size`` characters each but for the last."""
     piece = ""
     for word in re.findall(rf"\s*\S{{1,{size * 2}}}|\s+$", text):
         piece += word

@@ -1,4 +1,4 @@
-"""The facts known of models: the catalog's, the settings', and those learnt by use."""
+"""Answers the agent's questions about models, from the catalog, the settings and learnt facts."""
 
 import time
 from collections.abc import Callable
@@ -19,17 +19,17 @@ from tui_agent.model.plan_limits import PlanUse
 from tui_agent.model.providers import WireName, provider_of
 
 _WITH_DOCUMENTS = frozenset({"messages", "responses", "gemini"})
-"""Formats with a place for a PDF."""
+"""Formats in which a PDF can be sent."""
 _ASKED_AGAIN = 60.0
-"""Seconds after which a server is asked again when a message is sent: it may have been restarted
-with another size."""
+"""Minimum seconds between two requests for a server's facts. They are repeated, because a server
+may be restarted with another window."""
 
 
 class CatalogDirectory:
-    """The facts known of models.
+    """Windows, limits, abilities and token counters of models, learnt facts included.
 
-    ``learnt`` are the facts learnt by using models. ``wire_of`` says which format a model is spoken
-    to in, ``keys`` returns the keys of the servers to ask.
+    ``learnt`` are the facts learnt by using models. ``wire_of`` returns a model's format, None for
+    litellm. ``keys`` returns the keys for the servers to ask; without it no server is asked.
     """
 
     def __init__(
@@ -51,12 +51,13 @@ class CatalogDirectory:
         self._counters: dict[str, TokenCounter] = {}
         self._bounds: dict[str, int] = {}
         self.plan = PlanUse()
-        """The limits of plans, as the last answers named them."""
+        """Usage limits of subscriptions, from the headers of the last answers."""
 
     async def refresh(self, model: str) -> None:
-        """Ask a server on this machine or its network for its facts of a model; at most once in ``_ASKED_AGAIN``.
+        """Ask the model's server for its facts, if it is on this machine or a private network.
 
-        Not where the settings say how large the window is.
+        Does nothing if the settings state the window, or within ``_ASKED_AGAIN`` seconds after the
+        last request to the server.
         """
         url = self._catalog.place(model).url
         now = time.monotonic()
@@ -80,7 +81,10 @@ class CatalogDirectory:
         return self.with_learnt(self._catalog.info(model))
 
     def with_learnt(self, info: ModelInfo) -> ModelInfo:
-        """Return a model's facts, with the window learnt from an overflow if that is smaller."""
+        """Return a model's facts with the window learnt from a refused request, if it is smaller.
+
+        A learnt window no longer counts once the catalog or server states another one than then.
+        """
         served = self._catalog.served_name(info.id)
         known: list[int] = []
         for windows in (self._learnt.windows, self._bounds):
@@ -108,7 +112,11 @@ class CatalogDirectory:
         )
 
     def _takes_documents(self, info: ModelInfo) -> bool:
-        """Whether a model takes PDFs as they are: models with vision, at providers that say so."""
+        """Return whether a model accepts unchanged PDFs.
+
+        It must have vision and be at its provider's own address; provider and format must accept
+        PDFs.
+        """
         is_spoken_to = self._wire_of(info.id) in _WITH_DOCUMENTS
         is_theirs = is_spoken_to and not self._catalog.place(info.id).is_own
         sees = info.vision and self._form(info.id).pictures
@@ -165,7 +173,10 @@ class CatalogDirectory:
         self._facts.save()
 
     def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
-        """Remember a window: for good if the provider named it, else until the program ends."""
+        """Store a model's window, in tokens, learnt from a refused request.
+
+        It is kept on disk if the provider named it, else (``named`` False) only in memory.
+        """
         served = self._catalog.served_name(model)
         known = self._catalog.info(model).context_window
         if not named:
@@ -179,18 +190,18 @@ class CatalogDirectory:
             self._facts.save()
 
     def adaptations(self, model: str) -> list[str]:
-        """Return what is sent otherwise because the server of a model refused it, a line each."""
+        """Return one phrase for each change to requests that the model's server made necessary."""
         return self._form(model).lines()
 
     def forget_refusals(self, model: str) -> bool:
-        """Forget what the server of a model refused; returns whether anything was known."""
+        """Forget what the model's server refused. Return False if nothing was stored."""
         return self._facts.forget_form(self._catalog.served_name(model))
 
     def _form(self, model: str) -> ServerForm:
         return self._facts.form(self._catalog.served_name(model))
 
     def _spoken(self, model: str) -> str:
-        """Return the key of token counts: the model, where it is served, and its format."""
+        """Return the key for learnt token sizes: the served name; with a wire, ``NAME as WIRE``."""
         wire = self._wire_of(model)
         if wire:
             return f"{self._catalog.served_name(model)} as {wire}"

@@ -1,9 +1,9 @@
-"""Asks model servers for their models, with windows, abilities and prices, and tries keys.
+"""Asks model servers for their models, with windows, abilities and prices, and tests keys.
 
-When the user lists or picks models, the user's own servers and gateways without a shipped list are
-asked; on the page that picks a model also the usual ports of this machine. A server on this machine
-or its network is asked, too, when a session uses its model. A key is sent only to the host that it
-belongs to.
+When the user lists or chooses models, the user's own servers and gateways whose models the price
+list lacks are asked; the page that chooses a model also tries the usual ports of this machine. When
+a session uses a model on this machine or its network, its server is asked too. A key is sent only
+to the host that it belongs to.
 """
 
 import asyncio
@@ -38,12 +38,12 @@ REMOTE_TIMEOUT = 5.0
 
 _MAX_ANSWER_BYTES = 16 << 20
 _MAX_MODELS_ASKED = 40
-"""Maximum models of an Ollama server whose details are requested, one by one."""
+"""Maximum number of an Ollama server's models; each one's details need a request."""
 _SMALLEST_WINDOW = 1024
 _SMALL = 4e9
 """Parameter count below which a model is small."""
 _TINY = 1e9
-"""Parameter count below which a model is tiny: it works in steps, without tool calls."""
+"""Parameter count below which a model is tiny: it is used without tool calls (``model.steps``)."""
 _ANTHROPIC_VERSION = "2023-06-01"
 
 
@@ -54,26 +54,23 @@ _CALLS = {"tool-use", "tool_use", "tool_calls", "function_calling"}
 _THINKS = {"reasoning", "thinking"}
 
 _KINDS = {"language", "llm", "vlm", "chat", "model", "base", "text", "moderated", "completion"}
-"""Type names in lists for models that answer in text; "model" is Anthropic's word for every one."""
+"""Types of models that answer in text, in servers' lists; Anthropic uses "model" for all."""
 
-# -- whether a key is taken ---------------------------------------------------------------------------------------
+# -- trying keys --------------------------------------------------------------------------------------------------
 _TRIAL_TIMEOUT = 15.0
-"""Time limit of each of the two requests that try a key, in seconds."""
+"""Time limit of each of the two requests that test a key, in seconds."""
 
 _NO_SUCH_PATH = {404, 405, 501}
-_LATER = "The first message will show whether it is good."
+_LATER = "The first message will show whether it works."
 
 
 class SilentServerError(Exception):
-    """A server gave no usable answer; the message is a few words for the user."""
+    """A server gave no usable answer; the message is a few words, such as "not reachable"."""
 
 
 @frozen
 class Server:
-    """A server to ask.
-
-    ``headers`` include its key, if any; ``source`` says where the address comes from.
-    """
+    """A model server to ask. ``headers`` include its key, if there is one."""
 
     provider: Provider
     place: AddressSetting
@@ -92,13 +89,15 @@ class ServerReply:
     problem: str = ""
 
 
-# -- whom to ask --------------------------------------------------------------------------------------------------
+# -- which servers to ask -----------------------------------------------------------------------------------------
 
 
 def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Server]:
-    """Return the servers that know more than the catalog: the user's own, and gateways.
+    """Return the servers whose list of models is worth asking for, one for each address.
 
-    ``models`` are those of the settings and the one in use.
+    These are the servers at addresses set by the user or on a private network, first those of
+    ``models`` (ids of the settings and the one in use), and gateways such as OpenRouter for which
+    there is a key.
     """
     found: dict[str, Server] = {}
 
@@ -109,9 +108,8 @@ def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Ser
     for model in filter(None, models):
         provider = provider_of(model.partition("/")[0])
         place = addresses.of(provider, model)
-        # A key from the environment is the provider's, or that of the address the environment or
-        # the provider's table names; one model's own address gets only a key that is set up with
-        # it.
+        # A key from the environment belongs to the provider, or to an address set for the whole
+        # provider. An address set for one model gets only the key that is set for that model.
         if place.is_own and place.source.startswith("models."):
             ask(provider, place, keys.own(model))
         elif place.is_own:
@@ -140,7 +138,11 @@ def request_headers(provider: Provider, key: Key | None) -> dict[str, str]:
 async def refresh(
     asked: Iterable[Server], served: ServedModels, *, seconds: float | None = None
 ) -> list[ServerReply]:
-    """Ask servers in parallel and store their answers; a silent server's earlier answer stays."""
+    """Ask servers in parallel, store their answers in ``served``, and return a reply for each.
+
+    If a server gives no usable answer, its earlier one stays. ``seconds``: time limit of each
+    request; None: by the address.
+    """
 
     async def one(server: Server) -> ServerReply:
         try:
@@ -154,10 +156,14 @@ async def refresh(
 
 
 async def ask(server: Server, *, seconds: float | None = None) -> dict[str, ServedModel]:
-    """Return the models of a server by name.
+    """Ask a server for its models and return them by name.
+
+    ``seconds`` is the time limit of each request; None: ``TIMEOUT`` or ``REMOTE_TIMEOUT``. All
+    requests together may take three times as long.
 
     Raises:
-        SilentServerError: it can't be reached, wants a key, or answers something else.
+        SilentServerError: the server can't be reached, refuses the request, or doesn't answer with
+            a list of models.
     """
     private = is_private(server.place.url)
     patience = seconds or (TIMEOUT if private else REMOTE_TIMEOUT)
@@ -173,9 +179,9 @@ async def ask(server: Server, *, seconds: float | None = None) -> dict[str, Serv
     except (httpx.HTTPError, httpx.InvalidURL):
         raise SilentServerError("not reachable") from None
     except WireFailure:
-        raise SilentServerError("the certificates to trust can't be read") from None
+        raise SilentServerError("the CA certificates can't be read") from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        raise SilentServerError("answers something else") from None
+        raise SilentServerError("sends something other than a list of models") from None
     finally:
         await connections.aclose()
 
@@ -200,7 +206,7 @@ class _Asker:
         )
         response.raise_for_status()
         if len(data) > _MAX_ANSWER_BYTES:
-            raise ValueError("it is too long")
+            raise ValueError("the answer is too long")
         return loads(data)
 
     async def maybe(self, url: str, body: object = None) -> Any:
@@ -225,7 +231,7 @@ async def _models_of(asker: _Asker, server: Server, *, private: bool) -> dict[st
     is_llama = len(rows) == 1 and rows[0].get("owned_by") == "llamacpp"
     if not private or not (is_llama or any(model.window is None for model in models.values())):
         return models
-    # llama.cpp, LM Studio and Ollama say more in ways of their own.
+    # llama.cpp, LM Studio and Ollama report more at addresses of their own.
     props, studio, tags = await asyncio.gather(
         asker.maybe(f"{root}/props"),
         asker.maybe(f"{root}/api/v0/models"),
@@ -291,7 +297,10 @@ def _limits(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _windows(row: dict[str, Any]) -> Iterator[Any]:
-    """Yield the values of a server's fields for the window, the most exact first."""
+    """Yield the values of all fields that may state the window, the most exact one first.
+
+    A missing field gives None.
+    """
     yield row.get("loaded_context_length")  # LM Studio: the size it runs with
     yield row.get("max_model_len")  # vLLM
     yield _limits(row).get("context_length")  # OpenRouter: of the best of its hosts
@@ -313,9 +322,9 @@ def _longest_answers(row: dict[str, Any]) -> Iterator[Any]:
 
 
 def _abilities(row: dict[str, Any]) -> dict[str, bool]:
-    """Return the abilities that a server lists.
+    """Return ``tools``, ``reasoning`` and ``vision``, as far as a server's row states them.
 
-    Lists of parameters or inputs show missing ones, too.
+    False is stated only by complete lists: of supported parameters or of input types.
     """
     words = _words(row.get("supported_parameters")) | _words(row.get("tags"))
     for flags in (table_in(row, "capabilities"), table_in(row, "capabilities", "supports")):
@@ -344,7 +353,10 @@ def _chats(row: dict[str, Any]) -> bool:
 
 
 def _prices(pricing: Mapping[str, Any]) -> dict[str, float]:
-    """Return prices in US dollars per token, from the form of OpenRouter and Vercel."""
+    """Return the prices of a row of OpenRouter or Vercel, in US dollars per token.
+
+    Keys are fields of `ServedModel`; prices that are missing or not valid are left out.
+    """
     names = {
         "input_price": ("prompt", "input"),
         "output_price": ("completion", "output"),
@@ -360,7 +372,10 @@ def _prices(pricing: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _of_llama(props: dict[str, Any]) -> dict[str, Any]:
-    """Return llama.cpp's facts about its model: one request's window, its template's abilities."""
+    """Return the facts in llama.cpp's ``/props`` as fields of `ServedModel`, without missing ones.
+
+    The window is that of one request slot.
+    """
     size = _count(table_in(props, "default_generation_settings").get("n_ctx")) or _count(
         props.get("n_ctx")
     )
@@ -373,10 +388,10 @@ def _of_llama(props: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_ollama(name: str, shown: dict[str, Any]) -> ServedModel:
-    """Return Ollama's facts about a model.
+    """Return a model from Ollama's answer to ``/api/show``.
 
-    Without abilities it is an old version, whose models all chat. The window is that of the model
-    file, or else a limited part of the model's own, because memory grows with it.
+    The window is ``num_ctx`` of the model file, or else the model's own up to ``ASSUMED_WINDOW``,
+    because a larger one takes much memory. An answer without ``capabilities`` is an old version's.
     """
     set_size = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
     info = table_in(shown, "model_info")
@@ -413,15 +428,21 @@ def _first(values: Iterable[Any], read: Callable[[Any], _Found | None]) -> _Foun
 
 
 def _sizes(parameters: object) -> dict[str, bool]:
+<<<<<<< HEAD
     """Return ``small`` and ``tiny`` by the number of a model's parameters, {} if it is unknown."""
     is_count = isinstance(parameters, int | float) and not isinstance(parameters, bool)
     if not is_count or not parameters > 0:
+=======
+    """Return ``small`` and ``tiny`` for a number of parameters; {} if `_count` returns None."""
+    count = _count(parameters, 1)
+    if count is None:
+>>>>>>> 7dde2a76 (docs: say in plain words what each text of the upper layers means)
         return {}
     return {"small": parameters < _SMALL, "tiny": parameters < _TINY}
 
 
 def _count(value: object, least: int = _SMALLEST_WINDOW) -> int | None:
-    """Return a number of tokens, None if it is smaller than any window."""
+    """Return a number as int; None if it is no number, below ``least``, or 1e9 or more."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if least <= value < 1e9:
@@ -430,7 +451,10 @@ def _count(value: object, least: int = _SMALLEST_WINDOW) -> int | None:
 
 
 def _price(value: object) -> float | None:
-    """Return a price, None for OpenRouter's -1, which means that it depends on the chosen model."""
+    """Return a price per token; None if it isn't a number from 0 up to 1 US dollar.
+
+    OpenRouter writes -1 if the price depends on the model that it chooses.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -442,9 +466,9 @@ def _price(value: object) -> float | None:
 
 @frozen
 class Trial:
-    """The result of trying a key, with a sentence for people.
+    """The result of testing a key. ``sentence`` is the message for the user.
 
-    ``unknown``: nothing is known about the key.
+    ``unknown``: the provider's answer, or its absence, shows nothing about the key.
     """
 
     verdict: Literal["accepted", "refused", "unknown"]
@@ -452,41 +476,44 @@ class Trial:
 
 
 async def try_key(provider: Provider, place: AddressSetting, secret: str) -> Trial:
-    """Try a key with the cheapest request: the provider's list of models, or its ``key_path``.
+    """Test a key with a free request to the provider's ``key_path``, usually its list of models.
 
-    Some providers answer it for anyone, so it is sent without the key, too: only if that is refused
-    does an answer prove the key.
+    Some providers answer this request without a key too. So if it succeeds, it is repeated without
+    the key, and the key counts as accepted only if that request is refused.
     """
     name = provider.name
     secret = secret.strip()
     if not (secret.isascii() and secret.isprintable()) or not secret or " " in secret:
         return Trial(
             "refused",
-            "That can't be a key: it is empty, or has a character that no key has, like a space.",
+            "This can't be a key: it is empty or contains a space or another invalid character.",
         )
     if not place.url:
-        return Trial("unknown", f"The key of {name} can't be tried without a model. {_LATER}")
+        return Trial("unknown", f"A key of {name} can't be tested without using a model. {_LATER}")
     failure = await _refusal_of(provider, place, secret)
     if failure is None:
         public = await _refusal_of(provider, place, "") is None
-        untried = f"{name} answers without a key too, so it was not tried. {_LATER}"
+        untried = f"{name} answers without a key too, so the key couldn't be tested. {_LATER}"
         if public:
             return Trial("unknown", untried)
         return Trial("accepted", f"{name} accepts the key.")
     if failure.status in _NO_SUCH_PATH:
-        return Trial("unknown", f"{name} has no list of models to try the key with. {_LATER}")
+        return Trial("unknown", f"{name} has no list of models to test the key with. {_LATER}")
     target = Target(
         "",
         name,
         split(place.url).netloc.rpartition("@")[2],
-        "it may be cut off, or of another provider",
+        "it may be incomplete or belong to another provider",
     )
     error = classify(failure, target, now=time.time())
     return Trial("refused" if error.kind is ErrorKind.AUTH else "unknown", error.message)
 
 
 async def _refusal_of(provider: Provider, place: AddressSetting, secret: str) -> Failure | None:
-    """Return why a request failed, None if it succeeded; follows no redirect."""
+    """Request the provider's ``key_path`` with a key ("" for none).
+
+    Return the failure, None on success. A redirect is a failure, because it might leak the key.
+    """
     http = Http(os.environ)
     url = f"{place.url.rstrip('/')}{provider.key_path}"
     headers = request_headers(provider, Key(SecretStr(secret), "") if secret else None)
@@ -501,15 +528,18 @@ async def _refusal_of(provider: Provider, place: AddressSetting, secret: str) ->
     if response.is_success:
         return None
     if response.is_redirect:
-        return Failure("it points elsewhere: put that address into base_url", response.status_code)
+        return Failure("it redirects: set base_url to the new address", response.status_code)
     return Failure(redact(body.decode("utf-8", "replace"), [secret]), response.status_code)
 
 
-# -- servers nobody named -------------------------------------------------------------------------------------------
+# -- servers on this machine ----------------------------------------------------------------------------------------
 
 
 def usual_servers(addresses: Addresses, known: Iterable[str] = ()) -> list[Server]:
-    """Return the servers that may listen on their usual local ports, without those at a ``known`` URL."""
+    """Return the local model servers, such as Ollama, at their usual ports, running or not.
+
+    Those whose address the user has set, and ports that a ``known`` URL has, are left out.
+    """
     taken = {_port_here(url) for url in known}
     found = []
     for provider in PROVIDERS.values():
@@ -520,6 +550,6 @@ def usual_servers(addresses: Addresses, known: Iterable[str] = ()) -> list[Serve
 
 
 def _port_here(url: str) -> str:
-    """Return host and port of an address, with one form for all names of this machine."""
+    """Return host and port of a URL in lower case, with 127.0.0.1 for all names of this machine."""
     here = r"^(localhost|\[::1\]|0\.0\.0\.0)(?=:|$)"
     return re.sub(here, "127.0.0.1", split(url).netloc.lower())

@@ -1,4 +1,4 @@
-"""Parses an error body of any form: its message, its codes, the status in it."""
+"""Parses a provider's error body of any form into message, codes, status and place."""
 
 import ast
 import json
@@ -18,7 +18,7 @@ PAGE = LazyPattern(
 )
 _TITLE = LazyPattern(r"<(title|h1|message)\b[^>]*>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
 _STATUS_TAG = LazyPattern(r"<([45]\d\d)>\s*")
-"""The status at the beginning of each of DashScope's messages."""
+"""The status at the beginning of DashScope's messages."""
 _CODE_KEYS = ("code", "type", "status", "reason", "error_type", "__type")
 _WORD_KEYS = (
     "message",
@@ -32,7 +32,7 @@ _WORD_KEYS = (
 )
 _STATUS_KEYS = ("status_code", "status", "code")
 _LEVELS = 4
-"""Maximum depth of messages within messages, such as a provider's in a gateway's."""
+"""Maximum depth of error bodies within messages, such as a provider's in a gateway's."""
 _STATUS_OF_TYPE = {
     "invalidrequesterror": 400,
     "authenticationerror": 401,
@@ -45,8 +45,7 @@ _STATUS_OF_TYPE = {
     "timeouterror": 504,
     "overloadederror": 529,
 }
-"""Anthropic's documented statuses by type of error, as an error within a stream has only the
-type."""
+"""Anthropic's documented statuses by type of error; an error within a stream has only the type."""
 _ANSWER_KEYS = frozenset(
     {
         "choices",
@@ -73,14 +72,13 @@ _ERROR_TYPE = LazyPattern(r"(?:error|exception)$", re.IGNORECASE)
 
 @frozen
 class ErrorBody:
-    """The parts of an error.
+    """The parts of an error body.
 
-    ``words`` is the innermost message, ``codes`` its names for programs, outermost first.
-
-    Codes are in lower case, letters and digits only: ``rate_limit_exceeded`` is
-    ``ratelimitexceeded``. ``status`` is the number that stands in the body where an error has no
-    status line of its own: in the middle of a stream, or under status 200. ``place`` is where in
-    the request the error is, as the provider writes it: ``messages[1].role``.
+    ``words`` is the innermost message. ``codes`` are the error's codes and types, outermost first,
+    in lower case with letters and digits only: ``rate_limit_exceeded`` is ``ratelimitexceeded``.
+    ``status`` is the HTTP status that the body states, None if it states none; errors within a
+    stream have no other. ``place`` is the faulty part of the request as the provider writes it
+    (``messages[1].role``), "" if it names none.
     """
 
     words: str = ""
@@ -90,12 +88,15 @@ class ErrorBody:
 
     @property
     def judged(self) -> str:
-        """All texts that may say which part of the request is refused."""
+        """Message, place and codes as one text, for patterns of refused parts."""
         return " ".join(filter(None, (self.words, self.place, *self.codes)))
 
 
 def is_error(value: dict[str, Any], event: str = "") -> bool:
-    """Return True if a document, or an event of a stream, is an error and not part of an answer."""
+    """Return True if a JSON document or a stream's event is an error, not a part of an answer.
+
+    ``event`` is the event's name, "" if it has none.
+    """
     if (
         value.get("error")
         or event == "error"
@@ -113,7 +114,10 @@ def is_error(value: dict[str, Any], event: str = "") -> bool:
 
 
 def read_body(text: str) -> ErrorBody:
-    """Return the parts of an error text without the class names, byte literals, JSON or HTML around it."""
+    """Return the parts of an error text; secrets in the message are replaced.
+
+    Exception names, byte literals, JSON and HTML around the message are removed.
+    """
     text = text.strip()
     codes: list[str] = []
     status: int | None = None
@@ -142,14 +146,14 @@ def read_body(text: str) -> ErrorBody:
 
 
 def _codes(level: dict[str, Any]) -> Iterator[str]:
-    """Yield an error's codes, in lower case, letters and digits only."""
+    """Yield the codes and types in an error's object, in lower case, letters and digits only."""
     for key in _CODE_KEYS:
         if code := re.sub(r"[^a-z0-9]", "", as_text(level.get(key)).lower()):
             yield code
 
 
 def _status(levels: Iterable[dict[str, Any]]) -> int | None:
-    """Return the first status in an error's objects, where it may be text."""
+    """Return the first HTTP status from 400 to 599 in an error's objects, a number or text."""
     for level in levels:
         for key in _STATUS_KEYS:
             value = level.get(key)
@@ -171,8 +175,7 @@ def _bare(text: str) -> str:
         title = _TITLE.search(text)
         from html import unescape
 
-        # A page of a proxy between here and the provider; without a title it says nothing to a
-        # person.
+        # The page of a proxy between this program and the provider; only its title is of use.
         if title:
             return " ".join(unescape(title[2]).split())
         return ""
@@ -195,7 +198,7 @@ def _parse(text: str) -> dict[str, Any] | None:
 
 
 def _inner(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the object with the error's message."""
+    """Return the object with the error's message: a nested one of a known form, or ``data``."""
     within = as_dict(data.get("response")).get("error")  # OpenAI's response.failed
     several = objects(data.get("errors"))  # Cloudflare
     base = as_dict(data.get("base_resp"))  # MiniMax
@@ -205,13 +208,13 @@ def _inner(data: dict[str, Any]) -> dict[str, Any]:
 def _message_of(data: dict[str, Any], text: str) -> str:
     error = data.get("error")
     if isinstance(error, str):
-        # Spring and NestJS name the status there and say what is wrong beside it.
+        # In Spring and NestJS ``error`` is the status, and the message is in another field.
         said = _said(data)
         if said:
             return f"{_words(said)} ({error})"
         return error
     inner = _inner(data)
-    # OpenRouter hides the words of the provider behind it.
+    # OpenRouter has the provider's message in ``metadata.raw``.
     words = (_said(inner) or data.get("message"), as_dict(inner.get("metadata")).get("raw"))
     message = " ".join([_words(said) for said in words if said])
     code = ""
@@ -226,7 +229,7 @@ def _message_of(data: dict[str, Any], text: str) -> str:
 
 
 def _said(data: dict[str, Any]) -> object:
-    """Return the message of an object, under any of its usual keys."""
+    """Return the message of an object under the first usual key that has one; None if none has."""
     for key in _WORD_KEYS:
         if data.get(key):
             return data[key]
@@ -234,10 +237,7 @@ def _said(data: dict[str, Any]) -> object:
 
 
 def _words(said: object) -> str:
-    """Return a message as text.
-
-    FastAPI lists each fault with its place; what it repeats of the request is left out.
-    """
+    """Return a message as text; FastAPI's list of faults becomes ``place: message; …``."""
     if isinstance(said, str):
         return said
     faults = objects(said)

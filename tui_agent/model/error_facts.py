@@ -1,8 +1,7 @@
-"""What is known about a failed request, read from its exceptions: of litellm and of the program's own calls.
+"""Reads status, message and cause of a failed request from its exception, of litellm or httpx.
 
-litellm maps errors to classes of its own, and some facts get lost: a refused connection becomes a
-status 500, 529 becomes 500, 413 becomes 400. The exception it was made from still hangs on the
-chain, so the chain is asked.
+litellm maps errors to its own classes and loses facts: a refused connection becomes status 500, 529
+becomes 500, 413 becomes 400. So the chain of causes is searched for the original exception.
 """
 
 import json
@@ -53,14 +52,17 @@ _CAUSES = (
         ),
     ),
 )
-"""Why a connection failed, by the names of exception classes; the first row that matches wins."""
+"""Causes of a failed connection with the names of their exception classes; the first match wins."""
 
 _WANTED_HEADERS = ("retry-after", "ratelimit", "rate-limit")
 _TEXT_LENGTH = 20_000
 
 
 def failure_facts(error: BaseException, secrets: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the facts of a failure as fields of `errors.Failure`, secrets removed."""
+    """Return an exception's facts as keyword arguments of `errors.Failure`, without secrets.
+
+    ``secrets`` are texts to replace, besides those that look like secrets.
+    """
     chain = list(_chain(error))
     response = next((found for found in map(_response, chain) if found is not None), None)
     names: set[str] = set()
@@ -74,12 +76,12 @@ def failure_facts(error: BaseException, secrets: Iterable[str] = ()) -> dict[str
         facts = {"cause": cause}
         text = str(error)
     else:
-        # The status of a provider's adapter counts before that of litellm's own classes.
+        # The status of a provider's exception is more exact than that of litellm's own classes.
         by_trust = sorted(chain, key=lambda each: type(each).__module__ == "litellm.exceptions")
         facts = {"status": _status(by_trust), "headers": {}}
         texts = [str(getattr(each, "message", None) or each) for each in chain]
         text = next((text for text in texts if "{" in text), texts[0])
-    # litellm appends tracebacks to some messages, and repeats others as their origin.
+    # litellm appends tracebacks to some messages, and the original message to others.
     text = text.partition("\nTraceback (most recent call last)")[0]
     text = text.partition(" Original exception: ")[0]
     return {**facts, "text": redact(text[: 2 * _TEXT_LENGTH], secrets)[:_TEXT_LENGTH]}
@@ -111,7 +113,10 @@ def _status(errors: Iterable[BaseException]) -> int | None:
 
 
 def _response(error: BaseException) -> Any | None:
-    """Return an exception's response, None for litellm's own classes, which invent one."""
+    """Return an exception's HTTP response; None if it has none.
+
+    Also None for litellm's own classes, whose response isn't the provider's.
+    """
     if type(error).__module__.partition(".")[0] == "litellm":
         return None
     response = getattr(error, "response", None)

@@ -1,4 +1,4 @@
-"""The meaning of a failed call: its kind, and one sentence for a person."""
+"""Turns a failed call into an error: its kind, and a message for the user."""
 
 import re
 from collections.abc import Mapping
@@ -22,10 +22,11 @@ Cause = Literal[
     "closed",
     "broken",
 ]
-"""Why no connection was made, or why it failed."""
+"""Why a connection could not be made, or failed. ``stalled``: no more data came within the time
+limit; ``broken``: the answer could not be parsed."""
 
 _SAYS_NOTHING = {"", "{}", "[]", "null"}
-"""Error bodies that contain no message."""
+"""Error messages without content."""
 DETAIL_LENGTH = 300
 """Maximum characters of a provider's error text that a message quotes."""
 
@@ -149,8 +150,9 @@ _CODES: dict[ErrorKind, frozenset[str]] = {
         }
     ),
 }
-"""Kinds of errors by providers' codes. Codes shared by several kinds (``invalid_request_error``,
-``INVALID_ARGUMENT``, ``RESOURCE_EXHAUSTED``) are left to the status and the wording."""
+"""Providers' error codes of each kind. Codes that occur with several kinds
+(``invalid_request_error``, ``INVALID_ARGUMENT``, ``RESOURCE_EXHAUSTED``) are missing: there, status
+and message decide."""
 
 _UNUSABLE_SAMPLE = frozenset(
     {
@@ -162,8 +164,7 @@ _UNUSABLE_SAMPLE = frozenset(
         "malformedresponse",
     }
 )
-"""Groq's and Google's codes for output of their model that they couldn't parse; a retry may
-help."""
+"""Groq's and Google's codes for model output that they couldn't parse; a retry may help."""
 
 _QUOTA = LazyPattern(
     r"insufficient[_ ](?:quota|balance|credit|funds)|exceeded your current quota|credit balance is too low|billing"
@@ -179,8 +180,8 @@ _USED_UP = LazyPattern(
     r"\b(?:limits?|quota|cap|allowance)",
     re.IGNORECASE,
 )
-"""Messages about a used up allowance of a plan, for which waiting doesn't help if it takes
-hours."""
+"""Matches messages about a plan's used-up limit: quota errors, unless the provider asks for a wait
+of at most ``_LONG_WAIT``."""
 _LONG_WAIT = 3_600.0
 """Longest wait, in seconds, that still counts as a rate limit."""
 _AUTH = LazyPattern(
@@ -206,13 +207,13 @@ _LOADING = LazyPattern(
     r"\bloading (?:the )?model|model\b.{0,80}\b(?:is|still|currently) (?:being )?load(?:ing|ed)\b",
     re.IGNORECASE | re.DOTALL,
 )
-"""Messages of llama.cpp, Hugging Face and LM Studio while they load a model."""
+"""Matches messages of llama.cpp, Hugging Face and LM Studio while they load a model."""
 _RATE = LazyPattern(
     r"rate.?limit|too many requests|resource.?exhausted|throttl|wait before|tokens? per (?:minute|day)",
     re.IGNORECASE,
 )
 _ITEM = LazyPattern(r"\b(?:rs|msg|fc)_\w+.{0,40}not found", re.IGNORECASE | re.DOTALL)
-"""Messages about an unknown item of the request, and not about an unknown model."""
+"""Matches messages about an unknown item of the request, to tell it from an unknown model."""
 _MODULE = LazyPattern(r"No module named '([\w.]+)'|pip install ['\"]?([\w\[\]-]+)")
 
 _KINDS = {
@@ -231,14 +232,14 @@ _KINDS = {
 _NOT_OF_A_PART = {401, 402, 403, 429}
 """Statuses that are always about the account, whatever the message says."""
 _OF_TEMPLATES = {Part.ROLES, Part.SYSTEM, Part.PICTURES}
-"""Parts that a model's template refuses, for which waiting never helps."""
+"""Parts that a model's chat template refuses, whatever the status; waiting never helps."""
 _MAY_NAME_A_PART = {
     ErrorKind.UNKNOWN,
     ErrorKind.NOT_FOUND,
     ErrorKind.INVALID_REQUEST,
     ErrorKind.CONTEXT_OVERFLOW,
 }
-"""Kinds that are replaced if the message names a refused part."""
+"""Kinds that become INVALID_REQUEST if the message names a refused part."""
 
 _SENTENCES = {
     ErrorKind.AUTH: "{name} refuses the key{detail}. Check it: {key}.",
@@ -247,12 +248,12 @@ _SENTENCES = {
     ErrorKind.OVERLOADED: "{name} failed{number}{detail}.{asked}",
     ErrorKind.LOADING: "{name} is loading the model.",
     ErrorKind.NOT_FOUND: "{name} doesn't know {model}{detail}. Choose another with /model, or check base_url.",
-    ErrorKind.CONTENT_FILTER: "{name}'s content filter refused the request{detail}. Rephrase it, or take the part out.",
-    ErrorKind.NETWORK: "{name} gave up waiting{number}{detail}.{asked}",
+    ErrorKind.CONTENT_FILTER: "{name}'s content filter refused the request{detail}. Rephrase or remove that part.",
+    ErrorKind.NETWORK: "The request to {name} timed out{number}{detail}.{asked}",
     ErrorKind.INVALID_REQUEST: "{name} refused the request{detail}.",
     ErrorKind.UNKNOWN: "The call to {name} failed{detail}.",
 }
-_FORBIDDEN = "{name} forbids this{detail}. Check what the key may do: {key}."
+_FORBIDDEN = "{name} forbids this{detail}. Check the permissions of the key: {key}."
 _UNREADABLE = "{name} could not read what {model} wrote{detail}."
 
 _BROKEN_CONNECTIONS: dict[Cause, str] = {
@@ -269,10 +270,10 @@ _BROKEN_CONNECTIONS: dict[Cause, str] = {
 
 @frozen
 class Failure:
-    """The known facts about a failed call, whoever made it: a wire, the model host, discovery, a sign-in.
+    """The facts about a failed call of a provider or another model server.
 
-    ``text`` is the message of the provider or library; ``seconds`` is how long was waited before a
-    timeout.
+    ``text`` is the error's body or the exception's message, ``status`` the HTTP status, ``seconds``
+    the time limit that was exceeded. ``cause`` is set only if there was no complete HTTP answer.
     """
 
     text: str = ""
@@ -284,9 +285,10 @@ class Failure:
 
 @frozen
 class Target:
-    """The model and server a call went to, for the message and for judging the error.
+    """The model and server that were called, for the error's message.
 
-    ``provider`` is a name for people; ``key`` says where its key comes from.
+    ``provider`` is the display name, ``address`` the host, ``key`` the source of the key. With
+    ``empty_body_is_overflow``, status 400 without a message means that the request is too long.
     """
 
     model: str
@@ -297,7 +299,10 @@ class Target:
 
 
 def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
-    """Return the error for a failed call. ``now`` is in seconds since the epoch."""
+    """Return the error to raise for a failed call.
+
+    ``now`` is in seconds since the epoch, to compute the wait that the provider asks for.
+    """
     if failure.cause is not None and failure.status is None:
         sentence = _BROKEN_CONNECTIONS[failure.cause].format(
             name=target.provider,
@@ -307,8 +312,8 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
         )
         return ModelError(ErrorKind.NETWORK, sentence)
     body = read_body(failure.text)
-    # An error in the middle of a stream, or one a gateway sends with status 200, names its status
-    # within.
+    # An error within a stream, or one that a gateway sends with status 200, has the status in its
+    # body.
     if (failure.status or 0) >= 400:
         status = failure.status
     else:
@@ -331,11 +336,11 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
             window=overflow.window,
             sent=overflow.sent,
         )
-    # The whole body: Google names the wait beside the message.
+    # The whole body is searched, as Google states the wait outside of the message.
     wait = retry_after(failure.headers, failure.text, now=now)
     kind = _kind_by_code(body, status) or _kind(body.words, status, wait)
     if part in _OF_TEMPLATES or (part is not None and kind in _MAY_NAME_A_PART):
-        kind = ErrorKind.INVALID_REQUEST  # llama.cpp and others answer 500 where a template refuses
+        kind = ErrorKind.INVALID_REQUEST  # llama.cpp and others answer 500 if a template refuses
     if status == 503 and _LOADING.search(body.words):
         kind = ErrorKind.LOADING
     message = _message(kind, body, status, wait, target)
@@ -343,7 +348,7 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
 
 
 def _kind_by_code(body: ErrorBody, status: int | None) -> ErrorKind | None:
-    """Return the kind of the provider's error code, None for a code shared by several kinds."""
+    """Return the kind by the provider's error codes; None if they don't decide it."""
     codes = set(body.codes)
     if codes & _UNUSABLE_SAMPLE:
         return ErrorKind.OVERLOADED
@@ -351,9 +356,9 @@ def _kind_by_code(body: ErrorBody, status: int | None) -> ErrorKind | None:
         if not codes & names:
             continue
         if kind is ErrorKind.OVERLOADED and status is not None and status < 500:
-            continue  # some servers call each of their errors that
+            continue  # some servers use this code for every error
         if kind is ErrorKind.AUTH and _QUOTA.search(body.words):
-            continue  # xAI forbids unpaid use
+            continue  # xAI's code for missing credit is one of permissions
         if kind is ErrorKind.NOT_FOUND and _ITEM.search(body.words):
             return ErrorKind.INVALID_REQUEST
         return kind
@@ -369,7 +374,7 @@ def _kind(text: str, status: int | None, wait: float | None) -> ErrorKind:  # no
         and (wait is None or wait > _LONG_WAIT)
     ):
         return ErrorKind.QUOTA
-    # Google words its per-minute limit as a quota and names the wait; without one, waiting doesn't
+    # Google calls its limit per minute a quota, but states a wait. Without one, waiting doesn't
     # help.
     if (
         _QUOTA.search(text)
@@ -405,7 +410,7 @@ def _message(
     elif kind is ErrorKind.OVERLOADED and set(body.codes) & _UNUSABLE_SAMPLE:
         sentence = _UNREADABLE
     elif kind is ErrorKind.UNKNOWN and (match := _MODULE.search(body.words)):
-        return f"{target.model} needs the Python package {match[1] or match[2]}: install it beside tui-agent."
+        return f"{target.model} needs the Python package {match[1] or match[2]}: install it next to tui-agent."
     return sentence.format(
         name=target.provider,
         model=target.model,
@@ -429,8 +434,11 @@ def _overflow_message(overflow: Overflow, target: Target) -> str:
     if overflow.per_minute is not None:
         return (
             f"The request alone ({overflow.sent:,} tokens) is over the {overflow.per_minute:,} tokens per minute "
-            f"that {target.provider} allows this account: compact it, or choose another model."
+            f"that {target.provider} allows this account: compact the session, or choose another model."
         )
     sizes = [f"{size:,}" for size in (overflow.sent, overflow.window) if size]
     numbers = {0: "", 1: " ({} tokens)", 2: " ({} tokens of {})"}[len(sizes)].format(*sizes)
-    return f"The request is larger than {target.model} takes{numbers}: compact it, or choose a model with more room."
+    return (
+        f"The request is larger than {target.model} takes{numbers}: compact the session, or choose a "
+        "model with a larger context window."
+    )

@@ -1,7 +1,7 @@
-"""The form of requests that a server accepts, and the next form to try after a refusal. Pure.
+"""Adapts requests to what a server accepts, and chooses the next form after a refusal. Pure.
 
-A server's lasting limits are its ``ServerForm``, which is remembered. A part that is wrong in one
-request or session is left out of that request alone.
+Limits that a server always has are kept in its ``ServerForm``, which the client stores. A part that
+is wrong in one request only is left out of that request (``Shape``).
 """
 
 import hashlib
@@ -26,29 +26,32 @@ from tui_agent.session.entries import ToolSchema
 MAX_TRIES = 3
 """Maximum times that one request is sent, each time in another form."""
 SHORT_ID_CHARS = 9
-"""Length of the shortest call ids, in characters, which are letters and digits only (Mistral)."""
+"""Exact length of the shortest call ids, in characters: ASCII letters and digits (Mistral)."""
 LEFT_OUT_IMAGE = "[image: left out, the provider can't read it]"
 _ACKNOWLEDGED = "[…]"
 """Answer inserted between two user messages, for servers that require alternating roles."""
 _DEFAULT_ID_CHARS = 40
-"""Maximum length of call ids, in characters, for servers that don't name theirs; OpenAI's limit."""
+"""Limit for call ids, in characters, after a refusal that names no limit; OpenAI's."""
 _NAMED_PARTS = 5
-"""Maximum names of parts in a message for the user."""
+"""Maximum number of part names in a message for the user."""
 _PLACE = LazyPattern(r"(?:messages|input|contents)[\[.]\d+\]?(?:[.\[]\w+\]?)*")
 _STEP = LazyPattern(r"\w+")
 
 
 @frozen
 class Remedy:
-    """What is done after the refusal of a part: texts for the documentation and for the user."""
+    """Texts about the change of a request after a provider refused one part of it."""
 
     tried: str
+    """The changes that are tried, in order; a table cell of ``docs/models.md``."""
     kept: Literal["server", "session", "request"]
-    """What remembers it: the server's form, an entry of the session, or only this request."""
+    """Where the change is remembered: in the server's form, in an entry of the session, or not at
+    all."""
     said: str
+    """Message for the user, with the placeholders ``{name}`` (provider) and ``{parts}``."""
 
     def sentence(self, provider: str, parts: Sequence[str]) -> str:
-        """Return the message for the user; ``parts`` are the names of the refused parts."""
+        """Return the message for the user, with at most five of the names in ``parts``."""
         named = ", ".join(parts[:_NAMED_PARTS])
         if len(parts) > _NAMED_PARTS:
             named = f"{named} and {len(parts) - _NAMED_PARTS} more"
@@ -57,73 +60,73 @@ class Remedy:
 
 REMEDIES: Mapping[Part, Remedy] = {
     Part.FORMAT: Remedy(
-        "the address is spoken to in chat completions",
+        "the request is sent as chat completions",
         "server",
-        "{name} has no Responses: it is spoken to in chat completions.",
+        "{name} has no Responses API: requests are sent as chat completions.",
     ),
     Part.ROLES: Remedy(
-        "messages of one role are sent as one, with an answer between a result and the user; "
-        "then the system text begins the first message",
+        "consecutive messages of one role are joined, and an answer is inserted between a tool result and "
+        "a user message; then the system text is put at the start of the first user message",
         "server",
-        "{name} wants roles to alternate: messages of one role are sent as one.",
+        "{name} requires roles to alternate: consecutive messages of one role are joined.",
     ),
     Part.SYSTEM: Remedy(
-        "the system text begins the first message of the user",
+        "the system text is put at the start of the first user message; then roles are made to alternate",
         "server",
-        "{name} takes no system messages: their text begins the first message.",
+        "{name} accepts no system messages: their text is put at the start of the first user message.",
     ),
     Part.PICTURES: Remedy(
-        "no pictures: a note stands for each",
+        "a note replaces each picture",
         "server",
-        "{name} takes no pictures with this model: notes stand for them.",
+        "{name} accepts no pictures with this model: a note replaces each picture.",
     ),
     Part.PICTURE: Remedy(
-        "without the picture whose place is named, the oldest over a number that is named, or those since "
-        "the last answer, of the first ones the older half; then without any",
+        "without the picture that the error points to, or the oldest ones above a maximum that it names, or "
+        "those since the last answer (the older half if that is none or all of them); then without any",
         "session",
-        "{name} can't read a picture or a document: it is taken out.",
+        "{name} can't read a picture or a document: it is left out.",
     ),
     Part.TOOLS: Remedy(
-        "the tools are told in the prompt, and calls are read from the answer's text",
+        "the tools are described in the prompt, and calls are read from the answer's text",
         "server",
-        "{name} takes no tools with this model: it is told of them in the prompt and writes its calls as text.",
+        "{name} takes no tools with this model: they are described in the prompt, and calls are text.",
     ),
     Part.TOOL_COUNT: Remedy(
-        "the number of tools that is named, else half of them: those that were called, then the first ones",
+        "as many tools as the error allows, else half of them: those that were called, then the first ones",
         "server",
-        "{name} takes fewer tools than there are. Left out: {parts}.",
+        "{name} accepts fewer tools than there are. Left out: {parts}.",
     ),
     Part.TOOL: Remedy(
-        "the tool's parameters by name and type only; then without the tool",
+        "only names, types and descriptions of the tool's parameters; then without the tool",
         "server",
-        "{name} refuses the schema of {parts}: it is sent in a plain form, or left out if that is refused too.",
+        "{name} refuses the schema of {parts}: it is sent simplified, or left out if that is refused too.",
     ),
     Part.CACHE_MARKS: Remedy(
-        "no cache marks", "server", "{name} takes no cache marks: requests go without."
+        "no cache marks", "server", "{name} accepts no cache marks: requests are sent without them."
     ),
     Part.CALL_IDS: Remedy(
-        "ids of calls of the named length, else 40 characters; then nine letters and digits",
+        "call ids of at most the length that the error names, else 40 characters; then nine letters and digits",
         "server",
-        "{name} takes only short ids of calls: they are cut.",
+        "{name} accepts only short call ids: longer ones are replaced.",
     ),
     Part.REASONING: Remedy(
-        "without the reasoning that is sent back; then without asking for any",
+        "without the reasoning of earlier answers; then without asking for any",
         "session",
-        "{name} refuses the reasoning: the request goes without.",
+        "{name} refuses the reasoning: the request is sent without it.",
     ),
     Part.FIELD: Remedy(
         "without the named fields; then without any that can be left out",
         "server",
-        "{name} doesn't know fields of the request ({parts}): they are left out.",
+        "{name} doesn't accept fields of the request ({parts}): they are left out.",
     ),
     Part.ROOM: Remedy(
-        "the longest answer that is named; where the prompt alone fits the window, without a limit of the answer",
+        "the longest answer that the error names as the limit; no limit if the prompt alone fits the window",
         "server",
-        "{name} gives shorter answers than were asked for: the limit is lowered.",
+        "{name} refuses the limit for the answer's length: it is lowered or left out.",
     ),
-    Part.SUMMARY_THINKING: Remedy("the summary is asked for once more without it", "request", ""),
+    Part.SUMMARY_THINKING: Remedy("the summary is requested once more without it", "request", ""),
 }
-"""What is done if a provider refuses a part, in the order of ``docs/models.md``."""
+"""The change after each refused part, in the order of the table in ``docs/models.md``."""
 
 
 class ServerForm(BaseModel):
@@ -134,12 +137,15 @@ class ServerForm(BaseModel):
     wire: WireName | None = None
     """The format used in place of one that the server lacks; None for the usual one."""
     roles: Literal["apart", "joined", "alternating"] = "apart"
-    """``joined``: consecutive user messages are joined. ``alternating``: in addition, no user
-    message follows a tool result."""
+    """``apart``: messages are sent as they are. ``joined``: consecutive user or assistant messages
+    are joined. ``alternating``: in addition, an answer is inserted between a tool result and a user
+    message."""
     system: bool = True
-    """Whether it accepts system messages; otherwise their text begins the first user message."""
+    """Whether the server accepts system messages; otherwise they are sent as user messages."""
     pictures: bool = True
+    """Whether the server accepts pictures; otherwise a note replaces each of them."""
     cache_marks: bool = True
+    """Whether the server accepts marks for the prompt cache."""
     asks_reasoning: bool = True
     """Whether the server accepts a request for reasoning."""
     takes_reasoning: bool = True
@@ -151,34 +157,35 @@ class ServerForm(BaseModel):
     fields: tuple[str, ...] = ()
     """Fields of the request body that the server rejects."""
     tools: bool = True
-    """Whether it accepts tools; otherwise they are described in the prompt and called in the
-    answer's text."""
+    """Whether the server accepts tools; otherwise they are described in the prompt and called in
+    the answer's text."""
     end_marks: bool = True
-    """Whether it marks the end of an answer; otherwise an answer that just ends counts as
+    """Whether the server marks the end of an answer; otherwise an answer that just ends counts as
     complete."""
     tool_count: int = 0
-    """Maximum tools in a request; 0: any number."""
+    """Maximum number of tools in a request; 0: any number."""
     plain_tools: tuple[str, ...] = ()
-    """Tools sent with names and types of parameters only: ``name#digest of the schema``."""
+    """Tools sent with only names, types and descriptions of their parameters, as
+    ``name#digest of the schema``."""
     without_tools: tuple[str, ...] = ()
-    """Tools that the server refuses in any form."""
+    """Tools that the server refuses in any form, as ``name#digest of the schema``."""
 
     def lines(self) -> list[str]:
-        """Return one line for each way in which requests to the server are changed."""
+        """Return one phrase for each difference from the default form; empty if there is none."""
         facts = {
-            f"spoken to in the format {self.wire}": self.wire is not None,
+            f"requests in the format {self.wire}": self.wire is not None,
             "messages of one role are sent as one": self.roles != "apart",
             "system text begins the first message": not self.system,
             "no pictures": not self.pictures,
             "no cache marks": not self.cache_marks,
             "not asked for reasoning": not self.asks_reasoning,
             "no reasoning sent back": not self.takes_reasoning,
-            f"ids of calls cut to {self.call_id_chars} characters": self.call_id_chars > 0,
+            f"call ids of at most {self.call_id_chars} characters": self.call_id_chars > 0,
             f"answers of at most {self.answer_tokens:,} tokens": self.answer_tokens > 0,
             f"without the fields {', '.join(self.fields)}": bool(self.fields),
-            "tools told in the prompt, calls read from the text": not self.tools,
+            "tools described in the prompt, calls read from the text": not self.tools,
             f"at most {self.tool_count} tools": self.tool_count > 0,
-            "does not say when an answer is whole": not self.end_marks,
+            "doesn't mark the end of answers": not self.end_marks,
             f"parameters simplified: {_tool_names(self.plain_tools)}": bool(self.plain_tools),
             f"tools left out: {_tool_names(self.without_tools)}": bool(self.without_tools),
         }
@@ -187,18 +194,19 @@ class ServerForm(BaseModel):
 
 @frozen
 class Shape:
-    """The form of one attempt: the server's, and what is left out of this request alone."""
+    """The form of one attempt: the server's form, and the parts left out of this request only."""
 
     form: ServerForm = field(default_factory=ServerForm)
     fields: frozenset[str] = frozenset()
+    """Fields of the body that are left out, besides those of the form; ``a.b`` is a nested one."""
     blobs: frozenset[str] = frozenset()
-    """Blobs of the pictures that are left out."""
+    """SHA-256 names of the pictures that are left out."""
     reasoning: bool = True
-    """Whether reasoning is sent back and requested."""
+    """Whether reasoning is sent back and requested, as far as the form allows it."""
 
     @property
     def left_out(self) -> frozenset[str]:
-        """Fields of the body that are left out."""
+        """Fields of the body that are left out, of this request and of all to the server."""
         return self.fields | frozenset(self.form.fields)
 
     @property
@@ -208,11 +216,13 @@ class Shape:
 
 @frozen
 class Refused:
-    """A refused request: its shape, its body, and the error's body."""
+    """A refused request: its shape, the body that was sent, and the error's body."""
 
     request: ModelRequest
+    """The request before it was shaped."""
     shape: Shape
     sent: object
+    """The JSON body as it was sent, in the provider's format."""
     error: ErrorBody
     optional: Sequence[str] = ()
     """Fields that may be left out of the body."""
@@ -221,7 +231,7 @@ class Refused:
 
 
 def next_shape(refused: Refused, refusal: Refusal) -> Shape | None:  # noqa: C901, PLR0911, PLR0912 - an arm per part
-    """Return the shape to try after a refusal; None where there is nothing left to change."""
+    """Return the shape to try after a refusal; None if no further change of the part is known."""
     now = refused.shape
     form = now.form
     match refusal.part:
@@ -255,7 +265,7 @@ def next_shape(refused: Refused, refusal: Refusal) -> Shape | None:  # noqa: C90
         case Part.ROOM:
             return replace(now, fields=now.fields | set(refusal.names))
         case Part.FIELD:
-            # A server that refuses one after the other is strict: at last it is sent none of them.
+            # A server that refuses one field after the other gets none of them in the last try.
             if refused.is_last_try:
                 names = tuple(refused.optional)
             else:
@@ -275,11 +285,11 @@ def shaped(
     prompt: Callable[[str], str] = lambda _name: "{tools}",
     is_tiny: bool = False,
 ) -> ModelRequest:
-    """Return a request in a shape.
+    """Return the request changed so that it fits the shape.
 
-    ``call_id_chars`` is the longest call id its provider is known to accept, 0 for any. ``prompt``
-    returns a text of ``prompts/`` by name; in the one for tools ``{tools}`` is replaced by them.
-    ``is_tiny``: the model works in steps.
+    ``call_id_chars`` is the longest call id that the provider is known to accept, 0 for any.
+    ``prompt`` returns a text of ``prompts/`` by name, with the placeholder ``{tools}`` for the
+    tools' descriptions. ``is_tiny``: the model is a small one that gets the request in steps.
     """
     form = shape.form
     request = replace(request, tools=_taken(request, form))
@@ -300,7 +310,10 @@ def shaped(
 
 
 def _message_taken(message: Message, shape: Shape) -> Message:
-    """Return a message without the parts that a server doesn't accept."""
+    """Return a message without the parts that a server doesn't accept.
+
+    Notes replace pictures, and a system message becomes a user message.
+    """
     form = shape.form
     if not form.pictures:
         message = _without_pictures(message, images_of([message]))
@@ -316,7 +329,10 @@ def _message_taken(message: Message, shape: Shape) -> Message:
 
 
 def left_out_tools(request: ModelRequest, form: ServerForm) -> list[str]:
-    """Return the names of the tools left out of a request because there are too many."""
+    """Return the names of the tools left out because the server limits their number.
+
+    Empty if it doesn't. Includes tools that it refuses in any form.
+    """
     if not form.tool_count:
         return []
     taken = {tool.name for tool in _taken(request, form)}
@@ -324,9 +340,9 @@ def left_out_tools(request: ModelRequest, form: ServerForm) -> list[str]:
 
 
 def _taken(request: ModelRequest, form: ServerForm) -> tuple[ToolSchema, ...]:
-    """Return the tools in the form a server accepts.
+    """Return the request's tools that a server accepts, in the same order and with its schemas.
 
-    Of too many, those already called come first.
+    If there are too many, tools that the conversation has called are kept first.
     """
     tools = request.tools
     if form.without_tools or form.plain_tools:
@@ -350,9 +366,9 @@ def _learnt(now: Shape, **changes: Any) -> Shape | None:
 
 
 def _joined(messages: Sequence[Message], *, alternating: bool) -> list[Message]:
-    """Join consecutive messages of one role.
+    """Join consecutive user messages, and consecutive assistant messages without tool calls.
 
-    ``alternating`` inserts an answer before a user message.
+    ``alternating`` inserts a short answer between a tool result and a user message.
     """
     merged: list[Message] = []
     for message in messages:
@@ -384,7 +400,10 @@ def _joined(messages: Sequence[Message], *, alternating: bool) -> list[Message]:
 
 
 def _with_short_ids(messages: Sequence[Message], longest: int) -> list[Message]:
-    """Return messages with call ids of at most ``longest`` characters; shorter ids stay."""
+    """Return the messages with call ids that a server accepts; ids that fit already stay.
+
+    Others become ``c00000000``, ``c00000001`` and so on, nine characters each.
+    """
     given = calls_in(messages)
     kept = {call_id for call_id in given if _fits(call_id, longest)}
     ids: dict[str, str] = {}
@@ -438,11 +457,11 @@ def _without_pictures(message: Message, blobs: Collection[str]) -> Message:
 
 
 def _pictures_out(refused: Refused, taken: int) -> frozenset[str]:
-    """Return the pictures to leave out.
+    """Return the blobs of all pictures to leave out of the next try.
 
-    That is the one whose place is named; or the oldest, where only ``taken`` of them are; or those
-    since the last answer. Where that is all there are, it is the older half, and none is left for
-    the last try.
+    Added to those left out so far is the picture that the error points to; else all but the
+    newest ``taken`` ones (0: no maximum is known); else those since the last answer. If those are
+    none or all of them, it is the older half, and all of them in the last try.
     """
     now = refused.shape
     messages = refused.request.messages
@@ -463,7 +482,10 @@ def _pictures_out(refused: Refused, taken: int) -> frozenset[str]:
 
 
 def _picture_at(refused: Refused) -> str:
-    """Return the picture at a refusal's place (``messages.1.content.0.image``), "" for none."""
+    """Return the blob of the picture at the path an error names, "" for none.
+
+    Such a path is, for example, ``messages.1.content.0.image``.
+    """
     import base64
 
     match = _PLACE.search(refused.error.judged)
@@ -488,7 +510,7 @@ def _picture_at(refused: Refused) -> str:
 
 
 def _key(tool: ToolSchema) -> str:
-    """Return a tool's name with a digest of its schema, so that a changed schema is tried again."""
+    """Return ``name#digest`` of a tool; the digest changes with its schema."""
     schema = json.dumps(tool.parameters, sort_keys=True, default=str)
     return f"{tool.name}#{hashlib.sha256(schema.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
@@ -498,11 +520,14 @@ def _tool_names(keys: Sequence[str]) -> str:
 
 
 def _tools_mended(now: Shape, names: Sequence[str], tools: Sequence[ToolSchema]) -> Shape | None:
-    """Return a shape with refused tools simplified, and those refused as simplified left out."""
+    """Return the shape after the tools ``names`` were refused; None if nothing is left to try.
+
+    Their schemas are simplified. Only those already simplified are left out, if there are any.
+    """
     refused = [_key(tool) for tool in tools if tool.name in names]
     again = [key for key in refused if key in now.form.plain_tools]
     if len(refused) == len(tools) and again:
-        return None  # no tool is named, and without any nothing can be done
+        return None  # the error names no tool, and a request without any tool is of no use
     if again:
         return _learnt(now, without_tools=tuple(sorted({*now.form.without_tools, *again})))
     return _learnt(now, plain_tools=tuple(sorted({*now.form.plain_tools, *refused})))
@@ -530,9 +555,10 @@ def _plain_property(value: object) -> dict[str, Any]:
 
 
 def _reasoning_out(refused: Refused) -> Shape | None:
-    """Return a shape without the reasoning of answers or, if that was refused, without requesting any.
+    """Return the shape after reasoning was refused; None if the server gets none already.
 
-    A server that doesn't know the field is never sent reasoning again.
+    Reasoning of earlier answers is left out of this request, or of all requests to a server that
+    doesn't know the field. If none was sent, none is requested from that server any more.
     """
     now = refused.shape
     has_any = any(message.reasoning for message in refused.request.messages)

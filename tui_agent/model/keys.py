@@ -12,7 +12,7 @@ from tui_agent.model.settings import ModelSettings, ProviderSettings
 
 @frozen
 class Key:
-    """A key and where it was found, in words: a variable's name or a place in the configuration."""
+    """A key and its ``source`` for messages: a variable, a configuration table, or a login."""
 
     secret: SecretStr
     source: str
@@ -21,8 +21,8 @@ class Key:
 class Keys:
     """Finds the key of a provider or model.
 
-    A model's own setting comes before its provider's, the configuration before the provider's usual
-    variables, and these before a login.
+    Tried in this order: the settings of the model, those of the provider, the provider's
+    environment variables, a key stored by ``/login``.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Keys:
         return None
 
     def _of(self, variable: str) -> Key | None:
-        """Return a variable's key, stripped, as one read from a file often ends in a line break."""
+        """Return the key in an environment variable without surrounding space; None if empty."""
         value = self._environ.get(variable, "").strip()
         if value:
             return Key(SecretStr(value), variable)
@@ -93,7 +93,10 @@ class Keys:
         return found
 
     def parameters(self, provider: Provider) -> dict[str, str]:
-        """Return a provider's parameters in the environment, except its key, by litellm's names."""
+        """Return the provider's parameters that the environment sets, by litellm's names.
+
+        The address is one of them (``api_base``), the key is not.
+        """
         found: dict[str, str] = {}
         for name, variables in provider.variables.items():
             for variable in variables:

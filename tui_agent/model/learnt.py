@@ -1,4 +1,4 @@
-"""Facts about models that were learnt by using them, in one small JSON file beside the sessions.
+"""Stores facts about models that were learnt by using them, in a JSON file beside the sessions.
 
 They are calibrations of token estimates, windows that providers named in refusals, and the form of
 requests that each server accepts.
@@ -20,31 +20,35 @@ _USUAL_FORM = ServerForm.model_construct()
 
 
 class LearntModels(BaseModel):
-    """The content of the file, by model. Windows are tokens."""
+    """The content of the file. Keys are served names (see `Catalog.served_name`)."""
 
     model_config = ConfigDict(defer_build=True)
 
     token_sizes: dict[str, dict[str, float]] = Field(default_factory=dict)
-    """Real tokens per counted token, by class of characters."""
+    """Real tokens per counted token, by class of characters. Keys may be ``NAME as WIRE``."""
     windows: dict[str, int] = Field(default_factory=dict)
+    """Context windows that providers named in refusals, in tokens."""
     contradicted: dict[str, int] = Field(default_factory=dict)
-    """The window that was known when another was learnt; if the server now names yet another, it
-    has changed."""
+    """The catalog's window, in tokens, when the one in ``windows`` was learnt. If the catalog's has
+    changed since then, the learnt one is ignored."""
     forms: dict[str, ServerForm] = Field(default_factory=dict)
-    """Forms of requests that servers accept, if they differ from the usual one."""
+    """Forms of requests that servers accept, if they differ from the default."""
     alternating: tuple[str, ...] = Field(default=(), exclude=True)
-    """Models whose servers need alternating roles, in files of older versions."""
+    """Models whose servers need alternating roles; only in files of older versions."""
 
 
 class LearntFacts:
-    """The file. ``path`` None keeps the facts in memory only."""
+    """The learnt facts and their file. ``path`` None keeps them in memory only."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self.models = _load(path)
 
     def form(self, served: str) -> ServerForm:
-        """Return the form a model's server accepts. ``served``: see `Catalog.served_name`."""
+        """Return the form that a model's server accepts, the default one if nothing was learnt.
+
+        ``served``: see `Catalog.served_name`.
+        """
         return self.models.forms.get(served) or _USUAL_FORM
 
     def keep_form(self, served: str, form: ServerForm) -> None:
@@ -52,7 +56,7 @@ class LearntFacts:
         self.save()
 
     def forget_form(self, served: str) -> bool:
-        """Forget a server's refusals; returns False if there were none."""
+        """Delete the form stored for a model's server. Return False if there was none."""
         known = self.models.forms.pop(served, None)
         if known is not None:
             self.save()
@@ -64,7 +68,7 @@ class LearntFacts:
         try:
             write_atomically(self._path, self.models.model_dump_json(indent=1).encode(), mode=0o600)
         except OSError as error:
-            log.warning("what was learnt about models is not kept: %s", error)
+            log.warning("can't store the learnt facts about models: %s", error)
 
 
 def _load(path: Path | None) -> LearntModels:
@@ -73,7 +77,7 @@ def _load(path: Path | None) -> LearntModels:
     try:
         models = LearntModels.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, ValidationError) as error:
-        log.warning("what was learnt about models cannot be read and starts anew: %s", error)
+        log.warning("can't read the learnt facts about models, starting without: %s", error)
         return LearntModels.model_construct()
     for served in models.alternating:
         models.forms.setdefault(served, ServerForm(roles="alternating"))

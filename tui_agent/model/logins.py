@@ -1,7 +1,7 @@
-"""Keys that the user entered or got by signing in: in the system's keyring, or else in a file.
+"""Stores keys that the user entered or got by signing in: in the system's keyring, or in a file.
 
-The file, readable only by its owner, has an entry for each provider; for a key in the keyring the
-entry only says so. Other running programs see a change at their next request.
+The file, readable only by its owner, has an entry for each provider; if the key is in the keyring,
+the entry only notes that. Other running instances see a change at their next request.
 """
 
 import json
@@ -37,15 +37,15 @@ class LoginError(UserFacingError):
 
 
 def system_keyring() -> Keyring | None:
-    """Return the system's keyring, None if the library or a trusted service is missing.
+    """Return the system's keyring; None if the library ``keyring`` or a safe backend is missing.
 
-    Takes 100 ms.
+    Takes about 100 ms.
     """
     if find_spec("keyring") is None:
         return None
     try:
         backend: Any = import_module("keyring").get_keyring()
-        # Below 1 are the one that always fails and those that keep secrets in plain files.
+        # Backends with a priority below 1 always fail or keep secrets in plain files.
         is_safe = backend.priority >= 1
     except Exception as error:  # noqa: BLE001 - backends raise errors of their own; without one there is the file
         log.warning("The keyring can't be used: %s", type(error).__name__)
@@ -54,9 +54,9 @@ def system_keyring() -> Keyring | None:
 
 
 class Logins:
-    """The keys of one user, by provider.
+    """The user's stored keys, by the provider's id; iterating yields the ids.
 
-    ``keyring`` returns the system's keyring, None for none.
+    ``keyring`` returns the system's keyring, None if there is none.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Logins:
         if not secret.startswith("{"):
             return {"key": secret}
         try:
-            return as_dict(json.loads(secret))  # a token, in keyrings from when there were sign-ins
+            return as_dict(json.loads(secret))  # a token as JSON, stored by an earlier version
         except ValueError:
             return {}
 
@@ -94,9 +94,10 @@ class Logins:
             self.find(provider)
 
     def keep(self, provider: str, key: str) -> str:
-        """Store a provider's key in place of its former one; returns where, in words.
+        """Store a provider's key in place of its former one.
 
-        Raises LoginError if the file can't be written.
+        Return "the system's keyring" or the file's path. Raises LoginError if the file can't be
+        written.
         """
         with self._alone():
             kept = dict(self._read())
@@ -107,17 +108,17 @@ class Logins:
                     keyring.set_password(_SERVICE, provider, key)
                     kept[provider] = dict(_IN_KEYRING)
                     where = "the system's keyring"
-            except Exception as error:  # noqa: BLE001 - a locked or broken one: there is the file
+            except Exception as error:  # noqa: BLE001 - with a locked or broken keyring, the file is used
                 log.warning(
-                    "The keyring does not take the key of %s: %s", provider, type(error).__name__
+                    "The keyring does not accept the key of %s: %s", provider, type(error).__name__
                 )
             self._write(kept)
         return where
 
     def forget(self, provider: str) -> bool:
-        """Remove a provider's key; returns False if there was none.
+        """Remove a provider's key. Return False if there was none.
 
-        Raises LoginError if the file can't be written, or the keyring doesn't remove the key.
+        Raises LoginError if the file can't be written, or if the keyring fails to delete the key.
         """
         with self._alone():
             kept = dict(self._read())
@@ -131,7 +132,7 @@ class Logins:
                 if keyring is not None:
                     keyring.delete_password(_SERVICE, provider)
             except Exception as error:  # noqa: BLE001 - backends raise errors of their own
-                why = f"The keyring keeps the key of {provider}: {type(error).__name__}. Remove it there."
+                why = f"The keyring didn't delete the key of {provider} ({type(error).__name__}). Delete it there."
                 raise LoginError(why) from None
             self._write(kept)
         return True
@@ -163,15 +164,19 @@ class Logins:
             return FileLock(self.path.with_suffix(purpose))
         except OSError as error:
             raise LoginError(
-                f"{self.path} can't be written: {error.strerror}. Nothing was kept."
+                f"{self.path} can't be written: {error.strerror}. The file is unchanged."
             ) from None
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Lock the file against other programs between reading and writing it."""
+        """Lock the file against other programs while the block reads and writes it.
+
+        Raises LoginError if another program keeps the lock for more than ``_PATIENCE`` seconds, or
+        if the lock's file can't be written.
+        """
         with closing(self._lock(".lock")) as lock:
             if not lock.take(timeout=_PATIENCE):
-                raise LoginError(f"Another program holds {self.path}. Nothing was kept.")
+                raise LoginError(f"Another program has locked {self.path}. The file is unchanged.")
             self._stamp = None
             yield
 
@@ -180,7 +185,7 @@ class Logins:
             write_atomically(self.path, json.dumps(kept, indent=1).encode(), mode=0o600)
         except OSError as error:
             raise LoginError(
-                f"{self.path} can't be written: {error.strerror}. Nothing was kept."
+                f"{self.path} can't be written: {error.strerror}. The file is unchanged."
             ) from None
         self._stamp = None
 
@@ -196,7 +201,7 @@ class Logins:
                     key = keyring.get_password(_SERVICE, provider)
             except Exception as error:  # noqa: BLE001 - backends raise errors of their own
                 log.warning(
-                    "The keyring does not give the key of %s: %s", provider, type(error).__name__
+                    "The keyring does not return the key of %s: %s", provider, type(error).__name__
                 )
             self._from_keyring[provider] = key or ""
         return self._from_keyring[provider]

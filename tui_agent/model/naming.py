@@ -1,4 +1,4 @@
-"""Names of models: the spellings of one model at gateways, clouds and hosts, and likely typos.
+"""Recognises one model in the different spellings of gateways, clouds and hosts, and its maker.
 
 A name is matched as a whole: ``gpt-5-mini`` is never taken for ``gpt-5``.
 """
@@ -10,19 +10,19 @@ from enum import StrEnum
 from tui_agent.lazy import LazyPattern, frozen
 
 _REVISION_OF_CLOUD = LazyPattern(r"(?:-v?\d)?:\d+$")
-"""Bedrock's revision: ``-v1:0``."""
+"""Bedrock's revision at the end of a name: ``-v1:0``."""
 _MANNER = LazyPattern(r":[^:\d]*$")
-"""A suffix for how a model is served: ``:free``, ``:nitro``, ``:thinking``. One with a digit is a
-size."""
+"""A suffix for how a model is served: ``:free``, ``:nitro``, ``:thinking``. A suffix with a digit
+is a size and doesn't match."""
 _MAKER = LazyPattern(r"^(?:[a-z][a-z-]*\.)+(?=[a-z])")
-"""A maker in front of the name, as in ``us.anthropic.``; dots in versions are between digits."""
+"""A region and a maker before the name, as in ``us.anthropic.``; versions don't match."""
 _POINT = LazyPattern(r"(?<=\d)p(?=\d)")
 """Fireworks's decimal point: 4p6 for 4.6."""
 _SEPARATOR = LazyPattern(r"[._ @:]+")
 _LETTER_DIGIT = LazyPattern(r"(?<=[a-z])-(?=\d{1,3}(?!\d))")
-"""A hyphen before a number, as qwen-3 is qwen3; four digits are a date."""
+"""A hyphen before a number, removed as qwen-3 is qwen3; four digits are a date and don't match."""
 _CLAUDE = LazyPattern(r"^claude-?(\d+(?:-\d{1,2})?)-(opus|sonnet|haiku)(?=-|$)")
-"""Claude's number before its family; both orders occur."""
+"""A Claude name with the version before the family; both orders occur."""
 _QUALIFIERS = tuple(
     LazyPattern(pattern)
     for pattern in (
@@ -35,7 +35,10 @@ _QUALIFIERS = tuple(
 
 
 def spelled(name: str) -> str:
-    """Return the canonical spelling of a model's name, without maker and gateway."""
+    """Return the canonical spelling of a model's name: lower case, without maker and gateway.
+
+    ``us.anthropic.claude-4.5-sonnet-v1:0`` becomes ``claude-sonnet4-5``. Dates stay.
+    """
     name = name.strip().lower().rpartition("/")[2]
     name = _MANNER.sub("", _REVISION_OF_CLOUD.sub("", name))
     name = _POINT.sub("-", _MAKER.sub("", name))
@@ -45,7 +48,7 @@ def spelled(name: str) -> str:
 
 
 def broader(spelling: str) -> Iterator[str]:
-    """Yield a spelling, then broader ones: without its date, "latest", "preview"."""
+    """Yield a spelling, then shorter ones: each lacks one more date, "latest" or "preview"."""
     yield spelling
     found = True
     while found:
@@ -60,9 +63,10 @@ def broader(spelling: str) -> Iterator[str]:
 
 @frozen
 class Maker:
-    """The maker of a line of models; ``names`` is a pattern for their spellings.
+    """The maker of a family of models; ``names`` is a pattern for the start of their spellings.
 
-    ``open``: the weights are open, so that others may serve them, with other windows.
+    ``open``: the weights are open, so that other providers may serve them with other windows.
+    ``provider`` is the id of the maker's own provider.
     """
 
     provider: str
@@ -103,23 +107,23 @@ def maker_of(spelling: str) -> Maker | None:
 
 
 class UnknownModelError(ValueError):
-    """A name that can't be a model's; the message is for a person."""
+    """Raised for a model name without a known provider; the message is for the user."""
 
 
 class NameStanding(StrEnum):
-    """What is known about a name without asking its provider."""
+    """Whether a model's name can be used, as far as is known without asking its provider."""
 
     KNOWN = "known"
-    """In the catalog, set up by the user, or on a server of theirs."""
+    """The model is in the catalog or the settings, or on the user's own server."""
     NEW = "new"
-    """A known provider with a name that isn't in the catalog: a newer model, or a typo."""
+    """The provider is known, but the catalog lacks the name: a newer model, or a typo."""
     IMPOSSIBLE = "impossible"
-    """There is no provider to send the request to."""
+    """The name has no known provider to which a request could be sent."""
 
 
 @frozen
 class NameVerdict:
-    """The verdict on a name. ``similar`` are models that may have been meant."""
+    """The result of checking a model's name. ``similar``: ids that may have been meant."""
 
     model: str
     standing: NameStanding
@@ -138,8 +142,8 @@ class NameVerdict:
                 return f"The catalog has no model “{self.model}”.{meant}"
             case NameStanding.IMPOSSIBLE:
                 how = (
-                    f" tui-agent models --all lists those that are known. For a server of your own write "
-                    f'[models."{self.model}"] with its base_url into config.toml.'
+                    f" tui-agent models --all lists the known models. For a server of your own, add "
+                    f'[models."{self.model}"] with its base_url to config.toml.'
                 )
                 name = " Names are written provider/name."
                 if "/" in self.model:

@@ -1,7 +1,7 @@
-"""Finds context overflows in providers' error texts, with the sizes of request and window.
+"""Recognises context overflows by providers' error messages, with sizes of request and window.
 
-The texts are those of the providers' own APIs, collected from their documentation and from public
-reports; the tests hold one of each.
+The patterns are from the providers' documentation and from public reports; the tests have an
+example of each.
 """
 
 import re
@@ -52,7 +52,7 @@ _TEXTS = (
         "Anthropic; RFC 9110, 413",
     ),
 )
-"""Patterns for messages about an overflow, with their source."""
+"""Patterns of messages about an overflow, each with the providers or reports that it is from."""
 
 _OVERFLOW = LazyPattern("|".join(text for text, _source in _TEXTS), re.IGNORECASE)
 
@@ -117,19 +117,18 @@ _ANSWER = LazyPattern(
     rf"{_NUMBER} (?:in the (?:completion|output)|of (?:the )?output)|max_(?:new_)?tokens\W+{_NUMBER}",
     re.IGNORECASE,
 )
-"""The room for the answer, which some providers add to the number of sent tokens."""
+"""The answer's limit, which some providers include in the number of requested tokens."""
 _TOOLS = LazyPattern(rf"{_NUMBER} of tool input", re.IGNORECASE)
 
 _SMALLEST_WINDOW = 256
-"""Smallest number taken for a window, in tokens; some texts name the excess instead."""
+"""Smallest number, in tokens, that counts as a window; some messages state the excess instead."""
 
 
 @frozen
 class Overflow:
-    """The request doesn't fit. ``window`` and ``sent`` are tokens, when the provider named them.
+    """A request that is too long. ``window`` and ``sent``: sizes in tokens, None if not stated.
 
-    ``per_minute`` is the account's limit of tokens per minute when that, not the window, is too
-    small.
+    ``per_minute`` is the account's limit in tokens per minute, if the request alone exceeds it.
     """
 
     window: int | None = None
@@ -138,9 +137,10 @@ class Overflow:
 
 
 def find_overflow(text: str, status: int | None, *, throttled: bool = False) -> Overflow | None:
-    """Return the overflow that a provider's error describes, None for any other error.
+    """Return the overflow that an error message describes; None for any other error.
 
-    ``throttled``: status or code are those of a rate limit, whatever the message says.
+    ``throttled``: status or code are those of a rate limit. Such an error is an overflow only if
+    the request alone exceeds the limit per minute.
     """
     if throttled or status == 429 or _RATE.search(text):
         match = _PER_MINUTE.search(text)
@@ -152,8 +152,7 @@ def find_overflow(text: str, status: int | None, *, throttled: bool = False) -> 
             return Overflow(None, requested, limit)
         return None
     if not _OVERFLOW.search(text):
-        # A request too large by bytes (mostly images) fails for the same reason and is helped by
-        # the same cure.
+        # A request with too many bytes (mostly images) is also mended by compaction.
         if status == 413:
             return Overflow()
         return None
@@ -163,7 +162,7 @@ def find_overflow(text: str, status: int | None, *, throttled: bool = False) -> 
 
 
 def _sent(text: str) -> int | None:
-    """Return the tokens of the request without the answer, None if the text doesn't name them."""
+    """Return the request's size in tokens, without the answer's limit; None if not stated."""
     for place, pattern in enumerate(_SENT):
         if match := pattern.search(text):
             sent = _int(match[1])

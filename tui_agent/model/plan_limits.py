@@ -1,7 +1,7 @@
-"""The limits of a plan, as providers name them in the headers of an answer: of each window of time, the share used.
+"""Reads a subscription's usage limits from the headers of an answer, and warns when they fill up.
 
-Anthropic names them to subscriptions, OpenAI to ChatGPT plans. Limits by the minute are left out:
-they are full again before anybody has read of them.
+Anthropic sends them to subscriptions, OpenAI to ChatGPT plans: the used share of each window of
+time, such as five hours. Limits per minute are ignored, because they reset too soon to matter.
 """
 
 import math
@@ -13,13 +13,13 @@ from tui_agent.model.providers import provider_of
 from tui_agent.model.waits import span, spoken
 
 WARN_FROM = 0.8
-"""Used share of a window from which the user is warned."""
+"""Used share of a window from which the user is warned; 1 is all."""
 
 _STEPS = (1.0, 0.95, WARN_FROM)
-"""Shares at which a notice is shown."""
+"""Used shares at each of which one notice is shown, highest first."""
 
 _MOST = 10.0
-"""Largest plausible share; a larger number is ignored."""
+"""Largest plausible used share; a larger number is ignored."""
 
 _ANTHROPIC = LazyPattern(r"anthropic-ratelimit-unified-(\d+)([hd])(_[a-z0-9_]+)?-utilization")
 _CODEX = LazyPattern(r"x-codex-(?:primary|secondary)-used-percent")
@@ -30,7 +30,10 @@ _DAY = 24 * _HOUR
 
 
 def read_plan(headers: Mapping[str, str], *, now: float) -> tuple[LimitWindow, ...]:
-    """Return the windows in headers, none for invalid ones. ``now``: seconds since the epoch."""
+    """Return the windows that an answer's headers report, without invalid ones.
+
+    Empty if there are none. ``now`` is in seconds since the epoch.
+    """
     known = {name.lower(): value.strip() for name, value in headers.items()}
     return (*_anthropic(known, now), *_codex(known, now))
 
@@ -65,7 +68,10 @@ def _codex(headers: Mapping[str, str], now: float) -> Iterator[LimitWindow]:
 
 
 def _length(minutes: float) -> str:
-    """Return a window's length in the largest unit that fits a whole number of times (±1 %)."""
+    """Return a window's length in days or hours if it is a whole number (±1 %), else in minutes.
+
+    Examples: ``7 d``, ``5 h``, ``90 min``.
+    """
     for unit, name in ((_DAY, "d"), (_HOUR, "h")):
         number = round(minutes / unit)
         if number and abs(minutes - number * unit) <= 0.01 * minutes:
@@ -91,14 +97,17 @@ def _moment(value: str | None, now: float) -> float | None:
 
 
 class PlanUse:
-    """What is known of the plans in use, by provider; newer headers replace older ones."""
+    """The latest windows of each provider's plan, and the notices about them."""
 
     def __init__(self) -> None:
         self._windows: dict[str, tuple[LimitWindow, ...]] = {}
         self._told: dict[tuple[str, str], float] = {}
 
     def take(self, model: str, windows: tuple[LimitWindow, ...], *, now: float) -> list[str]:
-        """Take an answer's windows; return a sentence for each that passed a step since the last."""
+        """Store an answer's windows in place of the provider's former ones.
+
+        Return a notice for each window that has passed a step of ``_STEPS`` since the last call.
+        """
         provider = _provider(model)
         self._windows[provider] = windows
         sentences = []
@@ -110,7 +119,7 @@ class PlanUse:
         return sentences
 
     def lines(self, *, now: float) -> list[str]:
-        """Return a line for each window that has not ended."""
+        """Return a line for each known window that has not reset yet, of all providers."""
         lines: list[str] = []
         for provider, windows in self._windows.items():
             for window in _running(windows, now):
@@ -118,7 +127,10 @@ class PlanUse:
         return lines
 
     def words(self, model: str, *, now: float) -> str:
-        """Return the most used window of a model's plan (``5 h plan 86%``), "" if all have room."""
+        """Return the fullest window of the model's plan as a short text (``5 h plan 86%``).
+
+        "" if all are below ``WARN_FROM``.
+        """
         running = _running(self._windows.get(_provider(model), ()), now)
         fullest = max(running, key=lambda window: window.used, default=None)
         if fullest is None or fullest.used < WARN_FROM:
@@ -143,5 +155,5 @@ def _sentence(provider: str, window: LimitWindow, now: float) -> str:
 
 
 def _percent(share: float) -> str:
-    """Return a share in whole percent, rounded down: what is not used up is not 100%."""
+    """Return a share in whole percent, rounded down so that only a full window is 100%."""
     return f"{math.floor(100 * share + _ROUNDING):d}%"

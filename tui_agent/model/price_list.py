@@ -1,7 +1,7 @@
-"""Windows and prices of models: ``prices.json``, taken from litellm, and corrections to it.
+"""Reads the list of models' windows and prices: ``prices.json``, from litellm, and corrections.
 
-``scripts/model_data.py`` writes the list, a row a line; ``corrections.toml`` corrects it, each row
-with its source.
+``scripts/model_data.py`` writes the list with one row per line; ``corrections.toml`` corrects it,
+each row with its source.
 """
 
 import json
@@ -25,11 +25,10 @@ _SHORTEST = 2
 
 
 class PriceList:
-    """The rows of models one can chat with.
+    """The rows of chat models in the price list, with the corrections applied.
 
-    ``path`` is the file to read instead of ``PRICES``, ``corrections`` the one laid over it: for
-    tests. A program asks for one model or two, whose rows are found in the text; decoding all of
-    them takes longer than a start may.
+    ``path`` and ``corrections`` replace the shipped files, for tests. Single rows are found by
+    searching the file's text, because decoding the whole file would delay the program's start.
     """
 
     def __init__(self, path: Path | None = None, corrections: Path | None = None) -> None:
@@ -50,7 +49,11 @@ class PriceList:
         return self._found[name]
 
     def named_like(self, spelling: str) -> list[str]:
-        """Return the names that mean the model of a spelling, of the most exact match there is."""
+        """Return the names of the rows for the model with this spelling (see ``naming.spelled``).
+
+        If none has the exact spelling, dates and the like are ignored step by step. [] if no row
+        matches.
+        """
         if "all" in self.__dict__:
             index = self._index
         else:
@@ -61,7 +64,7 @@ class PriceList:
         return []
 
     def _near(self, spelling: str) -> Iterator[str]:
-        """Yield the names that contain all pieces of a spelling."""
+        """Yield the names that contain all words and numbers of a spelling, in any order."""
         *_steps, broadest = broader(spelling)
         pieces = _PIECES.findall(broadest)
         for name in self._names if len(broadest) >= _SHORTEST else ():
@@ -80,7 +83,7 @@ class PriceList:
 
     @cached_property
     def closed(self) -> set[str]:
-        """Spellings of models that can't chat: for embeddings, images, speech, moderation, …."""
+        """Spellings that the list has only for models that can't chat, such as embedding models."""
         others = {spelled(name) for name in self._names if name not in self.all}
         return others.difference(map(spelled, self.all))
 
@@ -92,10 +95,10 @@ class PriceList:
 
     @cached_property
     def corrections(self) -> dict[str, Any]:
-        """The tables of the corrections.
+        """The parsed corrections file, {} if there is none.
 
-        Each ``family`` has a ``pattern`` and a row's fields: the minimum where only the family of a
-        model is known.
+        Each table in ``row`` has the ``names`` it corrects and a row's fields; each in ``family``
+        has a ``pattern`` and the minimal facts for a model of which only the family is known.
         """
         if self._corrections is None:
             return {}
@@ -137,7 +140,10 @@ def _by_spelling(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def can_chat(row: Row) -> bool:
-    """Return whether a row's model answers in text. Some that only embed have a window of 0 tokens."""
+    """Return whether the row describes a chat model with text output.
+
+    Rows with a window of 0 tokens are embedding models.
+    """
     answers = row.get("supported_output_modalities") or ["text"]
     return (
         row.get("mode") in _CHAT

@@ -10,7 +10,8 @@ from tui_agent.lazy import frozen
 from tui_agent.session.entries import Usage
 
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "pause"]
-"""Why an answer ended. ``pause``: the provider continues it when the conversation is sent again."""
+"""Why an answer ended. ``length``: a limit was reached, or the answer was cut off. ``pause``: the
+provider continues the answer if the conversation is sent again."""
 
 
 @frozen
@@ -29,7 +30,7 @@ class ReasoningDelta:
 
 @frozen
 class TextWasReasoning:
-    """The answer's text so far was reasoning, as a closing tag came without an opening one."""
+    """The answer's text so far was reasoning: a ``</think>`` came without a ``<think>``."""
 
 
 @frozen
@@ -54,9 +55,10 @@ class ToolCallReady:
 
 @frozen
 class PageFound:
-    """A page that the provider's own search found, or that the answer cites: then ``text`` is of it.
+    """A page that the provider's web search found or the answer cites.
 
-    ``day`` is the page's date as the provider writes it, "" where it names none.
+    ``text`` is the cited text, "" for a mere search result. ``day`` is the page's date as the
+    provider writes it, "" if unknown.
     """
 
     url: str
@@ -67,7 +69,7 @@ class PageFound:
 
 @frozen
 class UsageReport:
-    """Tokens and price of the answer; ``cost`` is US dollars, None when unknown."""
+    """Tokens and price of request and answer; ``cost`` is in US dollars, None if unknown."""
 
     usage: Usage
     cost: float | None = None
@@ -83,7 +85,11 @@ class PromptProgress:
 
 @frozen
 class LimitWindow:
-    """A window of a plan: its name (``5 h``), the share used, when it resets (epoch seconds)."""
+    """The usage limit of a subscription for one period of time.
+
+    ``name`` is the period (``5 h``), ``used`` the used share (1 is all), ``resets_at`` the end of
+    the period in seconds since the epoch, None if unknown.
+    """
 
     name: str
     used: float
@@ -92,19 +98,19 @@ class LimitWindow:
 
 @frozen
 class PlanSeen:
-    """The provider named the limits of the plan; comes with the first words of an answer."""
+    """The provider reported the subscription's usage; comes before the first piece of an answer."""
 
     windows: tuple[LimitWindow, ...]
 
 
 @frozen
 class PartLeftOut:
-    """The provider refused parts of the request, so it went out in another form.
+    """A notice that the request was sent in another form after the provider refused parts of it.
 
-    Comes before anything of the answer, or before its end, where that is odd.
-
-    ``messages`` are sentences for the user. ``blobs`` are pictures, which can't be sent again
-    either; ``reasoning`` says that the reasoning of earlier answers can't.
+    Comes before the first piece of the answer. Just before the end it only warns that the answer
+    may be incomplete. ``messages`` are sentences for the user. ``blobs`` are the pictures left out;
+    ``reasoning`` is True if the reasoning of earlier answers was. Both have to be left out of later
+    requests too.
     """
 
     messages: tuple[str, ...]
@@ -116,15 +122,15 @@ class PartLeftOut:
 class Finished:
     """The last event of a stream that did not fail.
 
-    ``reasoning_blob`` is the provider's JSON for its reasoning, to be sent back byte for byte.
-    ``note`` is the provider's reason for refusing to answer, "" when it names none.
+    ``reasoning_blob`` is JSON with the answer's reasoning, to be sent back with the answer; None if
+    there is none. ``note`` is the provider's reason for refusing to answer, "" if it gives none.
     """
 
     reason: FinishReason
     reasoning_blob: str | None = None
     note: str = ""
     marked: bool = True
-    """The provider said that the answer is whole, or why not; else its connection just ended."""
+    """Whether the provider marked the end of the answer; otherwise its connection just ended."""
 
 
 ModelEvent = (
@@ -143,7 +149,7 @@ ModelEvent = (
 
 
 class ErrorKind(StrEnum):
-    """Why a model call failed, as far as it changes the next step."""
+    """The kinds of failures of a model call that are handled differently."""
 
     CONTEXT_OVERFLOW = "context_overflow"
     RATE_LIMIT = "rate_limit"
@@ -156,16 +162,16 @@ class ErrorKind(StrEnum):
     CONTENT_FILTER = "content_filter"
     HOST = "host"
     LOADING = "loading"
-    """The server is there and loads the model, which takes minutes."""
+    """The server is running but still loading the model, which takes minutes."""
     UNKNOWN = "unknown"
 
 
 class ModelError(UserFacingError):
     """A model call failed.
 
-    ``message`` is one sentence for a person with a remedy. ``retry_after`` is seconds the provider
-    asked to wait. ``window`` and ``sent`` are the context window and the request in tokens, when an
-    overflow error named them.
+    ``message`` is for the user and includes a remedy. ``retry_after`` is the wait that the provider
+    asks for, in seconds; ``status`` is the HTTP status. ``window`` and ``sent`` are the sizes of
+    the context window and the request in tokens, if an overflow error states them.
     """
 
     def __init__(
@@ -188,7 +194,7 @@ class ModelError(UserFacingError):
 
 
 class ModelClient(Protocol):
-    """Anything that can answer a request."""
+    """Streams a model's answer to a request."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Stream the answer to a request.
@@ -201,5 +207,5 @@ class ModelClient(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Free everything the client holds; it is not used afterwards."""
+        """Close connections and processes; the client can't be used afterwards."""
         ...

@@ -1,4 +1,4 @@
-"""Each provider's address, format, key sources and differences from the format."""
+"""The table of providers: address, wire format, variables of the key, format differences."""
 
 import base64
 import json
@@ -13,29 +13,31 @@ from tui_agent.pictures import STANDARD, PictureLimits
 from tui_agent.session.effort import Effort
 
 WireName = Literal["chat", "responses", "messages", "gemini", "ollama"]
-"""The formats spoken without a library: chat completions, OpenAI's Responses, Anthropic's, Google's
-and Ollama's."""
+"""The formats with a module in ``wires``: chat completions, OpenAI's Responses, Anthropic's
+Messages, Google's generateContent and Ollama's chat."""
 
 Parameters = dict[str, tuple[str, ...]]
-"""Parameters of litellm and the environment variables, in order, that they come from."""
+"""Environment variables of each parameter, by litellm's name of it; the first set one counts."""
 
 EffortField = Literal[
     "reasoning_effort", "reasoning", "thinking", "enable_thinking", "chat_template", "none"
 ]
-"""How a chat format says how much to think.
+"""The field of a chat completions request that carries the effort.
 
-``reasoning_effort``: OpenAI's field. ``reasoning``: OpenRouter's object with effort. ``thinking``: an object whose type
-is enabled or disabled, and OpenAI's field beside it. ``enable_thinking``: a switch. ``chat_template``: the switch among
-the arguments of the model's chat template, and OpenAI's field beside it.
+``reasoning_effort``: OpenAI's field. ``reasoning``: OpenRouter's object with the effort.
+``thinking``: an object with type ``enabled`` or ``disabled``; if enabled, OpenAI's field as well.
+``enable_thinking``: True or False. ``chat_template``: ``enable_thinking`` among the arguments of
+the model's chat template; if True, OpenAI's field as well. ``none``: effort is never sent.
 """
 
 ReasoningBack = Literal[
     "none", "reasoning_content", "reasoning", "details", "as_received", "with_tags"
 ]
-"""In what field a model's reasoning goes back with its answer.
+"""The field in which the reasoning of earlier answers is sent back.
 
-``details`` are OpenRouter's ``reasoning_details`` as they came. ``as_received`` is the field it came in; ``with_tags``
-also the tags in the text, where it came in those.
+``none``: it isn't sent. ``details``: OpenRouter's ``reasoning_details``, unchanged.
+``as_received``: the field in which it was received. ``with_tags``: the same, and reasoning that was
+received in ``<think>`` tags is put before the answer's text again.
 """
 
 LEVELS: Mapping[Effort, str] = {
@@ -46,7 +48,7 @@ LEVELS: Mapping[Effort, str] = {
     Effort.HIGH: "high",
     Effort.MAX: "high",
 }
-"""Names of levels that every server with ``reasoning_effort`` takes."""
+"""Values of ``reasoning_effort`` that every server with this field accepts, by effort."""
 
 _PNG_OR_JPEG = PictureLimits(("image/png", "image/jpeg"))
 
@@ -62,15 +64,16 @@ _OPENAI_THINKING = (
     r"(?i)^(?!.*(?:-chat|audio|search|realtime|image|tts|transcribe))"
     r"(?:.*[^a-z\d])?(?:gpt-?(?:[5-9]|[12]\d)|o[1-9](?![a-z\d])|codex|computer-use)"
 )
-"""OpenAI's models that think, whatever number the next has, and deployments named after them: all have Responses.
+"""Matches names of OpenAI's reasoning models, newer ones and Azure deployments included.
 
-Models called chat, and those that hear and draw, stay with chat completions.
+They are sent Responses requests. Names with chat, audio, search, image and the like don't match and
+are sent chat completions.
 """
 
 _TO_MAX: Mapping[Effort, str] = {**LEVELS, Effort.MAX: "max"}
 
 OWN_SERVER_PICTURES = _PNG_OR_JPEG
-"""The pictures that every model server of one's own takes: llama.cpp reads no WebP."""
+"""Limits for the user's own model servers; llama.cpp can't read WebP."""
 
 _ALIASES = {
     "ollama_chat": "ollama",
@@ -86,76 +89,78 @@ _ALIASES = {
 
 @frozen
 class ChatFormat:
-    """How a provider's chat completions differ from most.
+    """A provider's variant of chat completions; the defaults fit most providers.
 
     Sources are the providers' API references.
     """
 
     max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """The field that limits the answer's length."""
     effort: EffortField = "reasoning_effort"
     levels: Mapping[Effort, str] = field(default_factory=lambda: LEVELS)
-    """Its names for the levels of effort."""
+    """The provider's names for the effort levels."""
     thinking: Mapping[str, object] = field(default_factory=dict)
-    """Further fields of the object ``thinking``, where that carries the effort."""
+    """Further fields of the object ``thinking``, for providers where it carries the effort."""
     reasoning_back: ReasoningBack = "none"
     reasoning_required: bool = False
-    """Refuses calls of tools that come back without any reasoning."""
+    """Whether the provider refuses earlier tool calls that are sent back without reasoning."""
     reasoning_apart: str = ""
-    """Pattern of the models whose reasoning is counted beside their output instead of within it."""
+    """Pattern of names of models whose ``completion_tokens`` don't include reasoning; "": none."""
     cache_key: str = ""
-    """The field that takes the session's id, so that its requests meet the same cache; "" where
-    there is none."""
+    """Field for the session's id, so that its requests reach the same prompt cache; "" if there is
+    none."""
     cache_key_header: str = ""
-    """Header that takes the session's id as a cache key; "" if there is none."""
+    """Header for the session's id, with the same purpose; "" if there is none."""
     asks_for_usage: bool = True
-    """Takes ``stream_options``, without which most report no usage."""
+    """Whether to send ``stream_options``, without which most providers report no usage."""
     prompt_progress: bool = False
-    """May take llama.cpp's ``return_progress``; other servers of one's own pass it over."""
+    """Whether to send llama.cpp's ``return_progress``; other model servers ignore it."""
     call_id_chars: int = 0
-    """The longest id of a call it takes, 0 for any; nine are letters and digits only."""
+    """Longest call id the provider accepts, in characters; 0: any length. With 9, ids must have
+    exactly nine letters and digits."""
     fields: Mapping[str, object] = field(default_factory=dict)
-    """Sent with every request."""
+    """Further body fields, sent with every request."""
 
 
 @frozen
 class MessagesFormat:
-    """How a provider's Anthropic messages differ."""
+    """A provider's extensions of Anthropic's Messages format."""
 
     betas: bool = False
-    """Takes Anthropic's beta headers and the fields that go with them."""
+    """Whether it accepts Anthropic's beta headers and their fields."""
     compacts: bool = False
-    """Can compact a conversation into a signed block on request."""
+    """Whether it can compact a conversation into a signed block on request."""
     searches: bool = False
-    """Has a tool that searches the web at the provider."""
+    """Whether it has a web search tool that runs at the provider."""
 
 
 @frozen
 class ResponsesFormat:
-    """Extensions of a provider's Responses to the format itself.
+    """A provider's extensions of the Responses format.
 
     Sources are the providers' API references.
     """
 
     thinking: str = ""
-    """Pattern of the models that think, known to the catalog or not; they hand out their reasoning
-    encrypted."""
+    """Pattern of names of models that return encrypted reasoning, even if the catalog doesn't know
+    them; "": the provider has none."""
     summary: str = ""
-    """How detailed a summary of the reasoning is asked for; "" where one comes unasked."""
+    """Value of ``reasoning.summary`` to send; "": a summary comes without asking."""
     system: Literal["system", "developer", "instructions"] = "system"
-    """Whose message the prompt's head is, or that it is a field beside the messages."""
+    """Role of the message with the system text, or ``instructions``: it is sent in that field."""
     cache_key: bool = False
-    """Takes the session's id, so that its requests meet the same cache."""
+    """Whether to send the session's id, so that its requests reach the same prompt cache."""
     images_in_results: bool = False
-    """Takes images in a tool's result."""
+    """Whether it accepts images in a tool's result."""
     compacts: bool = False
-    """Has ``/responses/compact``, which makes one opaque item of a conversation."""
+    """Whether it has ``/responses/compact``, which turns a conversation into one opaque item."""
     searches: bool = False
-    """Has a tool that searches the web at the provider."""
+    """Whether it has a web search tool that runs at the provider."""
 
 
 @frozen
 class Endpoint:
-    """Where requests are posted: the base of a wire's path, and the query."""
+    """The URL to which a wire's path is appended, and the query parameters of every request."""
 
     url: str
     query: Mapping[str, str] = field(default_factory=dict)
@@ -163,82 +168,87 @@ class Endpoint:
 
 @frozen
 class SignIn:
-    """Browser sign-in of a provider that gives any program a lasting key of the user's."""
+    """URLs for the browser sign-in of a provider that issues keys to any program (OAuth PKCE)."""
 
     exchange: str
-    """Where the code that the browser brings is exchanged."""
+    """URL that exchanges the code from the browser for a key."""
     page: str
-    """The page where the user agrees."""
+    """URL of the page where the user agrees."""
     key_prefix: str
-    """The beginning of the provider's keys, so that a pasted key is not taken for a code."""
+    """Beginning of the provider's keys, to tell a pasted key from a code."""
 
 
 @frozen
 class Provider:
-    """A provider.
-
-    ``keys`` are variables with its key, alternatives; a provider without any needs no key.
-
-    ``parameters`` are its other variables, by litellm's names; ``required`` names those without
-    which nothing works: one of these, or ``api_base`` where it has no address of its own.
-    """
+    """A provider of models: how to reach it, and its variants of the formats."""
 
     id: str
+    """The prefix of its models' ids, such as ``openai``."""
     name: str
+    """Display name."""
     keys: tuple[str, ...] = ()
+    """Environment variables for its key; the first that is set counts. Empty if it needs no key."""
     parameters: Parameters = field(default_factory=dict)
+    """Its other environment variables, by litellm's name of the parameter."""
     required: tuple[str, ...] = ()
+    """Names of the parameters that must be set; ``api_base`` if the provider has no fixed
+    address."""
     local_url: str | None = None
-    """Where a server on this machine usually listens."""
+    """Usual base URL of a server on this machine; None for a provider on the internet."""
     wire: WireName | None = None
-    """The format it is spoken to in; None goes through litellm."""
+    """The usual format of requests; None: they go through litellm."""
     wires: tuple[tuple[str, WireName], ...] = ()
-    """Patterns of model names that are spoken to in another; the first that matches counts."""
+    """Exceptions from ``wire``: patterns of model names with their format; the first match
+    counts."""
     url: str = ""
     """Base URL, including the API version if the provider has one."""
     url_variables: tuple[str, ...] = ()
-    """Environment variables with another address, in order."""
+    """Environment variables that replace ``url``; the first that is set counts."""
     auth: Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"] = "bearer"
-    """How the key is sent."""
+    """How the key is sent: as a bearer token, or in the header of this name."""
     bearer_keys: tuple[str, ...] = ()
     """Variables in ``keys`` whose keys are sent as bearer tokens, whatever ``auth`` says."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Sent with every request."""
+    """Headers sent with every request."""
     chat: ChatFormat = ChatFormat()
     chat_elsewhere: ChatFormat | None = None
-    """Chat completions of a server at another address, but for models with the provider's own
-    names."""
+    """Replaces ``chat`` at an address set by the user, except for models with the provider's own
+    names; None: ``chat`` is used there too."""
     own_names: str = ""
-    """Pattern of the names the provider gives its models."""
+    """Pattern of the names of the provider's own models."""
     responses: ResponsesFormat = ResponsesFormat()
     messages: MessagesFormat = MessagesFormat()
     address: Callable[[str, str, WireName, Mapping[str, str]], Endpoint] | None = None
-    """Makes an address from url, model, format and parameters, where it is not the same for all
-    models."""
+    """Returns the endpoint for base URL, model name, format and parameters; None: the base URL is
+    the endpoint for all models."""
     model_name: Callable[[str], str] | None = None
-    """Makes the name the provider knows a model by, where it is not the text behind the slash."""
+    """Returns the provider's name for a model from the id's part after the slash; None: they are
+    the same."""
     empty_body_is_overflow: bool = False
+    """Whether status 400 with an empty body means that the request is too long."""
     lists_models: bool = False
-    """Its list of models says windows and prices, of many more than any file knows."""
+    """Whether its list of models is requested, as it states windows and prices of many models."""
     keys_page: str = ""
     """URL of the page where users create keys."""
     key_path: str = "/models"
-    """A path that needs a key and costs nothing: by it a key is tried."""
+    """Path, after the base URL, of a free GET request that tests a key."""
     pictures: PictureLimits = STANDARD
     """Limits of the pictures the provider accepts."""
     documents: bool = False
-    """It takes PDFs as they are, in other formats than chat completions."""
+    """Whether it accepts unchanged PDFs, in formats other than chat completions."""
     sign_in: SignIn | None = None
-    """How its users sign in instead of pasting a key; None where that is not offered to other
-    programs."""
+    """URLs of the browser sign-in; None if the provider doesn't offer one to other programs."""
     sign_in_note: str = ""
-    """Sentence that tells users of this provider how to sign in."""
+    """Note about signing in, for the login page; "" for none."""
     account: tuple[str, str, str] = ("", "", "")
-    """A header that names the account, and where a token (RFC 7519) says it: a claim and its
-    field."""
+    """Header with the account's id, and the claim of the key (a JSON Web Token, RFC 7519) and the
+    field in it that have the id; empty if there is no such header."""
 
     def key_header(self, key: str, *, bearer: bool = False) -> dict[str, str]:
-        """Return the headers with a key. ``bearer``: send it as a bearer token whatever ``auth`` says."""
+        """Return the header with the key, and the one with the account's id if there is one.
+
+        ``bearer``: send the key as a bearer token, whatever ``auth`` says.
+        """
         header, claim, name = self.account
         claims = None
         if header:
@@ -262,7 +272,7 @@ class Provider:
 
 
 def claims_of(token: str) -> dict[str, Any]:
-    """Return a signed token's claims, unproven; nothing of one that is no such token."""
+    """Return the claims of a JSON Web Token without checking its signature; {} for other texts."""
     try:
         claims = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
     except (ValueError, IndexError):
@@ -271,7 +281,12 @@ def claims_of(token: str) -> dict[str, Any]:
 
 
 def _azure(url: str, name: str, wire: WireName, parameters: Mapping[str, str]) -> Endpoint:
-    """Azure: one address for all deployments since 2025, and dated ones for each deployment."""
+    """Return the endpoint for a model at an Azure address.
+
+    A dated ``api_version`` with chat completions needs a path for each deployment; otherwise it is
+    the path ``/openai/v1``, which all deployments share since 2025. A URL that contains a path
+    stays as it is.
+    """
     url = url.rstrip("/")
     version = parameters.get("api_version", "")
     dated = version[:2].isdigit()
@@ -282,12 +297,12 @@ def _azure(url: str, name: str, wire: WireName, parameters: Mapping[str, str]) -
     url = url.removesuffix("/openai")
     if dated and wire == "chat":
         return Endpoint(f"{url}/openai/deployments/{name}", {"api-version": version})
-    # Responses never stand below a deployment.
+    # The Responses format has no path for each deployment.
     return Endpoint(f"{url}/openai/v1", {"api-version": version} if version and not dated else {})
 
 
 def _hugging_face(name: str) -> str:
-    """Return ``org/model:provider`` for ``provider/org/model``."""
+    """Return ``org/model:provider`` for ``provider/org/model``, and any other name unchanged."""
     provider, slash, model = name.partition("/")
     if slash and "/" in model:
         return f"{model}:{provider}"
@@ -311,7 +326,8 @@ _OPENAI_CHAT = ChatFormat(
 )
 _THINKING_BACK = ChatFormat(effort="thinking", levels=_TO_MAX, reasoning_back="reasoning_content")
 _OWN_SERVER = ChatFormat(reasoning_back="as_received", prompt_progress=True)
-"""Templates of models that think between calls of tools want it back; others leave it out."""
+"""Chat templates of models that think between tool calls need the reasoning back; others ignore
+it."""
 _MISTRAL = ChatFormat(
     levels={**dict.fromkeys(Effort, "high"), Effort.OFF: "none"},
     asks_for_usage=False,
@@ -320,7 +336,10 @@ _MISTRAL = ChatFormat(
 
 
 def _chat(id: str, name: str, url: str, *keys: str, **fields: Any) -> Provider:  # noqa: A002 - as the field's name
-    """Return a provider of chat completions; a variable ``<ID>_API_BASE`` names another address."""
+    """Return a provider that uses chat completions.
+
+    Unless ``fields`` says otherwise, the variable ``<ID>_API_BASE`` replaces its address.
+    """
     return Provider(
         id,
         name,
@@ -557,7 +576,7 @@ _TABLE = (
         "https://api.z.ai/api/paas/v4",
         "ZAI_API_KEY",
         keys_page="https://z.ai/manage-apikey/apikey-list",
-        # It advises keeping reasoning of earlier turns for coding; that keeps its cache.
+        # Z.ai advises keeping the reasoning of earlier turns for coding; so the cache stays valid.
         chat=replace(_THINKING_BACK, thinking={"clear_thinking": False}),
         pictures=_PNG_OR_JPEG,
     ),
@@ -683,7 +702,10 @@ PROVIDERS = {provider.id: provider for provider in _TABLE}
 
 
 def provider_of(name: str) -> Provider:
-    """Return the provider of a name; an unknown one gets the key variable ``<NAME>_API_KEY``."""
+    """Return the provider with an id or an alias such as ``google``.
+
+    For an unknown name it is a new one without a format, with the key variable ``<NAME>_API_KEY``.
+    """
     if name.startswith("vertex_ai-"):
         name = name.partition("-")[0]
     name = _ALIASES.get(name, name)

@@ -1,4 +1,4 @@
-"""Takes secrets out of text that is shown or logged."""
+"""Removes secrets from text that is shown or logged."""
 
 import logging
 from collections.abc import Iterable
@@ -7,16 +7,15 @@ LOG_LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return the text without known secrets and lookalikes; see ``secret_detector``."""
-    # Its patterns take longer to make than most modules to import, and nothing is redacted at a
-    # start.
+    """Return the text with ``secrets`` and all that looks like one replaced by a placeholder."""
+    # Compiling the detector's patterns would delay the program's start.
     from tui_agent.secret_detector import remove_known, remove_secrets
 
     return remove_secrets(remove_known(text, secrets))
 
 
 class RedactingFormatter(logging.Formatter):
-    """A log formatter whose lines, tracebacks included, went through ``redact``."""
+    """A log formatter that redacts each line, tracebacks included."""
 
     def format(self, record: logging.LogRecord) -> str:
         return redact(super().format(record))

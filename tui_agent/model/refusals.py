@@ -1,7 +1,7 @@
-"""Finds the part of a request that a provider refuses, from its whole error body.
+"""Finds the part of a request that a provider refuses, from the provider's error message.
 
-The words are the providers' own: from their documentation, chat templates and public reports; the
-tests hold one of each. ``forms`` says how the request goes out once more.
+The patterns match the wording of providers' documentation, chat templates and public reports; the
+tests have an example of each. ``forms`` decides how the request is changed and sent again.
 """
 
 import re
@@ -30,7 +30,7 @@ _REASONING = LazyPattern(
 _WRONG_REASONING = LazyPattern(
     r"signature|encrypted[_ ]content|\brs_\w+|redacted_thinking", re.IGNORECASE
 )
-"""Messages about an error in reasoning that was sent back."""
+"""Matches messages about an error in reasoning that was sent back."""
 
 _UNKNOWN_FIELD = LazyPattern(
     r"extra inputs|not permitted|unknown|unrecogni[sz]ed|unexpected|unsupported|not supported|additional propert",
@@ -41,7 +41,7 @@ _EFFORT = LazyPattern(r"reasoning[._]?effort", re.IGNORECASE)
 _VALUES = LazyPattern(
     r"(?:supported|allowed|invalid|permitted) values?|must be one of|expected one of", re.IGNORECASE
 )
-"""Messages about an invalid value of a known field."""
+"""Matches messages about an invalid value of a known field."""
 
 _ANSWER_LIMIT = LazyPattern(
     r"max(?:imum)?[_ ]?(?:completion|output|new)?[_ ]?tokens\b.{0,160}?"
@@ -74,33 +74,34 @@ class Part(StrEnum):
     FIELD = "optional field"
     ROOM = "room of the answer"
     SUMMARY_THINKING = "raw thinking in the prompt of a summary"
-    """``context.summariser`` leaves it out."""
+    """Never found by ``find_refusal``; ``context.summariser`` leaves this part out."""
 
 
 @frozen
 class Refusal:
-    """The refused part.
-
-    ``names`` are tools, fields or places in the request, ``number`` is a size or a count that is taken.
-    """
+    """The part of a request that a provider refuses, with the details that its error names."""
 
     part: Part
     names: tuple[str, ...] = ()
+    """Names of the refused tools or body fields."""
     number: int = 0
+    """The limit: a number of tools or pictures, of characters of a call id, or of tokens of an
+    answer; 0 if the error names none."""
 
 
 @frozen
 class Sent:
-    """The parts that a refused request had, as far as they can be left out."""
+    """Facts about a request that was refused, to tell which parts the error can be about."""
 
     optional: tuple[str, ...] = ()
     """Fields of the body that can be left out."""
     tools: tuple[str, ...] = ()
     blobs: frozenset[str] = field(default_factory=frozenset)
-    """Blobs of the request's pictures."""
+    """SHA-256 names of the request's pictures."""
     answer_tokens: int = 0
-    """The longest answer that was asked for, in tokens."""
+    """The longest answer that was asked for, in tokens; 0 if there was no limit."""
     has_effort: bool = False
+    """Whether the request asked for a reasoning effort."""
     can_change_format: bool = False
     """Whether the address may support chat completions in place of the refused format."""
 
@@ -206,24 +207,30 @@ _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
         ),
     ),
 )
-"""Patterns that name a part whatever the status is, in order."""
+"""Messages that name a refused part, whatever the HTTP status; the first match counts."""
 
 _OF_TOOLS = frozenset({Part.TOOLS, Part.TOOL_COUNT, Part.TOOL})
 
 
 def named_part(body: ErrorBody) -> Part | None:
-    """Return the part that an error names, whatever its status; None if the words don't tell."""
+    """Return the part that an error message names, whatever the status; None if it names none.
+
+    Fields, reasoning and the answer's length are found by ``find_refusal`` only.
+    """
     said = body.judged
     return next((part for part, pattern in _NAMED if pattern.search(said)), None)
 
 
 def is_about_reasoning_field(body: ErrorBody) -> bool:
-    """Return whether a server doesn't know a reasoning field, rather than refusing its content."""
+    """Return whether an error about reasoning says that the field is unknown or unsupported.
+
+    Otherwise the field's content is refused.
+    """
     return bool(_UNKNOWN_FIELD.search(body.judged))
 
 
 def find_refusal(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | None:
-    """Return the refused part of a request, None if it can't be left out or changed."""
+    """Return the part of the request that the error refuses; None if it is about something else."""
     if error.kind is ErrorKind.OVERLOADED and error.status in _INTERNAL:
         return _named(body, sent)  # llama.cpp and others answer 500 to a part that they can't read
     if error.status == _FORBIDDEN and named_part(body) is Part.CACHE_MARKS:
@@ -234,20 +241,26 @@ def find_refusal(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | No
 
 
 def _judged(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | None:
-    """Return the refused part if the status leaves open what was wrong."""
+    """Return the refused part, for an error whose kind leaves open what was wrong.
+
+    None if the message names no part that the request has.
+    """
     if error.kind is ErrorKind.CONTEXT_OVERFLOW:
         return _room_besides(error, sent)
     if sent.can_change_format and error.status in _NO_SUCH_PATH:
         return Refusal(Part.FORMAT)
     said = body.judged
     if sent.has_effort and _EFFORT.search(said) and _VALUES.search(said):
-        # The provider says which levels the model has: that is for whoever chose this one.
+        # The message lists the levels that the model has; the user has to choose one of them.
         return None
     return _answer_limit(said, sent) or _named(body, sent) or _of_request(error, said, sent)
 
 
 def _named(body: ErrorBody, sent: Sent) -> Refusal | None:
-    """Return the part that the message alone names, if the request has it."""
+    """Return the part that the error message names; None if it names none.
+
+    Also None if the part is tools or pictures and the request has none.
+    """
     said = body.judged
     part = named_part(body)
     if part in _OF_TOOLS:
@@ -276,7 +289,7 @@ def _of_tools(part: Part, said: str, tools: tuple[str, ...]) -> Refusal | None:
 
 
 def _of_request(error: ModelError, said: str, sent: Sent) -> Refusal | None:
-    """Return the fields of the request that a refusal names, or its reasoning."""
+    """Return the optional fields that an error message names, or the reasoning, or None."""
     if _WRONG_REASONING.search(said):
         return Refusal(Part.REASONING)
     if error.kind is ErrorKind.NOT_FOUND:
@@ -289,7 +302,10 @@ def _of_request(error: ModelError, said: str, sent: Sent) -> Refusal | None:
 
 
 def _room_besides(error: ModelError, sent: Sent) -> Refusal | None:
-    """Return the room left for the answer, if the prompt alone fits the window."""
+    """Return the fields that limit the answer's length, after an overflow of the context window.
+
+    None if the request has no such field, or if the prompt alone doesn't fit the window.
+    """
     limits = tuple(name for name in sent.optional if name in _LIMITS)
     fits = error.sent and error.window and error.sent < error.window
     if limits and fits:
@@ -298,7 +314,10 @@ def _room_besides(error: ModelError, sent: Sent) -> Refusal | None:
 
 
 def _answer_limit(said: str, sent: Sent) -> Refusal | None:
-    """Return the longest answer in tokens that a refusal names, if a longer one was asked for."""
+    """Return a refusal with the limit for the answer's length, in tokens, that an error names.
+
+    None if it names none below the length that was asked for.
+    """
     match = _ANSWER_LIMIT.search(said)
     if match is None or not sent.answer_tokens:
         return None
@@ -310,13 +329,19 @@ def _answer_limit(said: str, sent: Sent) -> Refusal | None:
 
 
 def _count_taken(said: str, sent: int) -> int:
-    """Return how many things a refusal allows; 0 if it names no number below ``sent``."""
+    """Return the largest number in an error message that is below ``sent``; 0 if there is none.
+
+    It is taken as the maximum of tools or pictures that the server allows.
+    """
     numbers = (int(re.sub(r"\D", "", number)) for number in _SIZE.findall(said))
     return max((number for number in numbers if number < sent), default=0)
 
 
 def _tools_named(said: str, tools: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the tools that a refusal names, by name or index; all of them if it names none."""
+    """Return the tools that an error names, by name or index; all of them if it names none.
+
+    If some names are in quotation marks, only those count.
+    """
     named = tuple(
         tool for tool in tools if re.search(rf"(?<![\w-]){re.escape(tool)}(?![\w-])", said)
     )
@@ -324,7 +349,7 @@ def _tools_named(said: str, tools: tuple[str, ...]) -> tuple[str, ...]:
     if marked or named:
         return marked or named
     places = [int(number) for number in _TOOL_PLACE.findall(said)]
-    # Google names the list of tools first, of which there is one.
+    # Google's path begins with the index of the list of tools; the tool's own index is the last.
     place = next((number for number in reversed(places) if number < len(tools)), None)
     if place is None:
         return tools
@@ -332,9 +357,9 @@ def _tools_named(said: str, tools: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _names(text: str, name: str) -> bool:
-    """Return True if a refusal names a field.
+    """Return whether an error message names the field ``name``, in snake or camel case.
 
-    A common word counts only if it is marked as a field.
+    A name of one word counts only in quotation marks or after a word like "parameter".
     """
     if "_" in name or "." in name:
         words = name.split("_")

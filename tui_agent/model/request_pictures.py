@@ -1,4 +1,4 @@
-"""Converts a request's pictures to what its provider accepts, once for all requests."""
+"""Converts a request's pictures to types and sizes that its provider accepts, and caches them."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,11 +8,11 @@ from tui_agent.context.request import ContentText, ImageRef, Message, ModelReque
 from tui_agent.pictures import PDF, NoPicture, Picture, PictureLimits, fits, read_picture
 
 _KEPT = 64
-"""Maximum converted pictures kept in memory."""
+"""Maximum number of converted pictures kept in memory."""
 
 
 class PictureFitter:
-    """Scales and converts pictures that a provider doesn't accept unchanged."""
+    """Scales and converts pictures that a provider doesn't accept unchanged; caches the results."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[str, PictureLimits], Picture | NoPicture] = {}
@@ -20,7 +20,11 @@ class PictureFitter:
     async def fit(
         self, request: ModelRequest, limits: PictureLimits
     ) -> tuple[ModelRequest, dict[str, str]]:
-        """Return a request with pictures within limits, and why others can't be sent, by blob."""
+        """Return the request with pictures converted to fit the limits, and the unreadable ones.
+
+        Pictures that fit already, PDFs and lost blobs stay unchanged. The second value maps the
+        blob of each picture that can't be converted to the reason, such as "a web page".
+        """
         if not request.blobs:
             return request, {}
         made: dict[str, Picture] = {}
@@ -47,12 +51,12 @@ class PictureFitter:
 
 
 def images_in(message: Message) -> Iterator[ImageRef]:
-    """Yield the pictures of a message."""
+    """Yield the pictures and PDFs of a message, in order."""
     return (part for part in message.content if isinstance(part, ImageRef))
 
 
 def images_of(messages: Iterable[Message]) -> dict[str, ImageRef]:
-    """Return the pictures of messages by blob, oldest first."""
+    """Return the pictures and PDFs of messages by blob, in the order of their first use."""
     found: dict[str, ImageRef] = {}
     for message in messages:
         for image in images_in(message):
@@ -61,7 +65,7 @@ def images_of(messages: Iterable[Message]) -> dict[str, ImageRef]:
 
 
 def _with_pictures(request: ModelRequest, made: Mapping[str, Picture]) -> ModelRequest:
-    """Return a request with the bytes and types of some pictures replaced, by blob."""
+    """Return the request with the converted pictures, given by their original's blob."""
     if not made:
         return request
     blobs = request.blobs | {blob: picture.data for blob, picture in made.items()}

@@ -1,4 +1,4 @@
-"""Decides where a request goes: format, address, model name, key, litellm's parameters."""
+"""Finds how to call a model: format, address, the provider's model name, key, extra parameters."""
 
 import re
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from tui_agent.model.redaction import redact
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 
 NO_KEY = "none"
-"""Key for servers without keys, as clients require one."""
+"""Placeholder key sent to servers that need none."""
 
 _FOR_LITELLM = {
     "allowed_openai_params",
@@ -41,10 +41,10 @@ _FOR_LITELLM = {
     "extra_body",
     "organization",
 }
-"""Options of the call itself, not of the request's content."""
+"""Options in the settings that are for litellm's call and not fields of a request's body."""
 
 _TINY_TEMPERATURE = 0.2
-"""Temperature for a model that works in steps, which loses its step at servers' usual ones."""
+"""Temperature for tiny models, which don't keep to ``model.steps`` at servers' higher defaults."""
 _VERSIONED = LazyPattern(r"/v\d+\w*$")
 _NO_MODEL_SETTINGS = ModelSettings.model_construct()
 _NO_PROVIDER_SETTINGS = ProviderSettings.model_construct()
@@ -53,44 +53,47 @@ _PATHS = ("/chat/completions", "/responses", "/messages", "/api/chat")
 
 @frozen
 class Route:
-    """How to call a model. The key stays wrapped until it is sent.
+    """How to call a model.
 
-    ``wire`` is the format it is spoken to in, None when litellm does it: then ``parameters`` are
-    litellm's and nothing of ``name``, ``base_url``, ``headers``, ``query``, ``options`` and
-    ``chat`` counts.
+    With ``wire`` None, litellm makes the call: then ``parameters`` are its arguments, and ``name``,
+    ``base_url``, ``query``, ``options`` and ``chat`` are not used.
     """
 
     info: ModelInfo
     provider: Provider
     target: Target
     parameters: dict[str, Any] = field(default_factory=dict)
+    """Arguments for litellm, without the key; empty with a wire."""
     key: SecretStr | None = None
     bearer: bool = False
-    """Whether the key is a bearer token, whatever the provider's usual keys are."""
+    """Whether to send the key as a bearer token, whatever the provider's ``auth`` says."""
     is_small_server: bool = False
-    """Whether it is the user's own OpenAI-compatible server, which may not follow the format
-    exactly."""
+    """Whether the server is a local one or an OpenAI-compatible one at an address set by the user;
+    it may not follow the format exactly."""
     end_marks: bool = True
-    """Whether it marks the end of an answer, so that an answer that just ends is cut off."""
+    """Whether the server marks the end of an answer. If so, an answer without the mark is cut
+    off."""
     is_own_server: bool = False
-    """Whether it is a model server on this machine or its network, such as llama.cpp."""
+    """Whether the model runs on a model server at a private address, such as llama.cpp."""
     is_elsewhere: bool = False
-    """Whether the user named the address, where someone else than the provider may answer."""
+    """Whether the user set the address, so that the server may not be the provider's."""
     wire: WireName | None = None
+    """The format of the request; None: litellm makes the call."""
     name: str = ""
     """The provider's name for the model."""
     base_url: str = ""
-    """The base of a wire's path; no slash at its end."""
+    """URL to which a wire's path is appended, without a slash at its end."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """The provider's and the user's own headers, without the key."""
+    """Headers of the provider and of the user's settings, without the key."""
     query: Mapping[str, str] = field(default_factory=dict)
+    """Query parameters of the URL."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the request's body, from the user's settings."""
     chat: ChatFormat = ChatFormat()
     """The provider's variant of chat completions, corrected by the user's settings."""
 
     def secret_headers(self) -> dict[str, str]:
-        """Return the header with the key, in the provider's form."""
+        """Return the provider's headers with the key; {} if there is no key."""
         if self.key is None:
             return {}
         return self.provider.key_header(self.key.get_secret_value(), bearer=self.bearer)
@@ -130,7 +133,7 @@ class Router:
         self._addresses = Addresses(self.environ, self._models, self._providers)
 
     def wire(self, model: str) -> WireName | None:
-        """Return the format for a model, None if litellm handles it."""
+        """Return a model's format, from the settings or else its provider's; None for litellm."""
         provider = provider_of(self.catalog.provider(model))
         settings = self._models.get(model, _NO_MODEL_SETTINGS)
         chosen = settings.wire or self._providers.get(provider.id, _NO_PROVIDER_SETTINGS).wire
@@ -145,8 +148,8 @@ class Router:
         """Return how to call a model.
 
         Raises:
-            ModelError: the provider needs a key or an address that is not set; the message names
-                the variable.
+            ModelError: the provider needs a key, an address or a parameter that is not set, or the
+                address is not valid. The message names the variable or setting.
         """
         info = self.catalog.info(model)
         provider = provider_of(info.provider)
@@ -174,7 +177,7 @@ class Router:
             key=key.source if key is not None else self.keys.advice(provider, model),
             empty_body_is_overflow=provider.empty_body_is_overflow,
         )
-        # A company's or one's own server may want no key; a provider's always does.
+        # A server at an address set by the user may need no key; a provider's own always does.
         keyless = url is not None and (
             "api_base" not in provider.required or place.source not in provider.url_variables
         )
@@ -253,9 +256,10 @@ def _native(
 
 
 def wire_base(url: str, wire: WireName | None) -> str:
-    """Return the address wires append their paths to, however much of a path the user wrote.
+    """Return the base URL to which the wire's path is appended, without a slash at its end.
 
-    Anthropic's own variable, also as gateways have it set, names an address without the version.
+    A wire's path that the user has included is removed. For Anthropic's format ``/v1`` is added if
+    the URL has no version, because ANTHROPIC_BASE_URL is usually set without.
     """
     url = url.rstrip("/")
     for path in _PATHS:
@@ -278,7 +282,7 @@ def _for_litellm(
             parameters[key] = value
     credentials = parameters.get("vertex_credentials")
     if credentials and not credentials.lstrip().startswith("{"):
-        # The host works in another directory.
+        # litellm's process has another working directory.
         parameters["vertex_credentials"] = str(Path(credentials).expanduser().absolute())
     if address := parameters.get("api_base") or provider.local_url:
         parameters["api_base"] = address.rstrip("/")
@@ -294,8 +298,7 @@ def _for_litellm(
     if route.headers:
         parameters["extra_headers"] = dict(route.headers)
     if provider.id == "ollama":
-        # Ollama cuts a request to its default of a few thousand tokens without a word, unless given
-        # the size.
+        # Without a size, Ollama silently cuts a request to its default of a few thousand tokens.
         parameters["num_ctx"] = route.info.context_window
     return parameters | settings.options
 

@@ -37,7 +37,7 @@ class ServedModel(BaseModel):
     tiny: bool | None = None
     """Whether the model has too few parameters to call tools."""
     chats: bool = True
-    """Whether it answers in text; False for embeddings, images, speech and ranking."""
+    """Whether the model answers in text; False for embeddings, images, speech and ranking."""
     input_price: float | None = None
     output_price: float | None = None
     cache_read_price: float | None = None
@@ -45,7 +45,7 @@ class ServedModel(BaseModel):
 
 
 class ServerAnswer(BaseModel):
-    """One server's models by name. ``asked``: time of the request, seconds since the epoch."""
+    """One server's models by name. ``asked``: time of the answer, in seconds since the epoch."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -56,7 +56,7 @@ class ServerAnswer(BaseModel):
 class ServedModels:
     """The last answer of each server, by URL.
 
-    ``path`` None keeps the answers in memory only. They contain nothing private.
+    ``path`` None keeps the answers in memory only. The file contains no keys or passwords.
     """
 
     def __init__(self, path: Path | None = None, *, now: Callable[[], float] = time.time) -> None:
@@ -65,11 +65,11 @@ class ServedModels:
         self._answers: dict[str, ServerAnswer] | None = None
 
     def answer(self, url: str) -> ServerAnswer | None:
-        """Return the last answer of the server at a URL; None if it was never asked."""
+        """Return the last answer of the server at a URL; None if it never answered."""
         return self._known().get(plain_url(url))
 
     def age(self, url: str) -> str:
-        """Return how long ago a server was asked ("5 minutes ago"), "" if never."""
+        """Return how long ago a server last answered ("5 minutes ago"), "" if never."""
         answer = self.answer(url)
         if answer is None:
             return ""
@@ -106,7 +106,7 @@ class ServedModels:
 
 
 def ago(seconds: float) -> str:
-    """Return an age as people say it: "just now", "5 minutes ago", "3 days ago"."""
+    """Return an age in words: "just now" below a minute, else "5 minutes ago", "3 days ago"."""
     for size, unit in ((_DAY, "day"), (3600.0, "hour"), (60.0, "minute")):
         if seconds >= size:
             count = int(seconds // size)

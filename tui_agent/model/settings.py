@@ -1,4 +1,4 @@
-"""Settings of the model layer: models the catalog doesn't know, providers, retrying, time limits.
+"""Settings of the model layer: models, providers, retries, time limits.
 
 Prices are US dollars per million tokens, sizes are tokens, times are seconds.
 """
@@ -13,57 +13,57 @@ from tui_agent.session.effort import Effort
 
 
 class _Table(BaseModel):
-    """A table of the configuration, frozen; the configuration module handles unknown keys."""
+    """A frozen table of the configuration; the configuration module reports unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 class ModelSettings(_Table):
-    """``[models."openai/my-model"]``: a model the catalog doesn't know, or knows wrongly."""
+    """``[models."openai/my-model"]``: adds a model to the catalog or corrects its facts there."""
 
     base_url: str | None = Field(
-        default=None, description="Address of the server, with /v1 where it has one."
+        default=None, description="Address of the server, including /v1 if it has one."
     )
-    api_key_env: str | None = Field(default=None, description="Variable that holds the key.")
+    api_key_env: str | None = Field(default=None, description="Environment variable with the key.")
     api_key: SecretStr | None = Field(default=None, description="The key itself.")
     context_window: int | None = Field(
         default=None, ge=1_024, description="Tokens of the context window."
     )
-    max_output: int | None = Field(default=None, ge=1, description="Most tokens of one answer.")
-    vision: bool | None = Field(default=None, description="The model takes images.")
-    tools: bool | None = Field(default=None, description="The model calls tools.")
+    max_output: int | None = Field(default=None, ge=1, description="Maximum tokens of an answer.")
+    vision: bool | None = Field(default=None, description="The model accepts images.")
+    tools: bool | None = Field(default=None, description="The model can call tools.")
     small: bool | None = Field(
         default=None,
         description="The model is given only the tools that read, change and run files.",
     )
     tiny: bool | None = Field(
         default=None,
-        description="The model is told no tools: it names a file to read, and writes whole files.",
+        description="The model gets no tools: it names a file to read, and writes whole files.",
     )
     reasoning: bool | None = Field(default=None, description="The model thinks before it answers.")
     cache_marks: bool | None = Field(
-        default=None, description="The server takes Anthropic's cache marks."
+        default=None, description="The server accepts Anthropic's cache marks."
     )
     effort: Effort | None = Field(default=None, description="As effort, for this model.")
-    reasoning_effort: Effort | None = Field(default=None, description="Another name of effort.")
+    reasoning_effort: Effort | None = Field(default=None, description="Another name for effort.")
     input_price: float | None = Field(
-        default=None, ge=0, description="Dollars per million tokens sent."
+        default=None, ge=0, description="Dollars per million input tokens."
     )
     output_price: float | None = Field(
-        default=None, ge=0, description="Dollars per million tokens answered."
+        default=None, ge=0, description="Dollars per million output tokens."
     )
     cache_read_price: float | None = Field(
-        default=None, ge=0, description="Dollars per million cached tokens."
+        default=None, ge=0, description="Dollars per million tokens read from the cache."
     )
     cache_write_price: float | None = Field(
-        default=None, ge=0, description="Dollars per million tokens cached."
+        default=None, ge=0, description="Dollars per million tokens written to the cache."
     )
     wire: WireName | Literal["litellm"] | None = Field(
-        default=None, description="Format the server speaks, where it is not its provider's own."
+        default=None, description="Format of the model's requests, if not the provider's usual one."
     )
     reasoning_back: ReasoningBack | None = Field(
         default=None,
-        description="Field in which the model's reasoning goes back to it; none: it doesn't.",
+        description="Field in which the model's reasoning is sent back; none: it isn't sent.",
     )
     headers: dict[str, str] = Field(
         default_factory=dict, description="Headers sent with every request."
@@ -86,14 +86,14 @@ class ProviderSettings(_Table):
     """``[providers.openai]``: key and address for every model of a provider."""
 
     base_url: str | None = Field(default=None, description="Address instead of the provider's own.")
-    api_key_env: str | None = Field(default=None, description="Variable that holds the key.")
+    api_key_env: str | None = Field(default=None, description="Environment variable with the key.")
     api_key: SecretStr | None = Field(default=None, description="The key itself.")
     wire: WireName | Literal["litellm"] | None = Field(
-        default=None, description="Format the server speaks, where it is not the provider's own."
+        default=None, description="Format of requests, if not the provider's usual one."
     )
     reasoning_back: ReasoningBack | None = Field(
         default=None,
-        description="Field in which a model's reasoning goes back to it; none: it doesn't.",
+        description="Field in which models' reasoning is sent back; none: it isn't sent.",
     )
     headers: dict[str, str] = Field(
         default_factory=dict, description="Headers sent with every request."
@@ -101,14 +101,14 @@ class ProviderSettings(_Table):
 
 
 class RetrySettings(_Table):
-    """``[retry]``: how failed requests are tried again."""
+    """``[retry]``: number of attempts and waits after failed requests."""
 
-    attempts: int = Field(default=5, ge=1, le=50, description="Most times a request is sent.")
+    attempts: int = Field(default=5, ge=1, le=50, description="Maximum times a request is sent.")
     first_delay: Annotated[float, FIXED] = Field(
         default=1.0, ge=0, description="Longest wait before the second attempt."
     )
     max_delay: float = Field(
-        default=60.0, ge=0, description="Longest wait the program chooses itself."
+        default=60.0, ge=0, description="Longest wait if the provider asks for none."
     )
     max_retry_after: float = Field(
         default=600.0,
@@ -130,5 +130,5 @@ class HostSettings(_Table):
     start_timeout: Annotated[float, FIXED] = 90.0
     """Time limit of the start of litellm's process, in seconds."""
     answer_timeout: Annotated[float, FIXED] = 20.0
-    """Seconds litellm's process may be silent, beyond those the provider has, before it counts as
-    hung."""
+    """Seconds that litellm's process may stay silent after the provider's time limit before it
+    counts as hung."""

@@ -1,4 +1,4 @@
-"""Signs in to a provider's account: the user agrees in a browser and gets a lasting key."""
+"""Gets a key from a provider by a sign-in in the user's browser (OAuth with PKCE)."""
 
 import asyncio
 import base64
@@ -24,18 +24,18 @@ from tui_agent.safe_text import one_line
 from tui_agent.web.callback import Callback, answer_in
 
 SECONDS = 600.0
-"""Time limit of the sign-in in the browser, in seconds."""
+"""Time limit for the user to sign in, in seconds."""
 _REQUEST_SECONDS = 30.0
 
 
 class SignInError(UserFacingError):
-    """Signing in failed."""
+    """A sign-in failed; the message says why."""
 
 
 class BrowserSignIn:
-    """One sign-in in a browser.
+    """One sign-in in a browser, as a context manager that listens on a local port.
 
-    The answer comes to a port of this machine, or is pasted by the user.
+    Open ``url`` in the browser, then await ``key``. The code comes to the port, or by ``paste``.
     """
 
     def __init__(self, provider: Provider, how: SignIn, *, seconds: float = SECONDS) -> None:
@@ -43,7 +43,7 @@ class BrowserSignIn:
         self._how = how
         self._seconds = seconds
         self._verifier = secrets.token_urlsafe(48)
-        # Whoever doesn't know the path can't answer in the user's place.
+        # The random path keeps other programs and pages from answering in the user's place.
         self._callback = Callback(path=f"/callback/{secrets.token_urlsafe(12)}")
         self._back = ""
         """The address to which the browser is redirected at the end."""
@@ -53,7 +53,7 @@ class BrowserSignIn:
             await self._callback.listen()
         except OSError as error:
             raise SignInError(
-                f"No port of this machine is free for the browser to come back to: {error}."
+                f"Can't open a local port for the browser's answer: {error}."
             ) from None
         self._back = f"http://localhost:{self._callback.port}{self._callback.path}"
         return self
@@ -80,10 +80,10 @@ class BrowserSignIn:
         return text.strip().startswith(self._how.key_prefix)
 
     def paste(self, text: str) -> None:
-        """Take the code, or the address the browser ended at.
+        """Accept the code, or the address of the browser's last page, as copied by the user.
 
         Raises:
-            SignInError: there is no code in it.
+            SignInError: the text contains no code.
         """
         text = text.strip()
         if "://" in text:
@@ -92,15 +92,15 @@ class BrowserSignIn:
             values = {"code": text}
         if not values or not values.get("code", "x") or any(letter.isspace() for letter in text):
             raise SignInError(
-                "That has no code: copy the whole address the browser ended at, or only its code."
+                "This has no code. Copy the address of the browser's last page, or the code in it."
             )
         self._callback.give(values)
 
     async def key(self) -> str:
-        """Wait for the user, then return the key.
+        """Wait until the user has signed in, exchange the code, and return the key.
 
         Raises:
-            SignInError: the user refused or took too long, or the provider did not take the code.
+            SignInError: the user refused or took too long, or the provider did not accept the code.
         """
         name = self._provider.name
         try:
@@ -108,11 +108,11 @@ class BrowserSignIn:
                 answer = await self._callback.wait()
         except TimeoutError:
             raise SignInError(
-                f"Nobody signed in to {name} within {self._seconds / 60:.0f} minutes."
+                f"The sign-in to {name} was not finished within {self._seconds / 60:.0f} minutes."
             ) from None
         if "code" not in answer:
             why = one_line(answer.get("error_description") or answer["error"], 120)
-            raise SignInError(f"{name} did not let you in: {why}.")
+            raise SignInError(f"{name} ended the sign-in: {why}.")
         given = {
             "code": answer["code"],
             "code_verifier": self._verifier,
@@ -125,10 +125,10 @@ class BrowserSignIn:
 
 
 async def _post(provider: Provider, url: str, given: dict[str, str]) -> dict[str, Any]:
-    """Post a request of a sign-in and return the answer's table.
+    """Post ``given`` as JSON and return the JSON object of the answer, {} if it is none.
 
     Raises:
-        SignInError: it was refused or not answered.
+        SignInError: the request was refused or not answered.
     """
     http = Http(os.environ)
     try:

@@ -1,9 +1,9 @@
-"""Requests to models too small for tools, and the steps in their answers. Pure.
+"""Makes requests for models too small for tools, and reads tool calls from their answers. Pure.
 
-A model under a billion parameters copies a call that it sees instead of making one, and a schema
-as its arguments. It is shown neither: the files that it read stand before the task, and the last
-sentence says what it may answer. It asks for a file by name, and writes a whole one in a fence,
-which such models do by themselves.
+A model below a billion parameters copies the calls and schemas that it sees instead of making
+calls. So it is shown neither: the files that it has read come before the task, and the last
+sentence says what it may answer. It answers with a file's name to read it, or with the whole new
+file in a fence.
 """
 
 import json
@@ -27,8 +27,8 @@ from tui_agent.model.text_calls import TextCall, TextCalls
 READ = "read"
 WRITE = "write"
 _NUMBERED = LazyPattern(r"1\t.*(?:\n\d+\t.*)*")
-"""A whole file as ``read`` shows it; for a part, or other than the disk's content, a line says
-so."""
+"""The result of ``read`` for a whole file: all lines are numbered, from 1. In other results a line
+without a number says what is missing."""
 _NUMBER = LazyPattern(r"^\d+\t", re.MULTILINE)
 _FENCE = LazyPattern(r"^([ \t]*)```[^\n]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
 _ASKS = LazyPattern(r"^\W{0,3}READ\b:?[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
@@ -36,13 +36,15 @@ _NAME = LazyPattern(r"[\w./-]*\w\.\w+")
 _WORD = LazyPattern(r"[^\W\d_]{3,}")
 _QUOTES = "`'\"*"
 _OUTER = LazyPattern(r"^[^\W\d_].*$", re.MULTILINE)
-"""A line that begins a part of a file: not indented, and neither a bracket nor a comment."""
+"""A line that begins with a letter: not indented, and neither a bracket nor a comment."""
 
 
 def in_steps(request: ModelRequest, prompt: Callable[[str], str]) -> ModelRequest:
-    """Return a request without tools: what was said before, then files, results, the task and what may be answered.
+    """Return the request without calls and results, rewritten for a model without tools.
 
-    ``prompt`` returns a text of ``prompts/`` by its name.
+    The last message consists of the files seen so far, other results, the task and a sentence on
+    how to answer. Earlier texts stay before it. A request that doesn't end with the user's task,
+    such as one for a summary, stays unchanged. ``prompt`` returns a text of ``prompts/`` by name.
     """
     messages = request.messages
     asked = max((at for at, one in enumerate(messages) if one.role == "user"), default=None)
@@ -62,7 +64,7 @@ def in_steps(request: ModelRequest, prompt: Callable[[str], str]) -> ModelReques
 
 
 def files_seen(messages: Sequence[Message]) -> dict[str, str]:
-    """Return the files shown in a conversation, by path, each as last seen."""
+    """Return the whole files that were read or written in a conversation, by path, as last seen."""
     calls = calls_in(messages)
     files: dict[str, str] = {}
     for message in messages:
@@ -84,7 +86,10 @@ def _shows_whole_file(call: RequestToolCall, result: Message) -> bool:
 
 
 def _results(messages: Sequence[Message], asked: int) -> list[str]:
-    """Return the results since the task, without whole files, which are shown separately."""
+    """Return the texts of the results from message ``asked`` on, failed ones included.
+
+    Results of whole files read or written are left out, as the files are shown separately.
+    """
     calls = calls_in(messages)
     results = []
     for one in messages[asked:]:
@@ -99,7 +104,10 @@ def _is_shown(call: RequestToolCall, result: Message) -> bool:
 
 
 def _next_words(messages: Sequence[Message], asked: int) -> str:
-    """Return the name of the text that says what may be answered next."""
+    """Return the name of the text in ``prompts/`` that tells the model how to answer.
+
+    ``asked`` is the index of the task in ``messages``.
+    """
     calls = calls_in(messages)
     call = calls.get(messages[-1].call_id or "")
     if call is not None and call.tool == WRITE:
@@ -115,9 +123,10 @@ def _is_repeated(call: RequestToolCall, calls: Mapping[str, RequestToolCall]) ->
 
 
 def read_step(text: str, messages: Sequence[Message]) -> TextCalls | None:
-    """Return the step in an answer: a file written in a fence, or a file to read; None where it has none.
+    """Return the ``write`` or ``read`` call that a tiny model's answer means; None if it has none.
 
-    ``messages`` are those of the request before it was made one in steps.
+    A fence with a whole file is written, ``READ name`` reads a file. The returned text is the
+    answer before the call. ``messages`` are those of the request before `in_steps` changed it.
     """
     files = files_seen(messages)
     task = next((one.text for one in reversed(messages) if one.role == "user"), "")
@@ -136,7 +145,11 @@ def read_step(text: str, messages: Sequence[Message]) -> TextCalls | None:
 
 
 def _path_of(prose: str, files: Mapping[str, str]) -> str:
-    """Return the file a fence is for: the last one named before it, the only one seen, or a new one."""
+    """Return the path of the file that a fence contains, by the text before it; "" if unknown.
+
+    It is the last seen file named there, else the only file seen, else the last name on the line
+    before the fence.
+    """
     names: list[str] = _NAME.findall(prose)
     seen = [name for name in names if name in files]
     if seen:
@@ -148,9 +161,10 @@ def _path_of(prose: str, files: Mapping[str, str]) -> str:
 
 
 def _is_meant(path: str, files: Mapping[str, str], task: str) -> bool:
-    """Return whether a task may mean a file: others such a model writes by mistake.
+    """Return whether a file may be written for the task; tiny models also write others by mistake.
 
-    A new one has to be named; one that was seen has to have a word of the task in it.
+    The task must contain a new file's path. A file that was seen must share a word with the task,
+    in its path or content.
     """
     if path not in files:
         return bool(path) and path in task
@@ -159,7 +173,10 @@ def _is_meant(path: str, files: Mapping[str, str], task: str) -> bool:
 
 
 def _is_in_place_of(text: str, before: str) -> bool:
-    """Return True if a text can replace a whole file, and isn't an excerpt of it."""
+    """Return True if ``text`` can replace the file ``before``, and isn't just an excerpt of it.
+
+    It needs at least as many unindented lines, and at least half of those that the file has.
+    """
     were = _OUTER.findall(before)
     are = _OUTER.findall(text)
     return len(are) >= len(were) and 2 * sum(line in are for line in were) >= len(were)

@@ -1,12 +1,13 @@
-"""Reads tool calls that a model wrote as text, where its server returned no native calls.
+"""Reads tool calls that a model wrote in its answer's text, if its server returned no native calls.
 
 Formats: bare or fenced JSON, Hermes and Qwen ``<tool_call>`` tags, Qwen-Coder's
-``<function=…><parameter=…>`` and its like with ``<invoke name="…">``, Mistral's ``[TOOL_CALLS]``,
-Llama's ``<|python_tag|>``, Gemma's fence ``tool_code`` with Python in it. Sources are the chat
-templates of these models. Other marks (DeepSeek, GLM, Kimi) are known as calls that can't be read.
+``<function=…><parameter=…>`` and the similar ``<invoke name="…">``, Mistral's ``[TOOL_CALLS]``,
+Llama's ``<|python_tag|>``, Gemma's ``tool_code`` fence with Python code. Sources are the chat
+templates of these models. Tags of DeepSeek, GLM and Kimi are recognised, but the calls can't be
+read.
 
-A call counts only at the end of an answer and only where the answer doesn't talk about calls: JSON
-without a mark has to be the whole answer, or follow a sentence like "I'll read the file:".
+A call counts only at the end of an answer, and only if the text doesn't explain or show calls. JSON
+without a tag must be the whole answer, or follow a sentence like "I'll read the file:".
 """
 
 import ast
@@ -35,7 +36,7 @@ _BETWEEN = LazyPattern(
 _LEAKED = LazyPattern(
     r"\s*(?:(?:<\|(?!python_tag|tool)\w+\|>|</s>|<end_of_turn>|<tool_response>).*)?\Z", re.DOTALL
 )
-"""Nothing, or text a server should have cut: a stop token, and the result the model imagined."""
+"""The end of the text, or a stop token and what the model invented after it, such as a result."""
 _FUNCTION = LazyPattern(r"\s*<(?:function=|invoke name=)\"?([\w.:-]+)\"?>\s*")
 _PARAMETER = LazyPattern(
     r"\s*<parameter(?:=| name=\")([^>\n\"]+)\"?>\n?(.*?)\n?</parameter>"
@@ -48,7 +49,7 @@ _MISTRAL = LazyPattern(
 _NAMED = LazyPattern(r"[{\[\s]*['\"](?:name|function|tool)['\"]\s*:\s*['\"]([\w.:-]+)['\"]")
 
 _MAX_FORGOTTEN = 2
-"""Closing brackets at the end of a call that are put there if they lack."""
+"""Maximum number of closing brackets that are added to a call if they are missing at its end."""
 _NAMES = ("name", "tool", "tool_name", "function")
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _BESIDE = {*_NAMES, *_ARGUMENTS, "id", "type"}
@@ -62,14 +63,14 @@ _SHOWS = LazyPattern(
     r"|(?:sent|called|made|wrote) (?:earlier|before|above|previously)|not (?:run|call))\b",
     re.IGNORECASE,
 )
-"""Words of a text that shows a call to its reader, also after "I'll"."""
+"""Words of a text that only shows a call to its reader, even if it begins with "I'll"."""
 _FORMAL = LazyPattern(
     r"\b(?:examples?|looks? like|i\.e|such as|formats?|syntax|templates?|tags?|tokens?|(?:tool|function)[ -]calls?"
     r"|called|written|as follows|following|schema|JSON|XML|means|models?|would|describe\w*|quot\w+|printed|logged"
     r"|document\w*|your?|Hermes|Qwen|Mistral|Llama|answers?)\b",
     re.IGNORECASE,
 )
-"""Words that make a text one about calls unless it says its next step."""
+"""Words of a text that is about calls, unless it also announces a next step (``_INTENT``)."""
 _INTENT = LazyPattern(
     r"\b(?:I(?:['’]ll|['’]m going to| will| am going to| need to| have to| must| want to| should)|let(?:['’]s| me| us)"
     r"|ich (?:werde|lese|muss)|lass mich|je vais|voy a|vou)\b|让我|我(?:将|来|会|先|需要)|давай|сейчас",
@@ -77,14 +78,14 @@ _INTENT = LazyPattern(
 )
 
 Check = Callable[[str, str], str]
-"""Says why a tool doesn't take these arguments (name, JSON text); "" where it does."""
+"""Returns why a tool (its name) doesn't accept arguments (JSON text); "" if it does."""
 
 _DECODER = json.JSONDecoder(strict=False)
 
 
 @frozen
 class TextCall:
-    """A call read from text. ``arguments`` is the JSON text of an object."""
+    """A call read from an answer's text. ``arguments`` is the JSON text of an object."""
 
     tool: str
     arguments: str
@@ -92,7 +93,11 @@ class TextCall:
 
 @frozen
 class TextCalls:
-    """The calls of an answer, the rest of its ``text``, and why calls can't be read, if so."""
+    """The calls read from an answer, and the ``text`` before them.
+
+    If calls are there but can't be used, ``problem`` says why; then ``calls`` is empty and ``text``
+    is the whole answer.
+    """
 
     text: str
     calls: tuple[TextCall, ...] = ()
@@ -100,17 +105,18 @@ class TextCalls:
 
 
 class _UnreadableError(Exception):
-    """A call begins here, and nothing can be made of it."""
+    """A call begins here but can't be read; the message says why."""
 
 
 class _NoCallError(Exception):
-    """The text here isn't a call."""
+    """The text at this position isn't a call."""
 
 
 def read_text_calls(text: str, tools: Mapping[str, ToolSchema], check: Check) -> TextCalls | None:
-    """Return the calls written at the end of an answer, None where it makes none.
+    """Return the calls at the end of an answer's text; None if it makes none.
 
-    ``tools`` are the request's.
+    ``tools`` are the request's tools by name, ``check`` tests a call's arguments. If a call can't
+    be read or isn't valid, the result has a problem and no calls.
     """
     found = _begin(text)
     if found is None:
@@ -128,7 +134,7 @@ def read_text_calls(text: str, tools: Mapping[str, ToolSchema], check: Check) ->
         calls = ()
         problem = str(error)
     if problem:
-        # A text that goes on after a call it got wrong wasn't one.
+        # If text follows what couldn't be read as a call, it wasn't meant as one.
         if rest.rstrip().endswith(("}", "]", ">", "```")):
             return TextCalls(text, problem=problem)
         return None
@@ -138,12 +144,12 @@ def read_text_calls(text: str, tools: Mapping[str, ToolSchema], check: Check) ->
 
 
 def _begin(text: str) -> int | None:
-    """Return where the calls of an answer would begin, None where it doesn't end in any."""
+    """Return the position at which calls may begin; None if the answer can't end with calls."""
     body = text.lstrip()
     start = len(text) - len(body)
     if body.startswith(("{", "[", "```")) or _MARK.match(body):
         return start
-    # Code that was shown before belongs to the text; a block at the end may be the call.
+    # Earlier code blocks belong to the text and are blanked; the one at the end may be the call.
     said = _FENCED.sub(
         lambda block: block[0] if block.end() == len(text) else " " * len(block[0]), text
     )
@@ -158,7 +164,10 @@ def _begin(text: str) -> int | None:
 
 
 def _leads_in(prose: str, *, marked: bool) -> bool:
-    """Return whether the paragraph before a call announces it instead of explaining it."""
+    """Return whether the last paragraph of ``prose`` announces a call instead of explaining one.
+
+    ``marked``: a tag such as ``<tool_call>`` follows, so that no announcement is needed.
+    """
     last = prose.rstrip().rpartition("\n\n")[2].lstrip()
     if _SHOWS.search(last) or last.startswith(">"):
         return False
@@ -181,21 +190,21 @@ def _problem(call: TextCall, tools: Mapping[str, ToolSchema], check: Check) -> s
 
 
 class _Scanner:
-    """Reads the calls of a text that has to hold nothing else."""
+    """Reads the calls in a text that must contain nothing else."""
 
     def __init__(self, text: str, tools: Mapping[str, ToolSchema], *, marked: bool = False) -> None:
         self._text = text
         self._tools = tools
         self._marked = marked
-        """A mark stood before: it can't be anything but a call."""
+        """Whether a tag came before, so that the text must be a call."""
         self._at = 0
 
     def calls(self) -> Iterator[TextCall]:
-        """Yield the calls.
+        """Yield the calls in order.
 
         Raises:
-            _NoCallError: it is something else.
-            _UnreadableError: it is a call that can't be read.
+            _NoCallError: the text contains something else.
+            _UnreadableError: a call can't be read.
         """
         if fenced := _FENCED.match(self._text):
             while fenced := _FENCED.match(self._text, self._at):
@@ -244,7 +253,10 @@ class _Scanner:
         return json.dumps(values, ensure_ascii=False)
 
     def _of_code(self, code: str) -> Iterator[TextCall]:
-        """Yield the calls of Python code that only calls tools, perhaps inside ``print``."""
+        """Yield the calls in Python code whose statements are calls, perhaps inside ``print(…)``.
+
+        Raises _UnreadableError for any other code.
+        """
         try:
             for statement in ast.parse(code).body:
                 call = statement.value if isinstance(statement, ast.Expr) else None
@@ -255,14 +267,14 @@ class _Scanner:
                 ):
                     call = call.args[0]
                 if not isinstance(call, ast.Call):
-                    raise _UnreadableError("It does something else than call a tool.")
+                    raise _UnreadableError("The code does something other than call tools.")
                 name = plain_name(ast.unparse(call.func))
                 schema = self._tools.get(name)
                 names = []
                 if schema is not None:
                     names = list(schema.parameters.get("properties") or ())
                 if len(call.args) > len(names):
-                    raise _UnreadableError(f"{name} takes its arguments by name.")
+                    raise _UnreadableError(f"{name} has too many arguments. Pass them by name.")
                 given = dict(zip(names, call.args, strict=False))
                 given |= {str(word.arg): word.value for word in call.keywords}
                 values = {key: ast.literal_eval(value) for key, value in given.items()}
@@ -286,12 +298,16 @@ class _Scanner:
         return value
 
     def _completed(self, whole: str) -> Any:
-        """Return the value of the rest of the text, whose last brackets were forgotten."""
+        """Return the value of ``whole``, the rest of the text with its missing brackets added."""
         self._at = len(self._text)
         return loads(whole, strict=False)
 
     def _literal(self, error: Exception) -> Any:
-        """Return a value in Python's notation, which takes the rest of the text."""
+        """Return the rest of the text, up to its last bracket, as a Python literal.
+
+        ``error`` is the JSON parser's, for the message. Raises _UnreadableError if the text is no
+        literal but is clearly meant as a call, else _NoCallError.
+        """
         rest = self._text[self._at :]
         value_text = rest[: max(rest.rfind("}"), rest.rfind("]")) + 1]
         try:
@@ -336,7 +352,10 @@ class _Scanner:
             yield TextCall(plain_name(name), _object(given))
 
     def _tool_with(self, given: Any) -> str:
-        """Return the tool that takes these arguments and requires several of them, "" for none."""
+        """Return the name of the tool that accepts these arguments, "" if there is none.
+
+        Only tools that require at least two arguments count.
+        """
         if not isinstance(given, dict):
             return ""
         for tool in self._tools.values():
@@ -348,7 +367,10 @@ class _Scanner:
 
 
 def _with_closers(text: str) -> str | None:
-    """Return a JSON text with forgotten closing brackets added; None if that doesn't make it valid."""
+    """Return a JSON text with its missing closing brackets added.
+
+    None if it isn't valid then, or if none or more than ``_MAX_FORGOTTEN`` are missing.
+    """
     wanted: list[str] = []
     is_string = False
     is_escaped = False

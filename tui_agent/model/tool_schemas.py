@@ -1,8 +1,8 @@
-"""Mends tool schemas so that every provider takes them, and maps calls' arguments back.
+"""Converts tool schemas so that every provider accepts them, and maps calls' arguments back.
 
-One form fits all formats: an object at the top without alternatives, no references, items for each
-array, plain names of properties, nothing nested too deep. A schema that is in that form already
-stays as it is, to the byte. Sources: OpenAI, "Function calling" and "Structured outputs";
+All formats accept this form: an object at the top without alternatives, no references, items for
+each array, property names of plain characters, limited depth. A schema that already has this form
+stays byte for byte the same. Sources: OpenAI, "Function calling" and "Structured outputs";
 Anthropic, "Tool use" (pattern of property names); Google, "Function calling"
 (``parametersJsonSchema``).
 """
@@ -21,10 +21,11 @@ from tui_agent.model.providers import WireName
 from tui_agent.session.entries import ToolSchema
 
 MAX_DEPTH = 10
-"""Levels of a schema; OpenAI takes so many."""
+"""Maximum nesting of a schema, as accepted by OpenAI; deeper parts keep only their description."""
 MAX_PARTS = 2_000
-"""Subschemas of one tool; what references unfold to beyond it may be anything."""
+"""Maximum number of a tool's subschemas after references are inlined; further ones become {}."""
 MAX_NAME_CHARS = 64
+"""Maximum length of a property's name, in characters."""
 
 _NAME = LazyPattern(r"[a-zA-Z0-9_.-]{1,64}")
 _ODD = LazyPattern(r"[^a-zA-Z0-9_.-]+")
@@ -50,23 +51,25 @@ _OF_TYPE = {
     "string": ("pattern", "minLength", "maxLength", "format"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
-"""Keywords by which the type of a schema without one is known."""
+"""Keywords that imply the type of a schema that names none, by type."""
 
 Schema = dict[str, Any]
 
 
 @dataclass
 class Renamed:
-    """Renamed properties: originals by new name; ``inner`` by property, "*" for items."""
+    """The renamed properties of a schema and of the schemas in it."""
 
     names: dict[str, str] = field(default_factory=dict)
+    """Original names by new name."""
     inner: dict[str, "Renamed"] = field(default_factory=dict)
+    """Renamed properties of nested schemas, by the new name of the property, "*" for items."""
 
     def __bool__(self) -> bool:
         return bool(self.names) or any(self.inner.values())
 
     def back(self, value: Any) -> Any:
-        """Return arguments under the names that the tool knows."""
+        """Return a JSON value with the tool's own property names in place of the new ones."""
         if isinstance(value, list) and "*" in self.inner:
             return [self.inner["*"].back(item) for item in value]
         if not isinstance(value, dict):
@@ -78,7 +81,7 @@ class Renamed:
         return made
 
     def out(self, value: Any) -> Any:
-        """Return arguments under the names that the model is told."""
+        """Return a JSON value with the new property names, which the model sees."""
         if isinstance(value, list) and "*" in self.inner:
             return [self.inner["*"].out(item) for item in value]
         if not isinstance(value, dict):
@@ -93,19 +96,22 @@ class Renamed:
 
     @property
     def told(self) -> dict[str, str]:
-        """The new names by the originals."""
+        """New names by original name."""
         return {original: new for new, original in self.names.items()}
 
 
 @frozen
 class MendedTool:
-    """A tool as a provider takes it, and the names that its arguments have to be mapped back to."""
+    """A tool with a converted schema, and the property names that were changed for it."""
 
     tool: ToolSchema
     renamed: Renamed
 
     def arguments_back(self, arguments: str) -> str:
-        """Return a call's arguments (JSON text) under the tool's own names; unchanged if no object."""
+        """Return a call's arguments (JSON text) with the tool's own property names.
+
+        Text that isn't a JSON object stays unchanged.
+        """
         if self.renamed:
             return _mapped(arguments, self.renamed.back)
         return arguments
@@ -118,10 +124,12 @@ class MendedTool:
 
 @frozen
 class MendedTools:
-    """The tools of a request as its provider takes them."""
+    """The tools of a request, converted for its format."""
 
     given: tuple[ToolSchema, ...]
+    """The tools before the conversion."""
     wire: WireName | None
+    """The format; None for litellm."""
     tools: tuple[MendedTool, ...]
 
     @classmethod
@@ -132,7 +140,7 @@ class MendedTools:
         return (tools is self.given or tools == self.given) and wire == self.wire
 
     def out(self, request: ModelRequest) -> ModelRequest:
-        """Return a request with the mended tools; earlier calls of them go by the same names."""
+        """Return the request with the converted tools, and new property names in earlier calls."""
         tools = tuple(mended.tool for mended in self.tools)
         renamed = self._renamed()
         if not renamed:
@@ -141,7 +149,7 @@ class MendedTools:
         return replace(request, tools=tools, messages=messages)
 
     def back(self, event: ModelEvent) -> ModelEvent:
-        """Return an event of the answer with a call's arguments under the tool's own names."""
+        """Return an event of the answer; a complete call gets the tool's own property names."""
         if not isinstance(event, ToolCallReady):
             return event
         mended = self._renamed().get(event.tool)
@@ -167,7 +175,10 @@ def _with_calls_out(message: Message, renamed: Mapping[str, MendedTool]) -> Mess
 
 
 def mend(tool: ToolSchema, wire: WireName | None = None) -> MendedTool:
-    """Return a tool in the form that the format takes; any JSON value will do for its schema."""
+    """Return the tool with a schema that the format accepts; ``wire`` None is litellm.
+
+    ``tool.parameters`` may be any JSON value; one that isn't an object counts as {}.
+    """
     mender = _Mender(tool.parameters, _NOT_OF_GEMINI if wire == "gemini" else frozenset())
     renamed = Renamed()
     parameters = mender.top(renamed)
@@ -188,18 +199,21 @@ def _mapped(arguments: str, change: Any) -> str:
 
 @frozen
 class _Place:
-    """Where a schema is: its level, the references that led to it, the names of its properties."""
+    """The position of a schema within the whole one, while it is converted."""
 
     depth: int
+    """Nesting level; 1 at the top."""
     seen: tuple[str, ...]
+    """References that were followed on the way, to stop at circular ones."""
     renamed: Renamed
+    """Receives the renamed properties of the schema."""
 
     def inside(self, renamed: Renamed) -> "_Place":
         return replace(self, depth=self.depth + 1, renamed=renamed)
 
 
 class _Mender:
-    """Mends one schema. ``left_out`` are keywords that the format doesn't take."""
+    """Converts one tool's schema. ``left_out`` are keywords that the format doesn't accept."""
 
     def __init__(self, whole: object, left_out: frozenset[str]) -> None:
         self._whole = as_dict(whole)
@@ -207,7 +221,11 @@ class _Mender:
         self._parts = 0
 
     def top(self, renamed: Renamed) -> Schema:
-        """Return the schema of the arguments: an object with the properties of all alternatives."""
+        """Return the converted top-level schema, which is always an object.
+
+        The properties of alternatives (``anyOf``, ``oneOf``) are merged into it. Renamed properties
+        are added to ``renamed``.
+        """
         given = self._flat(self._whole, ())
         properties: Schema = {}
         for key in ("anyOf", "oneOf"):
@@ -224,7 +242,10 @@ class _Mender:
         return self._object(given, _Place(1, (), renamed))
 
     def _part(self, schema: object, place: "_Place") -> Schema:
-        """Return a schema inside of another one."""
+        """Return a nested schema converted; {} if it is too deep, too many or not an object.
+
+        One that is too deep keeps its description.
+        """
         self._parts += 1
         if not isinstance(schema, dict) or self._parts > MAX_PARTS:
             return {}
@@ -253,7 +274,7 @@ class _Mender:
         return {key: made[key] for key in ordered}
 
     def _take(self, made: Schema, key: str, value: object, schema: Schema, place: "_Place") -> None:
-        """Add a mended keyword to the new schema; unknown ones are left out."""
+        """Add the keyword ``key`` of ``schema``, converted, to ``made``, unless it is unknown."""
         match key:
             case "properties":
                 made["properties"] = self._properties(value, place)
@@ -292,7 +313,7 @@ class _Mender:
         return made
 
     def _items(self, schema: Schema, place: "_Place") -> Schema:
-        """Return the schema of an array's items; those of a tuple are alternatives."""
+        """Return the schema of an array's items; the items of a tuple become alternatives."""
         items = schema.get("items")
         if isinstance(items, list):
             several = items
@@ -311,7 +332,11 @@ class _Mender:
         return made
 
     def _flat(self, schema: object, seen: tuple[str, ...]) -> Schema:
-        """Return a schema with ``$ref`` and ``allOf`` inlined; a circular reference becomes {}."""
+        """Return a copy of the schema with its own ``$ref`` and ``allOf`` inlined.
+
+        Those of nested schemas stay. A circular reference becomes {}; ``nullable`` becomes the
+        type ``null``.
+        """
         flat = dict(as_dict(schema))
         for _ in range(MAX_DEPTH):
             reference = flat.pop("$ref", None)
@@ -340,7 +365,7 @@ class _Mender:
         return flat
 
     def _found(self, reference: str) -> object:
-        """Return the target of a local reference (``#/$defs/Name``), None for any other."""
+        """Return the target of a local reference (``#/$defs/Name``), None if it has none."""
         if not reference.startswith("#"):
             return None
         value: object = self._whole
@@ -363,7 +388,7 @@ def _references(schema: object) -> tuple[str, ...]:
 
 
 def _place_of(key: str, given: Mapping[str, Any]) -> int:
-    """Return where a keyword stood, the end for a new one, the beginning for a type."""
+    """Return a keyword's sort key: its position in ``given``; a new type is first, others last."""
     if key in given:
         return list(given).index(key)
     if key == "type":
@@ -372,7 +397,10 @@ def _place_of(key: str, given: Mapping[str, Any]) -> int:
 
 
 def _types(schema: Schema) -> list[str]:
-    """Return the valid types of a schema; if it names none, the type its keywords imply."""
+    """Return the valid types that a schema names; if none, the type that its keywords imply.
+
+    Empty if the type remains open.
+    """
     given = schema.get("type")
     named = [kind for kind in (given if isinstance(given, list) else [given]) if kind in _TYPES]
     if named:
@@ -391,7 +419,7 @@ def _types(schema: Schema) -> list[str]:
 
 
 def _values(value: object, types: Iterable[str]) -> list[Any]:
-    """Return the values of an enumeration that are of its types, each once."""
+    """Return the distinct values of an enumeration that are of one of ``types`` (all if empty)."""
     kinds = set(types)
     fitting = [item for item in as_list(value) if not kinds or _type_of(item) & kinds]
     unique = {json.dumps(item, sort_keys=True, default=str): item for item in fitting}
@@ -413,7 +441,7 @@ def _type_of(value: object) -> set[str]:
 
 
 def _required(schema: Schema, made: Schema, renamed: Renamed) -> list[str]:
-    """Return the properties that are needed and there, each once, under their new names."""
+    """Return the new names of required properties, each once, without any that ``made`` lacks."""
     new = renamed.told
     needed: dict[str, None] = {}
     for name in as_list(schema.get("required")):
@@ -423,9 +451,10 @@ def _required(schema: Schema, made: Schema, renamed: Renamed) -> list[str]:
 
 
 def _is_sound(key: str, value: object) -> bool:
-    """Return whether every format takes a keyword and its value is valid (JSON Schema 2020-12).
+    """Return whether a keyword can be kept unchanged: all formats accept it and its value is valid.
 
-    Keywords that hold schemas are none of these.
+    By JSON Schema 2020-12. Always False for ``type``, ``enum`` and keywords that contain schemas,
+    which are converted elsewhere.
     """
     if isinstance(value, bool):
         return key in {"uniqueItems", "default", "const"}
@@ -455,7 +484,7 @@ def _compiles(pattern: str) -> bool:
 
 
 def _new_name(name: str, taken: Iterable[str]) -> str:
-    """Return a plain name for a property, none of those that are taken."""
+    """Return a name for a property with plain characters that isn't in ``taken``."""
     plain = _ODD.sub("_", name)[:MAX_NAME_CHARS].strip("_.-") or "value"
     known = set(taken)
     new = plain

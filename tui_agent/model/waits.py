@@ -1,4 +1,4 @@
-"""Waits before a request is tried again: the provider's wish and the program's own back-off."""
+"""Computes how long to wait before a failed request is sent again."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -30,22 +30,27 @@ _LIMITS = (
     "x-ratelimit-{}",
     "ratelimit-{}",
 )
-"""Headers of a limit: how much is "remaining" of it, and when the "reset" of it is."""
+"""Names of rate limit headers; ``{}`` is ``remaining`` (requests or tokens left) or ``reset``."""
 
 _EPOCH = 1_000_000_000.0
-"""Plain numbers over it are moments, in seconds or milliseconds since the epoch, not spans."""
+"""Larger numbers are times since the epoch (seconds, or milliseconds), smaller ones are durations
+in seconds."""
 
 RETRIED = frozenset({ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED, ErrorKind.HOST})
-"""Failures that may pass on their own. Everything else fails the same way again."""
+"""Errors after which the same request may succeed; all others would fail in the same way."""
 
 LOADING_DELAY = 2.0
+"""Seconds between two requests to a server that is loading a model."""
 
 LOADING_PATIENCE = 900.0
-"""Seconds between two looks at a server that loads a model, and how long it may take."""
+"""Seconds to wait for a server that is loading a model, in all."""
 
 
 def retry_after(headers: Mapping[str, str], text: str, *, now: float) -> float | None:
-    """Return the seconds to wait, None when nothing says so. ``now`` is seconds since the epoch."""
+    """Return the seconds that the provider asks to wait, by its headers or else the error ``text``.
+
+    None if neither names a wait. ``now`` is in seconds since the epoch.
+    """
     known = {name.lower(): value.strip() for name, value in headers.items()}
     if (milliseconds := _number(known.get("retry-after-ms"))) is not None:
         return max(0.0, milliseconds / 1000)
@@ -62,7 +67,11 @@ def retry_after(headers: Mapping[str, str], text: str, *, now: float) -> float |
 
 
 def span(value: str | None, *, now: float) -> float | None:
-    """Return a header's value in seconds: a number, a time, a date or a duration (``6m0s``)."""
+    """Return the seconds from ``now`` that a header's value means; None if it can't be parsed.
+
+    It may be a number of seconds, a duration (``6m0s``), a date, or a time since the epoch. Times
+    in the past give 0.
+    """
     if not value:
         return None
     number = _number(value)
@@ -117,16 +126,16 @@ def _number(value: str | None) -> float | None:
 def retry_delay(
     settings: RetrySettings, attempt: int, error: ModelError, random: Callable[[], float]
 ) -> float | None:
-    """Return the seconds to wait after failed attempt number ``attempt`` (1 is the first), None to give up.
+    """Return the seconds to wait after failed attempt number ``attempt`` (1 is the first).
 
-    Exponential backoff with full jitter, so that programs that failed together don't come back
-    together. ``random`` gives numbers from 0 to 1. A wait the provider named is never shortened,
-    jitter adds to it; one longer than ``max_retry_after`` ends the retrying: nobody waits an hour
-    unasked.
+    None means to give up: no attempts are left, the error isn't in ``RETRIED``, or the provider
+    asks for more than ``max_retry_after``. The wait is exponential backoff with full jitter, so
+    that programs that failed together don't retry together. A wait that the provider asks for is
+    never shortened; jitter is added to it. ``random`` returns numbers from 0 to 1.
     """
     if attempt >= settings.attempts or error.kind not in RETRIED:
         return None
-    # Doubling further than this is over any cap and, far enough, over the range of a float.
+    # The exponent is limited, because a float can't hold much larger powers.
     backoff: float = min(settings.max_delay, settings.first_delay * 2 ** min(attempt - 1, 30))
     if error.retry_after is None:
         return random() * backoff

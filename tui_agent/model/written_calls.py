@@ -1,4 +1,7 @@
-"""Assembles tool calls from streamed pieces, however a provider numbers and splits them."""
+"""Assembles the tool calls of a streamed answer from their pieces.
+
+Providers number and split calls in different ways; all known ones are understood.
+"""
 
 import json
 import uuid
@@ -11,7 +14,7 @@ from tui_agent.lazy import dataclass
 
 
 def is_object(text: str) -> bool:
-    """Return True if a text is a complete JSON object, as a call's arguments must be."""
+    """Return whether a text is a complete JSON object, as the arguments of a call must be."""
     try:
         return isinstance(loads(text), dict)
     except ValueError:
@@ -19,16 +22,16 @@ def is_object(text: str) -> bool:
 
 
 def plain_name(tool: str) -> str:
-    """Return a tool's name without what models and servers put around it.
+    """Return a tool's name without the prefixes and special tokens that some models add.
 
-    gpt-oss writes a call to ``functions.read<|channel|>commentary``; some servers let that through.
+    gpt-oss calls ``functions.read<|channel|>commentary``, which some servers pass on unchanged.
     """
     name = tool.partition("<|")[0].strip() or tool
     return name.removeprefix("functions.").removeprefix("default_api.")
 
 
 def plain_arguments(text: str) -> str:
-    """Return arguments without the leading "{}" or the second copy that some servers add."""
+    """Return the JSON text without a leading ``{}`` or a second copy, which some servers send."""
     without = text.removeprefix("{}").lstrip()
     if without:
         text = without
@@ -39,7 +42,7 @@ def plain_arguments(text: str) -> str:
 
 
 class CallIds:
-    """Gives each call of an answer an id that isn't in the request's ``taken`` ids."""
+    """Gives each call of an answer a unique id. ``taken`` are the ids of the request's calls."""
 
     def __init__(
         self, taken: Iterable[str], new: Callable[[], str] = lambda: f"call_{uuid.uuid4().hex[:16]}"
@@ -48,7 +51,10 @@ class CallIds:
         self._new = new
 
     def take(self, given: str | None) -> str:
-        """Return a call's id: the provider's, with a number if it is taken, or a new one."""
+        """Return the id for a call: the provider's ``given`` one if it is free.
+
+        If it is taken, a number is appended (``abc_2``); without one, the id is new.
+        """
         call_id = given or self._new()
         number = 2
         while call_id in self._taken:
@@ -60,7 +66,10 @@ class CallIds:
 
 @dataclass
 class WrittenCall:
-    """A tool call being received. ``given`` is the provider's id, ``call_id`` the one used here."""
+    """A tool call as far as it was received.
+
+    ``given`` is the provider's id, "" for none; ``call_id`` is the id that this program uses.
+    """
 
     given: str
     call_id: str
@@ -73,7 +82,7 @@ class WrittenCall:
 
 
 class WrittenCalls:
-    """The calls of one answer, in order."""
+    """Collects the calls of one answer, in the order of their first pieces."""
 
     def __init__(self, ids: CallIds) -> None:
         self.calls: list[WrittenCall] = []
@@ -83,10 +92,10 @@ class WrittenCalls:
     def take(
         self, index: Any, given: str, tool: str, arguments: Any
     ) -> tuple[int, WrittenCall, str]:
-        """Take a piece; return the place of the call it belongs to, the call, and the text of the piece.
+        """Add a piece; return its call's index in ``calls``, the call, and the piece of arguments.
 
-        ``index`` is the provider's number, None or nonsense where it has none. ``arguments`` that
-        are no text become JSON.
+        ``index`` is the number that the provider gives the call, if it is an int. ``arguments``
+        other than text are converted to JSON text, None to "".
         """
         if not isinstance(arguments, str):
             if arguments is None:
@@ -105,10 +114,10 @@ class WrittenCalls:
         return position, call, arguments
 
     def _position(self, index: Any, given: str, tool: str, arguments: str) -> int:
-        """Return which call a piece belongs to, a new one where id and name say so.
+        """Return the index in ``calls`` of a piece's call, which is added if it is new.
 
-        Some servers number every call 0, some none, some repeat the id with every piece, some give
-        no ids at all.
+        Some servers number all calls 0, some number none, some repeat the id in every piece, and
+        some send no ids at all.
         """
         if isinstance(index, int):
             known = self._by_index.get(index)
@@ -120,8 +129,7 @@ class WrittenCalls:
             call = self.calls[known]
             starts_another = bool(given and tool and call.given and given != call.given)
             if tool and call.pieces and not given:
-                # Without an id only the text before can tell: more after a whole object is another
-                # call.
+                # Without an id, a piece after a complete JSON object begins another call.
                 is_whole = call.pieces[-1].rstrip().endswith("}") and is_object(call.arguments)
                 starts_another = index is None or bool(arguments and is_whole)
             if not starts_another:

@@ -1,6 +1,6 @@
-"""Offers tools to servers without tool calls: described in the prompt, called in the answer's text. Pure.
+"""Rewrites requests for servers without tool calls: the tools are described in the prompt. Pure.
 
-`text_calls` finds calls in answers' text; this module writes the request that asks for them.
+The model then writes calls in its answer's text, where `text_calls` finds them.
 """
 
 import json
@@ -19,9 +19,10 @@ from tui_agent.session.entries import ToolSchema
 
 
 def written(request: ModelRequest, words: str) -> ModelRequest:
-    """Return a request with its tools, calls and results as text.
+    """Return the request with its tools, calls and results as text in the messages.
 
-    ``words`` tell the model how to call; ``{tools}`` in them is replaced by the tools.
+    ``words`` is the part of the prompt on how to call tools; ``{tools}`` in it is replaced by the
+    tools' descriptions and schemas.
     """
     called = calls_in(request.messages)
     messages = [_as_text(message, called) for message in request.messages]
@@ -31,7 +32,10 @@ def written(request: ModelRequest, words: str) -> ModelRequest:
 
 
 def _with_words(messages: Sequence[Message], words: str) -> list[Message]:
-    """Return messages with ``words`` appended to the last part of the system prompt."""
+    """Return the messages with ``words`` appended to the last system message at the beginning.
+
+    If there is none, ``words`` become one.
+    """
     head = list(takewhile(lambda message: message.role == "system", messages))
     if not head:
         return [Message("system", (ContentText(words),)), *messages]

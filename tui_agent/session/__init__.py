@@ -1,1 +1,1 @@
-"""Sessions: immutable entries, the tree they form, and the store that keeps them."""
+"""Sessions: immutable entries, the tree they form, and the SQLite store that has them all."""

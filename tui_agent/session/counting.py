@@ -1,25 +1,24 @@
-"""Token counts that record how many tokens are outside ASCII, by class, and how many are digits."""
+"""Token counts that also record how many of the tokens are outside ASCII or are digits."""
 
 from collections.abc import Iterable
 
 Scripts = tuple[tuple[str, int], ...]
-"""Token counts by class of characters outside ASCII (``context.calibration``), sorted by class
-name."""
+"""Pairs of a class of characters (see ``context.calibration``) and its tokens, sorted by class."""
 
 
 class Count(int):
-    """A token count before correction for a model; a plain ``int`` counts ASCII only.
+    """A token count that isn't corrected for a model yet; ``scripts`` has the parts to correct.
 
     Tokenizers agree on English and code within a fifth, but differ by factors on other scripts. So
-    tokens are counted by class, and corrected when a model is asked. Sums and differences of counts
-    are counts.
+    tokens are counted by class of characters, and corrected when the model is known. Sums and
+    differences are counts too; a plain ``int`` in them counts as ASCII.
     """
 
     scripts: Scripts = ()
 
     @classmethod
     def of(cls, tokens: int, scripts: Iterable[tuple[str, int]]) -> "Count":
-        """Return a count of ``tokens``, of which those in ``scripts`` are outside ASCII."""
+        """Return a count of ``tokens`` in all, of which ``scripts`` are those of other classes."""
         count = cls(tokens)
         count.scripts = tuple(sorted((script, number) for script, number in scripts if number))
         return count

@@ -1,12 +1,11 @@
-"""Opens the session file safely, and gives each thread a connection, transactions and one family of errors.
+"""Opens, creates and migrates the SQLite file of all sessions, with a connection for each thread.
 
-The file is in WAL mode with ``synchronous=NORMAL``: a committed transaction survives any end of the
-process. A power cut may lose the last transactions before a checkpoint, but never leaves a torn
-file.
+The file is in WAL mode with ``synchronous=NORMAL``: a committed transaction survives a crash of the
+program. A power failure may lose the last transactions, but never corrupts the file.
 
-An older file is backed up, and the backup kept; a copy of it is migrated and checked, and one
-rename puts the copy in the file's place. Whatever happens before the rename leaves the old file
-untouched.
+Before an older file is migrated it is backed up, and the backup is kept. A copy is then migrated
+and checked, and renamed over the file. If anything fails before the rename, the old file is
+unchanged.
 """
 
 import contextlib
@@ -38,8 +37,8 @@ Migration = Sequence[str]
 
 MIGRATIONS: Mapping[int, Migration] = {
     1: (
-        # Sessions say which are subagents', and the price of calls that belong to no entry. A
-        # fork's entries are older than it; a subagent's session has only entries of its own.
+        # Adds the subagent's name and the cost of calls without an entry. A fork contains entries
+        # older than itself, a subagent's session doesn't: so the two are told apart.
         "ALTER TABLE sessions ADD COLUMN agent TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE sessions ADD COLUMN side_cost REAL NOT NULL DEFAULT 0",
         """
@@ -51,28 +50,27 @@ MIGRATIONS: Mapping[int, Migration] = {
     ),
     2: (schema.UNSENT_TABLE,),
     3: (
-        # Nothing reads the digest of a call's arguments in tool results. A damaged body stays as it
-        # is.
+        # Removes a field that nothing reads from tool results. Damaged bodies are not touched.
         """
         UPDATE bodies SET body = json_remove(body, '$.arguments_digest')
         WHERE instr(body, '"arguments_digest"') > 0 AND json_valid(body)
         """,
     ),
-    # Where nothing is changed, entries can from there on hold something that older programs would
-    # call damaged.
-    4: (),  # a message can hold the typed text
-    5: (),  # a path can say how much its model thinks
-    6: (),  # entries have fields for scripts, windows from notes, files that were put back …
+    # Empty migrations: the tables stay, but entries may have new fields or kinds that older
+    # programs would take for damage.
+    4: (),  # a message can have the typed command line
+    5: (),  # effort changes
+    6: (),  # entries have fields for scripts, windows from notes, restored files …
     7: (
-        # Runs without a screen have a key and an outcome; a path can hold a check's outcome.
+        # Runs without a screen have a key and an outcome; there are entries for checks.
         "ALTER TABLE sessions ADD COLUMN key TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE sessions ADD COLUMN outcome TEXT NOT NULL DEFAULT ''",
         "CREATE UNIQUE INDEX sessions_by_key ON sessions (key) WHERE key != '' AND deleted_at IS NULL",
     ),
     8: (),  # subagents work on branches of the session, not in sessions of their own
-    9: (schema.SIDE_COSTS_TABLE,),  # the costs beside entries, with their time and purpose
+    9: (schema.SIDE_COSTS_TABLE,),  # costs of calls without an entry, with time and purpose
 }
-"""The migration from each older version, beginning with 1, to the next."""
+"""The migration from each older schema version, the first being 1, to the next."""
 
 _COUNTED = ("sessions", "entries", "bodies", "labels", "leaf_moves", "drafts", "blobs", "unsent")
 """Tables that must have the same number of rows before and after a migration."""
@@ -81,8 +79,7 @@ T = TypeVar("T")
 IdsT = TypeVar("IdsT", bound=Sequence[int])
 
 _JOURNAL_BYTES = 16 * 1024 * 1024
-"""Maximum size, in bytes, of the write-ahead log kept after a huge transaction such as a long
-fork."""
+"""Bytes that the write-ahead log is cut to after a larger transaction, such as a long fork."""
 
 _CACHED_KIB = 512
 """Page cache of each thread's connection, in KiB; small, as the system caches the file anyway."""
@@ -91,15 +88,17 @@ _MINIMUM_SQLITE = (3, 37, 0)
 """Oldest version of SQLite that works: the first with STRICT tables."""
 
 _REFUSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-"""SQLite's error codes for a file that may not be written."""
+"""SQLite's error codes for a file that can't be opened for writing."""
 
 
 def migrate(path: Path, found: int, target: int, migrations: Mapping[int, Migration]) -> Path:
     """Migrate the file at ``path`` from schema ``found`` to ``target`` and return the backup's path.
 
-    No one, the caller included, may have the file open.
+    No program may have the file open, not even the caller.
 
-    Raises StoreDamaged if a check, sqlite3.Error if a migration fails; the file is then unchanged.
+    Raises:
+        StoreDamaged: the migrated copy failed its check; the file is unchanged.
+        sqlite3.Error: a statement failed; the file is unchanged.
     """
     suffix = f".v{found}.bak"
     backup = path.with_name(path.name + suffix)
@@ -110,7 +109,7 @@ def migrate(path: Path, found: int, target: int, migrations: Mapping[int, Migrat
     copy = path.with_name(path.name + ".migrating")
     copy.unlink(missing_ok=True)
     try:
-        # Killed in between, half a backup would pass for a whole one.
+        # The backup gets its name only when it is complete: the program may be killed meanwhile.
         _copy(path, copy)
         copy.replace(backup)
         _copy(backup, copy)
@@ -149,7 +148,8 @@ def _check(backup: Path, copy: Path, path: Path) -> None:
         after = _counts(new)
         if trouble or any(after.get(table) != count for table, count in before.items()):
             raise StoreDamaged(
-                f"The session file {path} could not be brought to this version without loss: it is left as it was."
+                f"The session file {path} could not be converted to this version without loss. "
+                "It was not changed."
             )
 
 
@@ -176,16 +176,16 @@ def _sync(path: Path) -> None:
 class Database:
     """The open session file.
 
-    Every thread gets a connection of its own; writing is serialised between them.
+    Every thread has its own connection; only one thread writes at a time.
 
     Args:
         path: The file; it and its directory are created when missing.
         busy_timeout: Milliseconds to wait for another program that is writing.
-        read_only: Open for reading even where writing would be possible.
-        migrations: How to get from each older schema to the next.
+        read_only: Open for reading even if the file can be written.
+        migrations: The migration from each older schema version to the next.
 
     Raises:
-        StoreError: the file can't be opened; it is left as it was.
+        StoreError: the file can't be opened, and was not changed.
     """
 
     def __init__(
@@ -206,7 +206,7 @@ class Database:
         self._version = max(migrations) + 1
         self._mode = "mode=rwc"
         self.refusal: StoreError | None = None
-        """The reason why nothing can be written, None if the file is writable."""
+        """The error to raise for a write, None if the file can be written."""
         self._write_lock = threading.RLock()
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
@@ -219,8 +219,8 @@ class Database:
                         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                         self._presence = FileLock(self.path.with_name(self.path.name + ".lock"))
                 if self._presence is not None:
-                    # All who have the file open share this lock, so that a migration can be alone
-                    # with it.
+                    # Every program that has the file open shares this lock; a migration takes it
+                    # exclusively.
                     self._share(self._presence)
                 if self._presence is None or not self._open_for_writing():
                     self._open_for_reading()
@@ -230,19 +230,20 @@ class Database:
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """The calling thread's connection, for reading.
+        """Return the calling thread's connection for reading, for a ``with`` block.
 
         Raises:
-            StoreError: SQLite reported an error while it was used.
+            StoreError: SQLite reported an error in the block.
         """
         with self._translated():
             yield self._connection()
 
     @contextlib.contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """A write transaction: committed at the end of the block, rolled back if the block raises.
+        """Open a write transaction for a ``with`` block: committed at its end, undone if it raises.
 
-        Raises StoreError if the transaction fails; nothing of it is stored then.
+        Raises:
+            StoreError: the file can't be written, or the transaction failed; nothing was stored.
         """
         if self.refusal is None and self._file is not None and _identity(self.path) != self._file:
             self.refusal = StoreReadOnly(
@@ -258,15 +259,15 @@ class Database:
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
-                # SQLite itself has rolled back after some errors, a full disk among them.
+                # After some errors, such as a full disk, SQLite has rolled back already.
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
 
     def rewrite(self) -> None:
-        """Rewrite the file, so that nothing deleted is left in its free pages or its journal.
+        """Rewrite the file, so that its free pages and its journal contain no deleted data.
 
-        Raises StoreBusy if another program reads or writes it.
+        Raises StoreBusy if another program is reading or writing the file.
         """
         with self._write_lock, self._translated():
             connection = self._connection()
@@ -309,7 +310,7 @@ class Database:
             f"{self.path.as_uri()}?{mode}",
             uri=True,
             isolation_level=None,
-            check_same_thread=False,  # closed by whoever closes the store
+            check_same_thread=False,  # `close` may be called from another thread
         )
         connection.execute(f"PRAGMA busy_timeout = {self._busy_timeout}")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -327,7 +328,7 @@ class Database:
             )
 
     def _open_for_writing(self) -> bool:
-        """Open the file, created or migrated if needed; returns False if it can only be read."""
+        """Open the file, created or migrated if needed; return False if it can only be read."""
         deadline = time.monotonic() + self._busy_timeout / 1000
         while True:
             try:
@@ -347,7 +348,7 @@ class Database:
                 )
 
     def _settle(self, connection: sqlite3.Connection) -> bool:
-        """Keep a connection that can write; close it and return False otherwise."""
+        """Keep the connection if it can write and return True; else close it and return False."""
         connection.execute("PRAGMA busy_timeout = 0")
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -375,8 +376,8 @@ class Database:
         """Return the version of the file's schema, 0 for an empty file.
 
         Raises:
-            NotASessionFile: another program's.
-            SchemaTooNew: a newer program's.
+            NotASessionFile: the file is another program's.
+            SchemaTooNew: the file was written by a newer version of this program.
         """
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
         application = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -385,22 +386,22 @@ class Database:
             if empty and version == 0 and application == 0:
                 return 0
             raise NotASessionFile(
-                f"{self.path} is another program's database: it is left as it is."
+                f"{self.path} is another program's database. It was not changed."
             )
         if version > self._version:
             raise SchemaTooNew(self.path, version, self._version)
         return version
 
     def _build_alone(self, found: int) -> bool:
-        """Create or migrate the file; returns False if another program has it open."""
+        """Create or migrate the file; return False if another program has it open."""
         lock = self._presence
         if lock is None:
             return False
-        # Two programs that both share the lock would wait for each other for ever.
+        # Two programs that kept the shared lock would wait for each other forever.
         lock.release()
         try:
             if not lock.take():
-                # Others who wait for the same must not go on in step with this one.
+                # A random pause, so that two programs waiting for this don't retry in step.
                 time.sleep(os.urandom(1)[0] / 10_000)
                 return False
             with contextlib.closing(self._connect("mode=rwc")) as connection:
@@ -428,15 +429,15 @@ class Database:
             found = self._inspect(connection)
             self._mode = "mode=ro"
         except sqlite3.OperationalError as error:
-            # In a directory that can't be written, WAL has no room for its index: the file alone is
-            # read.
+            # WAL mode creates files beside the database, which isn't possible in a read-only
+            # directory: read the database file alone.
             if _primary(error) not in _REFUSED:
                 raise
             wal = self.path.with_name(self.path.name + "-wal")
             if is_there(wal) and wal.stat().st_size:
                 raise StoreUnavailable(
                     f"The session file {self.path} was not closed properly and can't be read in a directory that "
-                    "can't be written: copy it and all files beside it to another one."
+                    "can't be written. Copy it, with the files beside it, to a writable directory."
                 ) from error
             self._mode = "mode=ro&immutable=1"
             connection = self._connect(self._mode)
@@ -444,7 +445,8 @@ class Database:
         self._keep(connection)
         if found != self._version:
             raise StoreReadOnly(
-                f"The session file {self.path} is an older program's and can't be converted because it is read-only."
+                f"The session file {self.path} is from an older version and can't be converted: "
+                "it is read-only."
             )
         self.refusal = StoreReadOnly(
             f"The session file {self.path} is read-only: nothing can be saved."
@@ -465,9 +467,9 @@ def _primary(error: sqlite3.Error) -> int:
 
 
 def salvage(fetch: Callable[[IdsT], list[T]], ids: IdsT, lost: Callable[[int], None]) -> list[T]:
-    """Return ``fetch(ids)`` or, if a page is unreadable, the result for all ids that can be fetched.
+    """Return ``fetch(ids)``; if a page of the file is damaged, only the rows of readable ids.
 
-    ``lost`` is called with every other id.
+    Calls ``lost`` with every id that can't be read.
     """
     try:
         return fetch(ids)

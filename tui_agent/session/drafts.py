@@ -22,9 +22,9 @@ def save(
     text: DraftText,
     at: int,
 ) -> None:
-    """Store a draft, in place of the same writer's last one.
+    """Store a draft; replaces the same writer's previous one.
 
-    ``origin`` is its writer, and the leaf that the answer will follow.
+    ``origin`` is the writer's name, and the entry that the answer will follow (None: no entry).
     """
     body = {
         name: getattr(text, name)
@@ -46,7 +46,10 @@ def clear(connection: sqlite3.Connection, session: int, writer: str) -> bool:
 
 
 def load(connection: sqlite3.Connection, session: int) -> list[tuple[str, int | None, DraftText]]:
-    """Return each draft with its writer and the leaf that it follows, oldest first."""
+    """Return (writer, entry that the answer follows, draft) of a session's drafts, oldest first.
+
+    A damaged draft is returned as an empty one.
+    """
     rows = connection.execute(
         "SELECT writer, leaf, body FROM drafts WHERE session = ? ORDER BY updated_at, writer",
         (session,),
@@ -60,7 +63,7 @@ def load(connection: sqlite3.Connection, session: int) -> list[tuple[str, int | 
             )
             draft = DraftText(**fields, calls=calls)
         except (ValueError, TypeError, KeyError, AttributeError):
-            draft = DraftText()  # a damaged draft holds nothing that could be shown
+            draft = DraftText()
         found.append((writer, leaf, draft))
     return found
 
@@ -68,7 +71,7 @@ def load(connection: sqlite3.Connection, session: int) -> list[tuple[str, int | 
 def entry_of(draft: DraftText) -> AssistantEntry | None:
     """Return a draft as an interrupted answer, None if it is empty.
 
-    Calls with incomplete arguments are left out.
+    Calls whose arguments are not yet complete JSON are left out.
     """
     parts: list[AssistantPart] = []
     if draft.reasoning:

@@ -1,4 +1,4 @@
-"""The levels of effort a model can be asked for, and the level used in place of one it lacks."""
+"""The levels of effort, and the choice of a level that a model has."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -6,11 +6,14 @@ from enum import StrEnum
 from tui_agent.lazy import frozen
 
 DEFAULT_EFFORT = "default"
-"""The value for "no level chosen": the settings, or else the provider's default, decide."""
+"""Name shown when no level is chosen: the settings, or else the provider's default, decide."""
 
 
 class Effort(StrEnum):
-    """How much a model thinks before it answers, from the least to the most."""
+    """How much a model is asked to think before it answers; the members ascend.
+
+    "none" and "xhigh" are accepted as other names of ``OFF`` and ``MAX``.
+    """
 
     OFF = "off"
     MINIMAL = "minimal"
@@ -26,10 +29,10 @@ class Effort(StrEnum):
         return None
 
     def nearest(self, levels: Sequence["Effort"]) -> "Effort | None":
-        """Return the level of a model that is nearest to this one, None if the model has no levels.
+        """Return the one of ``levels`` to use for this level, None if there is none.
 
-        This is the next lower level, because thinking costs money, or the lowest if this is below
-        all. Thinking is switched off only if that was asked for.
+        If it isn't among them: the next lower one, because thinking costs money, or the lowest if
+        all are higher. OFF is returned only for OFF.
         """
         if self in levels:
             return self
@@ -47,8 +50,8 @@ class Effort(StrEnum):
 class EffortInForce:
     """The effort of the next request.
 
-    ``chosen`` is the level set on the path, ``preset`` the settings' level for the model, and
-    ``levels`` are those that the model has, none if it can't be asked to think more or less.
+    ``chosen`` is the level set by an entry on the path, ``preset`` the settings' level for the
+    model, and ``levels`` the levels the model has; empty if it has no setting for effort.
     """
 
     model: str
@@ -58,26 +61,29 @@ class EffortInForce:
 
     @property
     def asked(self) -> Effort | None:
-        """The level that the user wants, None to leave it to the model."""
+        """The level chosen on the path, or else the settings' level; None: the model's default."""
         return self.chosen or self.preset
 
     @property
     def level(self) -> Effort | None:
-        """The level that the model is asked for, None for its own default."""
+        """The level that is sent to the model, None for the model's default."""
         if self.asked is not None:
             return self.asked.nearest(self.levels)
         return None
 
     @property
     def shortfall(self) -> str | None:
-        """A message about the level the model lacks, None if it has what the user wants."""
+        """A message that the model lacks the level in ``asked``, None if it has it.
+
+        None also if the settings ask for a level and the model has no levels at all.
+        """
         if self.asked is None or self.asked in self.levels:
             return None
         if not self.levels:
-            # A preset is for whatever models there are; only who asked for this one has to know.
+            # The settings may name a level for all models, so only a choice deserves a message.
             if self.chosen:
                 return f"{self.model} can't be told how much to think: {self.asked} has no effect."
             return None
         has = ", ".join(level for level in Effort if level in self.levels)
         used = self.level or f"its {DEFAULT_EFFORT}"
-        return f"{self.model} has no effort {self.asked}: it is asked for {used}. It has {has}."
+        return f"{self.model} has no effort {self.asked}; using {used}. It has {has}."

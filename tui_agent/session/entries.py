@@ -1,9 +1,9 @@
 """The entries of a session: a closed union of immutable records that form an append-only tree.
 
-Everything a session knows is an entry; a change of the model's view (compaction, prune, context
-edit, model change) is an entry too and never touches another one. Ids are integers that ascend
-within a session and are written ``#412`` for people and models. Tokens are estimates in the model's
-tokens, times are milliseconds since the epoch, blobs are hexadecimal SHA-256 digests of content
+Everything stored in a session is an entry. A compaction, prune, context edit or model change is an
+entry too: it changes what the model is sent of other entries, never the entries themselves. Ids are
+integers that ascend within a session and are written ``#412`` for people and models. Tokens are
+estimates, times are milliseconds since the epoch, blobs are hexadecimal SHA-256 digests of content
 kept in the store.
 """
 
@@ -18,41 +18,47 @@ from tui_agent.session.counting import Scripts
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 
 SKILL_PREFIX = "skill:"
-"""Beginning of the path of an attached part that is a skill's text."""
+"""Path prefix of an attached `FilePart` that holds a skill's text (``skill:pdf``)."""
 AGENT_PREFIX = "agent:"
-"""Beginning of the path of an attached part that names an agent for a task."""
+"""Path prefix of an attached `FilePart` that names the agent to use (``agent:explore``)."""
 SESSION_PREFIX = "session:"
-"""Beginning of the path of an attached part from another session (``session:1a2b3c4d#34``)."""
+"""Path prefix of a `FilePart` with text from another session (``session:1a2b3c4d#34``)."""
 DIAGNOSTICS_PREFIX = "diagnostics:"
-"""Beginning of the path of an attached part with a checker's findings: their number, then the
-file."""
+"""Path prefix of a `FilePart` with a checker's problems in one file (``diagnostics:src/a.py``).
+
+Its text begins with the number of new problems."""
 PLAN_PATH = "plan:"
-"""The path of an attached part that is a plan the user approved."""
+"""Path of an attached `FilePart` that holds a plan the user approved."""
 
 _NAMED = ("#", SKILL_PREFIX, AGENT_PREFIX, SESSION_PREFIX, DIAGNOSTICS_PREFIX, PLAN_PATH)
-"""Beginnings of the paths of attached parts that are not files."""
+"""Path prefixes of attached parts that are not files."""
 
 REASONING = "reasoning"
 """Value in ``ContextEditEntry.parts`` for reasoning that a provider refused to take back."""
 
 INTERRUPTED_OUTPUT = "[Tool execution was interrupted]"
-"""Output of a call that never ended."""
+"""Output of a tool call that was cut off before it returned."""
 
 
 Role = Literal["asked", "attached", "said", "reasoned", "called", "returned", "noted"]
 """The role of a text in an entry.
 
-"asked": by the user or on their behalf; "attached": to such a message; "said": by a model, as an
-answer or summary; "reasoned": by a model; "called": the arguments of a tool call, or the user's
-command; "returned": by a call; "noted": by the program, for people.
+"asked": a message by the user or by the program on their behalf; "attached": a file attached to
+such a message; "said": a model's answer or summary; "reasoned": a model's reasoning; "called": the
+arguments of a tool call, or the user's shell command; "returned": the output of a tool or command;
+"noted": written by the program for people.
 """
 
 CONTENT: Final[tuple[Role, ...]] = ("asked", "attached", "said", "returned")
-"""The roles of texts that are a message's content."""
+"""The roles whose texts are the content of a message: no reasoning, arguments or notes."""
 
 
 class Said(NamedTuple):
-    """A text in an entry. ``name`` is the file, tool or command line that it belongs to."""
+    """One text of an entry, with its role.
+
+    ``name`` is the path of an attached file, the name of a tool, or the command line (``/review``)
+    from which the text was made; "" for any other text.
+    """
 
     role: Role
     text: str
@@ -62,8 +68,7 @@ class Said(NamedTuple):
 class _Record(BaseModel):
     """Base of all stored records: frozen, and strict about unknown fields."""
 
-    # Checking is compiled when the first of a kind is made: compiling all of them is a tenth of a
-    # start.
+    # A class's validator is built with its first object: building all takes a tenth of the start.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
@@ -73,8 +78,8 @@ class _Record(BaseModel):
 class TextPart(_Record):
     """Text written by the user or the model.
 
-    ``typed`` is what the user typed, if that differs: a command line (``/review app.py``) from
-    which this text and all other parts of the message were made.
+    ``typed`` is the command line (``/review app.py``) from which this text and all other parts of
+    the message were made; None if the user typed the text itself.
     """
 
     type: Literal["text"] = "text"
@@ -83,10 +88,11 @@ class TextPart(_Record):
 
 
 class FilePart(_Record):
-    """A file that the user attached with ``@path``; ``text`` is what the model is sent of it.
+    """A file that the user attached with ``@path``; ``text`` is the part of it the model is sent.
 
     The path may also name an entry (``#412``), a skill (``skill:pdf``), an agent
-    (``agent:explore``), a directory (``src/``), or a server's resource (``docs:memo://today``).
+    (``agent:explore``), a directory (``src/``), or an MCP server's resource
+    (``docs:memo://today``). `is_file` tells these from files.
     """
 
     type: Literal["file"] = "file"
@@ -115,7 +121,7 @@ class ImagePart(_Record):
 
     @property
     def kind(self) -> str:
-        """What to call it: an image, or a document."""
+        """The word for it in texts: "document" for a PDF, else "image"."""
         return "document" if self.mime == PDF else "image"
 
     @property
@@ -126,8 +132,8 @@ class ImagePart(_Record):
 class ReasoningPart(_Record):
     """The model's reasoning.
 
-    ``blob`` is the provider's own JSON for it, kept byte for byte, because signed reasoning must be
-    sent back exactly as it came, or not at all. It may only be sent to ``model``.
+    ``blob`` is the provider's own JSON, kept byte for byte, because signed reasoning must be sent
+    back exactly as received, or not at all. It may only be sent to ``model``.
     """
 
     type: Literal["reasoning"] = "reasoning"
@@ -147,7 +153,7 @@ class ToolCallPart(_Record):
     tool: str
     arguments: str
     as_text: bool = False
-    """Whether the model wrote the call into its answer's text, as its server has no native
+    """Whether the model wrote the call as text in its answer, because its server supports no tool
     calls."""
 
 
@@ -170,7 +176,7 @@ class Usage(_Record):
 
     @property
     def total(self) -> int:
-        """Tokens of everything sent and answered, from which the next request starts."""
+        """Tokens of the request and its answer together."""
         return self.input + self.cache_read + self.cache_write + self.output
 
     @property
@@ -179,7 +185,7 @@ class Usage(_Record):
 
 
 class ToolSchema(_Record):
-    """A tool's description for the model. ``parameters`` is a JSON schema."""
+    """A tool as described to the model. ``parameters`` is a JSON schema."""
 
     name: str
     description: str
@@ -196,7 +202,7 @@ class ToolStatus(StrEnum):
 
 
 class Truncation(_Record):
-    """What was cut from a tool's output when it was stored; sizes are bytes of UTF-8."""
+    """Size of a tool's output before and after truncation, in lines and in bytes of UTF-8."""
 
     total_lines: int
     total_bytes: int
@@ -218,9 +224,10 @@ class ToolMetadata(_Record):
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
     session: str | None = None
-    """The session of a subagent, in versions in which subagents had sessions of their own."""
+    """Id of the subagent's session; None in results of today's versions, whose subagents work on
+    a branch."""
     branch: int | None = Field(default=None, exclude_if=lambda branch: branch is None)
-    """The last entry of a subagent's branch."""
+    """The last entry of the subagent's branch, if the call ran a subagent."""
 
     @property
     def of_subagent(self) -> bool:
@@ -229,54 +236,53 @@ class ToolMetadata(_Record):
     opens_window: bool = Field(default=False, exclude_if=lambda opens: not opens)
     """Whether the model asked for a new context window with this call."""
     known_from: int | None = Field(default=None, exclude_if=lambda known: known is None)
-    """The earlier result that this one refers to or is a diff against, instead of repeating it."""
+    """Id of the earlier result that this one refers to, or is a diff against, to save tokens."""
     is_known: bool = Field(default=False, exclude_if=lambda known: not known)
-    """Whether it has nothing that ``known_from`` didn't have."""
+    """Whether the whole result is contained in the earlier result ``known_from``."""
 
 
 class PinnedText(_Record):
-    """A pinned entry carried through a summary: its id, and its text as sent to the model."""
+    """A pinned entry that a compaction carries verbatim: its id, and its text as sent."""
 
     id: int
     text: str
 
 
 class StateText(_Record):
-    """State carried through a summary, such as the to-do list or a loaded skill."""
+    """Tool state that a compaction keeps beside its summary: the to-do list, or a loaded skill."""
 
     tool: str
-    """The tool that the state belongs to: todo or skill."""
+    """The tool that the state belongs to: todo or skill; or "plan" for the approved plan."""
     name: str = ""
     text: str
 
 
 class SummaryDetails(_Record):
-    """What the program, not the model, carries through a summary.
+    """What the program itself keeps of the summarised entries, beside the model's summary.
 
-    File lists are cumulative, with the oldest touched file first.
+    File lists include those of earlier summaries; the file touched longest ago comes first.
     """
 
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
     anchors: tuple[str, ...] = ()
-    """Anchor lines, as sent to the model."""
+    """Anchor lines (facts found by the program's code), as sent to the model."""
     user_messages: tuple[str, ...] = ()
     rules: tuple[str, ...] = Field(default=(), exclude_if=lambda rules: not rules)
-    """The user's binding sentences, verbatim, as sent to the model: ``#34 Never …``."""
+    """The user's standing rules, verbatim, as sent to the model: ``#34 Never …``."""
     rules_known: tuple[str, ...] = Field(default=(), exclude_if=lambda rules: not rules)
-    """All rules known so far, those in carried messages included; the model isn't sent this
-    list."""
+    """All standing rules found so far, including those in ``user_messages``; not sent to the
+    model."""
     rules_lost: int = Field(default=0, exclude_if=lambda count: not count)
     """Number of rules that no longer fit, which the user must be told."""
     untold: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
-    """Names used while the summary was written, and missing in it; the model isn't sent this
-    list."""
+    """Names that are still in use but missing in the summary; not sent to the model."""
     pinned: tuple[PinnedText, ...] = ()
     state: tuple[StateText, ...] = ()
     shown_files: int | None = None
     """How many of the newest paths in each file list the model is sent; None: all."""
     file_ids: dict[str, int] = Field(default_factory=dict, exclude_if=lambda ids: not ids)
-    """The newest entry that names each file, which the model is sent with the file's path."""
+    """Id of the newest entry that names each file, by path; sent to the model with the path."""
     hook: str = Field(default="", exclude_if=lambda hook: not hook)
     """A hook's own data, as JSON; the model isn't sent it."""
     remembered: tuple[str, ...] = ()
@@ -286,8 +292,9 @@ class SummaryDetails(_Record):
 class FileChange(_Record):
     """One change of a file; ``path`` is relative to the project.
 
-    A missing blob means that the file didn't exist, unless a reason says why there is no snapshot.
-    A digest may name a blob that was deleted when snapshots took too much space.
+    ``before`` and ``after`` are the blobs of the two snapshots. None means that the file didn't
+    exist, unless ``no_before`` or ``no_after`` says why there is no snapshot. A blob may have been
+    deleted since, because snapshots took too much space.
     """
 
     path: str
@@ -300,11 +307,10 @@ class FileChange(_Record):
     after_mode: int = 0
     no_before: str = ""
     """Why there is no snapshot of the file before the change, such as its size; "" if there is
-    one."""
+    one, or there was no file."""
     no_after: str = ""
     job: bool = False
-    """Whether it was found while a background job ran, so that the user may have made the
-    change."""
+    """Whether the change was found while a background job ran: the user may have made it."""
 
 
 class RunnerState(StrEnum):
@@ -322,7 +328,7 @@ class RunnerState(StrEnum):
     FAILED = "failed"
     """The check ended with another exit code, or couldn't be run."""
     PAUSED = "paused"
-    """The runner made the steps it was limited to; there was no check. It can be continued."""
+    """The runner reached its step limit; there was no check. It can be continued."""
     STOPPED = "stopped"
     """The user stopped the runner, or another runner won."""
     ERROR = "error"
@@ -357,10 +363,10 @@ class RaceRunner(_Record):
     effort: Effort | None = None
     mode: str = ""
     context: str = Field(default="", exclude_if=lambda context: not context)
-    """The part of the conversation it had: "pruned", "compacted" or "without #12 #14"; "" for
-    all."""
+    """The context the runner began with: "pruned", "compacted" or "without #12 #14"; "" for the
+    whole conversation."""
     next_request: int = Field(default=0, exclude_if=lambda tokens: not tokens)
-    """Tokens of the next request on its branch; 0 unless the race compares contexts."""
+    """Tokens of the next request on the runner's branch; 0 unless the race compares contexts."""
     root: int | None = None
     """The first entry of the runner's branch; None if there is none yet."""
     leaf: int | None = None
@@ -375,11 +381,14 @@ class RaceRunner(_Record):
     tokens: int = 0
     cost: float = 0.0
     seconds: float = 0.0
-    """How long the runner worked, without its check."""
+    """Seconds the runner worked, without its check."""
 
     @property
     def rank(self) -> tuple[int, float, float]:
-        """Sort key of runners, best first: by check, then cost, then time."""
+        """Sort key that puts the best runner first: by state, then cost, then seconds.
+
+        The order of states is passed, done, paused, failed, any other.
+        """
         best = (RunnerState.PASSED, RunnerState.DONE, RunnerState.PAUSED, RunnerState.FAILED)
         return best.index(self.state) if self.state in best else len(best), self.cost, self.seconds
 
@@ -390,47 +399,45 @@ class RaceRunner(_Record):
 class EntryBase(_Record):
     """The fields of every entry. ``id`` is 0 until the store has appended the entry.
 
-    The traits of a kind are class variables; these defaults are for a kind that only the program
-    needs.
+    The class variables are traits that all entries of a kind share; their defaults suit a kind that
+    is neither sent to the model nor shown as a message.
     """
 
     letter: ClassVar[str]
-    """A letter for the kind, for lists of very many entries. `UNKNOWN_KIND` is not used by any
-    kind."""
+    """One letter that stands for the kind in long lists; never `UNKNOWN_KIND`."""
     is_message: ClassVar[bool | None] = False
-    """Whether the model is sent such entries as messages; None: it depends on the entry, see
-    `is_sent`."""
+    """Whether entries of this kind are sent to the model as messages; None: it depends on the
+    entry, see `is_sent`."""
     sets_state: ClassVar[bool] = False
-    """Whether only the last one on a path counts: head, model, mode, effort."""
+    """Whether only the last entry of this kind on a path counts: head, model, mode, effort."""
     edits_view: ClassVar[bool] = False
-    """Whether it changes the model's view of other entries."""
+    """Whether such an entry changes what the model is sent of other entries."""
     breaks_prefix: ClassVar[bool] = False
-    """Whether it changes earlier parts of the request, so that the next request may not extend the
-    last."""
+    """Whether such an entry changes earlier parts of the request, so that the next request may not
+    begin with the last one."""
     frees_room: ClassVar[bool] = False
-    """Whether it makes the next request smaller."""
+    """Whether such an entry makes the next request smaller."""
     costs: ClassVar[bool] = False
-    """Whether it was made by a request, and has a model, usage and cost."""
+    """Whether such an entry is the result of a request, with a model, usage and cost."""
     starts_turn: ClassVar[bool] = False
-    """Whether a turn begins with it, if it is sent: an action of the user, or the branch they came
-    from."""
+    """Whether a turn begins with such an entry, if it is sent to the model."""
     follows_calls: ClassVar[bool] = False
-    """Whether it belongs to the calls of the answer before it."""
+    """Whether such an entry belongs to the tool calls of the answer before it."""
     is_dialogue: ClassVar[bool] = False
-    """Whether the user or the model said it; no request from before it is repeated after it."""
+    """Whether it is a message by the user or the model, rather than a result or a record."""
     is_mentionable: ClassVar[bool] = False
-    """Whether the user may want to mention it in a message, because it says something."""
+    """Whether the prompt's completion offers such entries, because they have text worth citing."""
     in_outline: ClassVar[bool] = False
-    """Whether it has a row in the outline of a path."""
+    """Whether such an entry has a row in the outline of a path."""
     is_shown: ClassVar[bool] = True
-    """Whether the transcript shows anything for it."""
+    """Whether the transcript shows anything for such an entry."""
     is_marker: ClassVar[bool] = False
-    """Whether the transcript shows it as a single line."""
+    """Whether the transcript shows such an entry as a single line."""
     is_quiet: ClassVar[bool] = False
-    """Whether the tree hides it unless it shows everything."""
+    """Whether the tree hides such entries unless it shows everything."""
     undone_alone: ClassVar[bool | None] = False
-    """Whether undo removes only this entry at the end of a path, not its turn; None: depends on the
-    entry."""
+    """Whether undo removes only this entry when it is the last one on a path, instead of its whole
+    turn; None: it depends on the entry."""
 
     id: int = 0
     parent_id: int | None = None
@@ -438,11 +445,11 @@ class EntryBase(_Record):
     preview: str = ""
     tokens: int = 0
     scripts: Scripts = Field(default=(), exclude_if=lambda scripts: not scripts)
-    """The tokens outside ASCII, by script."""
+    """The tokens outside ASCII, by class of characters (see `Scripts`)."""
 
     @property
     def is_sent(self) -> bool:
-        """Whether the model is sent this entry as a message, unless it is edited out."""
+        """Whether this entry is sent to the model as a message, unless a context edit hides it."""
         return bool(self.is_message)
 
     @property
@@ -452,32 +459,33 @@ class EntryBase(_Record):
     def said(self) -> Iterator[Said]:
         """Yield all texts of the entry, in reading order.
 
-        The search index is built from them, so a stored entry's texts may change only with the
-        schema version.
+        The search index is built from them, so changing what a kind yields needs a new schema
+        version.
         """
         raise NotImplementedError(type(self).__name__)
 
     def texts(self, *roles: Role) -> list[str]:
-        """Return the texts that have one of the roles, in order."""
+        """Return the entry's texts that have one of the roles, in reading order."""
         return [said.text for said in self.said() if said.role in roles]
 
 
-# Pydantic goes through the annotations of every base again for each kind, 2 ms of a start for these.
+# Pydantic reads the annotations of every base class again for each kind; without these the program
+# starts 2 ms sooner.
 for _name in EntryBase.__class_vars__:
     del EntryBase.__annotations__[_name]
 
 
 class BookkeepingEntry(EntryBase):
-    """An entry that is not a message but a record of the program; people see its preview."""
+    """A record of something the program did, not a message; its only text is its preview."""
 
     def said(self) -> Iterator[Said]:
         yield Said("noted", self.preview)
 
 
 class SystemEntry(BookkeepingEntry):
-    """The head of every request after it: prompt and tools (the same in all projects), and the opening.
+    """The head of the requests that follow: system prompt and tools, and the opening message.
 
-    The last one on the path wins.
+    Prompt and tools are the same in all projects. The last system entry on the path counts.
     """
 
     letter = "f"
@@ -489,15 +497,18 @@ class SystemEntry(BookkeepingEntry):
     kind: Literal["system"] = "system"
     blocks: tuple[str, ...]
     opening: str = Field(default="", exclude_if=lambda text: not text)
-    """Text particular to the session, sent as the first message; in older sessions it is the second
-    block."""
+    """Text about this session's project, sent as the first message; "" in older sessions, which
+    have it as the second of ``blocks``."""
     tools: tuple[ToolSchema, ...] = ()
     model: str
     mode: str = "build"
 
 
 class UserEntry(EntryBase):
-    """A message by the user, or by the program on their behalf (``synthetic`` says why)."""
+    """A message by the user, or by the program on their behalf.
+
+    ``synthetic`` says why the program wrote it; None for the user's own.
+    """
 
     letter = "d"
     is_message = True
@@ -510,11 +521,11 @@ class UserEntry(EntryBase):
     parts: tuple[UserPart, ...]
     synthetic: str | None = None
     mid_run: bool = False
-    """Whether it was sent during a run; the model then always gets it wrapped as a reminder."""
+    """Whether it was sent during a run; the model then gets it wrapped in a reminder."""
 
     @property
     def text(self) -> str:
-        """The text that is sent, without attachments."""
+        """The message's text as sent to the model, without attachments."""
         return joined_text(self.parts)
 
     @property
@@ -537,7 +548,10 @@ class UserEntry(EntryBase):
 
     @property
     def diagnostics(self) -> dict[str, int]:
-        """The number of new problems that checkers found, by file; empty for other messages."""
+        """The number of new problems that checkers found, by path.
+
+        Empty if the message isn't a report of the program on problems.
+        """
         found: dict[str, int] = {}
         if not self.synthetic:
             return found
@@ -552,7 +566,7 @@ class UserEntry(EntryBase):
 class ShellEntry(EntryBase):
     """A command that the user ran with ``!``.
 
-    One with ``!!`` is ``excluded`` from the model's view.
+    ``excluded``: it was run with ``!!`` and is not sent to the model.
     """
 
     letter = "g"
@@ -594,13 +608,13 @@ class AssistantEntry(EntryBase):
     finish: Literal[
         "stop", "tool_calls", "length", "content_filter", "pause", "error", "interrupted"
     ] = "stop"
-    """Why the answer ended. ``pause``: the provider continues it when the conversation is sent
-    again."""
+    """Why the answer ended. ``pause``: the provider continues the answer when the conversation is
+    sent again."""
     error: str | None = None
     """One sentence on the failure, or on why the provider refused to answer."""
     interrupted: bool = False
     estimate: int = 0
-    """The request's estimated tokens, which with ``usage`` calibrate later estimates."""
+    """The request's estimated tokens; comparing them with ``usage`` calibrates later estimates."""
     started_at: int = 0
     first_token_at: int | None = None
 
@@ -632,7 +646,8 @@ class AssistantEntry(EntryBase):
 class ToolResultEntry(EntryBase):
     """The result of a tool call.
 
-    ``output`` is what the model is sent; ``full_output`` is the blob with all of it.
+    ``output`` is the text sent to the model; ``full_output`` is the blob with the whole output,
+    None if ``output`` is whole.
     """
 
     letter = "c"
@@ -657,7 +672,10 @@ class ToolResultEntry(EntryBase):
         return self.attachments
 
     def whole_output(self, blob: Callable[[str], bytes | None]) -> str:
-        """Return the whole output, or what the model was sent if the blob is gone."""
+        """Return the whole output, or ``output`` if there is no blob or it was deleted.
+
+        ``blob`` returns a blob's bytes by its digest, None if it is gone.
+        """
         if self.full_output and (full := blob(self.full_output)) is not None:
             return full.decode("utf-8", "replace")
         return self.output
@@ -668,14 +686,14 @@ class ToolResultEntry(EntryBase):
 
 
 class SummaryEntry(EntryBase):
-    """A summary of other entries: its text, its author, and what the program carried through it."""
+    """A summary of other entries: its text, its author, and the details the program kept."""
 
     summary: str
     style: Literal["summary", "notes", "native", "hook"] = Field(
         default="summary", exclude_if=lambda style: style == "summary"
     )
-    """The summary's author: a summariser, the model's own notes (older versions), the provider, a
-    hook."""
+    """Who wrote the summary: "summary": a summariser model; "notes": the model itself (older
+    versions); "native": the provider; "hook": a hook."""
     details: SummaryDetails = SummaryDetails.model_construct()
     model: str | None = None
     usage: Usage | None = None
@@ -705,22 +723,23 @@ class CompactionEntry(SummaryEntry):
     tokens_after: int
     trigger: Literal["manual", "threshold", "overflow", "model_switch", "idle", "notes"]
     item: str | None = Field(default=None, exclude_if=lambda item: item is None)
-    """The provider's own compaction as JSON, sent to ``model`` byte for byte in place of
-    ``summary``."""
+    """The provider's own compaction as JSON, which ``model`` is sent byte for byte instead of
+    ``summary``; None if there is only ``summary``."""
     instructions: str | None = None
     prepared: bool = Field(default=False, exclude_if=lambda prepared: not prepared)
-    """Whether the summary was written in the background, so that nothing waited for it."""
+    """Whether the summary was written in the background during the work before."""
 
     def is_read_by(self, model: str | None) -> bool:
-        """Return True if ``model`` can read it.
+        """Return True if ``model`` can be sent this compaction.
 
-        A model that can't read an item gets the entries instead.
+        A provider's ``item`` can only be sent to the model that made it; any other model is sent
+        the summarised entries themselves. None or "" (no model known) counts as able.
         """
         return self.item is None or not model or self.model == model
 
 
 class BranchSummaryEntry(SummaryEntry):
-    """A summary of the branch that was left at ``from_id``, for the branch it is appended to."""
+    """A summary of the branch with the leaf ``from_id``, on the branch that the user moved to."""
 
     letter = "i"
     undone_alone = True
@@ -736,7 +755,7 @@ class BranchSummaryEntry(SummaryEntry):
 
 
 class RaceEntry(BookkeepingEntry):
-    """A finished race: its runners, which began at ``start``, and which one was taken."""
+    """A finished race: its runners, and which one was taken."""
 
     letter = "o"
     undone_alone = True
@@ -746,7 +765,7 @@ class RaceEntry(BookkeepingEntry):
     kind: Literal["race"] = "race"
     prompt: str
     start: int | None = None
-    """The entry from which the runners' branches begin."""
+    """The entry that the runners' branches begin after; None for the beginning of the session."""
     check: str = ""
     """The check command that ran in each copy, "" for none."""
     runners: tuple[RaceRunner, ...]
@@ -765,9 +784,9 @@ class RaceEntry(BookkeepingEntry):
 
 
 class CheckEntry(BookkeepingEntry):
-    """A run of the project's check after the model said it was done.
+    """A run of the project's check command, made when the model ended its turn.
 
-    A failure is sent to the model as a message.
+    If the check fails, its output is also sent to the model, as a message of its own.
     """
 
     letter = "q"
@@ -794,7 +813,7 @@ class CheckEntry(BookkeepingEntry):
 
 
 class SubagentEntry(BookkeepingEntry):
-    """The beginning of a subagent's branch, which continues the conversation or starts empty."""
+    """The first entry of a subagent's branch."""
 
     letter = "p"
     in_outline = True
@@ -806,11 +825,11 @@ class SubagentEntry(BookkeepingEntry):
     task: str
     call_id: str
     call: int | None = None
-    """The entry with the call, under which the tree shows the branch."""
+    """The answer with the tool call, under which the tree shows the branch."""
 
 
 class PruneEntry(BookkeepingEntry):
-    """Old tool results that are replaced by placeholders from here on."""
+    """Replaces old tool results with placeholders in the requests that follow."""
 
     letter = "j"
     undone_alone = True
@@ -826,11 +845,16 @@ class PruneEntry(BookkeepingEntry):
     keep_chars: int = 0
     """Characters kept of each target's head and tail; 0 for a placeholder alone."""
     notes: tuple[str, ...] = ()
-    """A placeholder text for each of ``targets``, in their order; empty for the usual ones."""
+    """A text to add to the placeholder of each of ``targets``, in their order; empty if none has
+    one."""
 
 
 class ContextEditEntry(BookkeepingEntry):
-    """A change of the model's view of one entry: the user's, or of parts a provider refused."""
+    """Changes how one entry is sent to the model.
+
+    Made by the user (drop, mask, pin, restore, edit), or by the program after a provider refused
+    some parts of it (leave_out).
+    """
 
     letter = "k"
     undone_alone = True
@@ -843,12 +867,12 @@ class ContextEditEntry(BookkeepingEntry):
     target: int
     action: Literal["drop", "mask", "pin", "restore", "edit", "leave_out"]
     text: str = Field(default="", exclude_if=lambda text: not text)
-    """For an ``edit``: the text that the model is sent in place of the content."""
+    """For an ``edit``: the text that is sent to the model instead of the entry's content."""
     parts: tuple[str, ...] = Field(default=(), exclude_if=lambda parts: not parts)
-    """The parts left out: blobs of images, or `REASONING`, which includes that of all earlier
-    answers."""
+    """For a ``leave_out``: the blobs of the images left out, or `REASONING`, which also leaves out
+    the reasoning of all earlier answers."""
     note: str = Field(default="", exclude_if=lambda note: not note)
-    """Why parts are left out, for people."""
+    """For a ``leave_out``: why the parts are left out, for people."""
 
 
 class ModelChangeEntry(BookkeepingEntry):
@@ -867,7 +891,7 @@ class ModelChangeEntry(BookkeepingEntry):
 
     @property
     def told(self) -> str:
-        """The change as people read it."""
+        """The model's name for people, with the model it stands in for, if any."""
         if self.stands_in_for:
             return f"{self.model}, standing in for {self.stands_in_for}"
         return self.model
@@ -876,7 +900,7 @@ class ModelChangeEntry(BookkeepingEntry):
 class EffortChangeEntry(BookkeepingEntry):
     """A change of the effort for the requests that follow, with any model.
 
-    None: as the settings say.
+    An ``effort`` of None goes back to the settings' effort.
     """
 
     letter = "n"
@@ -893,7 +917,7 @@ class EffortChangeEntry(BookkeepingEntry):
 
 
 class ModeChangeEntry(BookkeepingEntry):
-    """A change of the mode (build, plan, …) for what follows."""
+    """A change of the mode (build, plan, …) for the requests that follow."""
 
     letter = "m"
     sets_state = True
@@ -915,12 +939,13 @@ class CheckpointEntry(BookkeepingEntry):
 
     kind: Literal["checkpoint"] = "checkpoint"
     files: tuple[FileChange, ...]
-    """The changes in order; a file that someone else changed in between occurs more than once."""
+    """The changes, oldest first. A file may occur more than once, if another program changed it
+    between two of the agent's changes."""
     omitted: int = 0
-    """Number of further changed files without a snapshot, because there were too many."""
+    """Number of further changed files that are not in ``files``, because there were too many."""
     put_back_to: int | None = Field(default=None, exclude_if=lambda entry: entry is None)
-    """Entry whose files the user restored without moving in the tree; 0: the beginning of the
-    session."""
+    """Set if this checkpoint records that the user restored files without moving in the tree: the
+    entry whose files were restored, 0 for the beginning of the session."""
 
     def said(self) -> Iterator[Said]:
         for change in self.files:
@@ -951,7 +976,7 @@ Entry = Annotated[
 KINDS: Final[Mapping[str, type[EntryBase]]] = {
     entry.model_fields["kind"].default: entry for entry in get_args(get_args(Entry)[0])
 }
-"""The class of each kind, by its name: a header or an outline knows only the kind of an entry."""
+"""The class of each kind of entry, by the kind's name."""
 
 OF_A_TURN: Final = (
     TextPart,
@@ -962,8 +987,8 @@ OF_A_TURN: Final = (
     ToolMetadata,
     ToolResultEntry,
 )
-"""Classes that every turn uses; ``model_rebuild`` builds their validators ahead of the first
-object."""
+"""Classes that every turn uses. Their validators are built ahead of the first turn, by
+``model_rebuild``."""
 
 
 def kinds(holds: Callable[[type[EntryBase]], bool | None]) -> tuple[str, ...]:
@@ -975,7 +1000,10 @@ EntryAdapter: TypeAdapter[Entry] = TypeAdapter(Entry, config=ConfigDict(defer_bu
 
 
 def command_line(parts: Sequence[UserPart]) -> str | None:
-    """Return the command line that made the message, None if the typed text itself is sent."""
+    """Return the command line (``/review app.py``) that a message was made from.
+
+    None if the user typed the message itself.
+    """
     for part in parts:
         if isinstance(part, TextPart) and part.typed is not None:
             return part.typed
@@ -987,12 +1015,12 @@ def joined_text(parts: Iterable[UserPart | AssistantPart]) -> str:
 
 
 def is_by_user(entry: EntryBase) -> TypeGuard[UserEntry]:
-    """Return True for a message that the user wrote, not the program on their behalf."""
+    """Return True if the entry is a message by the user, not by the program on their behalf."""
     return isinstance(entry, UserEntry) and entry.synthetic is None
 
 
 def typed_text(parts: Sequence[UserPart]) -> str:
-    """Return a message as the user typed it, without attachments; for a command its line."""
+    """Return a message as the user typed it, without attachments: its text, or its command line."""
     line = command_line(parts)
     if line is None:
         return joined_text(parts)
@@ -1000,10 +1028,13 @@ def typed_text(parts: Sequence[UserPart]) -> str:
 
 
 def prompt_text(parts: Sequence[UserPart]) -> str:
-    """Return the text for editing a message: what was typed, and attachments not named in it."""
+    """Return a message as text for the prompt, to edit and send it again.
+
+    This is the typed text, followed by ``@path`` for each attachment that it doesn't name.
+    """
     text = typed_text(parts)
     if command_line(parts) is not None:
-        # Attachments it names were read for the command, and are again when the line is sent.
+        # The files that the command line names are attached again when the line is sent.
         return text
     paths = [part.path for part in parts if not isinstance(part, TextPart) and part.path]
     return " ".join([text, *(f"@{path}" for path in paths if f"@{path}" not in text)]).strip()

@@ -1,6 +1,6 @@
-"""The statements on entries and blobs: appending, headers and bodies, the search index.
+"""The SQL statements on entries, labels, moves, blobs and the search index.
 
-Callers own the transaction.
+The functions run in the caller's transaction. ``session`` is always a session's number in the file.
 """
 
 import hashlib
@@ -28,12 +28,12 @@ from tui_agent.session.skeleton import SILENT_CALL
 from tui_agent.session.tree_index import KIND_LETTERS, UNKNOWN_KIND, SpineRows
 
 _CHUNK = 400
-"""Ids in one statement: enough to make statements cheap, few enough for every build of SQLite."""
+"""Maximum ids in one statement; every build of SQLite takes so many."""
 
 HEADER_COLUMNS = "id, parent_id, kind, preview, tokens, created_at, size"
 
 _NAMING = (SystemEntry, AssistantEntry, ModelChangeEntry)
-"""Kinds that name the model at work."""
+"""Classes of entries that name the model in use."""
 
 _LETTER = " ".join(f"WHEN '{kind}' THEN '{letter}'" for kind, letter in KIND_LETTERS.items())
 _LETTER = f"CASE kind {_LETTER} ELSE '{UNKNOWN_KIND}' END"
@@ -42,15 +42,15 @@ _IS_SILENT = "kind = 'assistant' AND (preview = '' OR substr(preview, nullif(ins
 """`skeleton.is_silent_call` in SQL."""
 
 _COSTING = "kind IN ({})".format(", ".join(f"'{kind}'" for kind in kinds(lambda kind: kind.costs)))
-"""Chooses the entries that were made by a request."""
+"""SQL condition for the entries that were made by a request."""
 
 _GRACE_MS = 3600 * 1000
-"""Milliseconds a blob outlives its last use: whoever put it may not have appended the entry that
-needs it yet."""
+"""Milliseconds an unused blob is kept after it was stored, because the entry that needs it may not
+have been appended yet."""
 
 
 def set_leaf(connection: sqlite3.Connection, session: int, leaf: int | None, at: int) -> None:
-    """Make an entry the leaf, and the session used at ``at``."""
+    """Make an entry the session's leaf, and ``at`` (milliseconds) the time of its last use."""
     connection.execute(
         "UPDATE sessions SET leaf = ?, updated_at = ? WHERE number = ?", (leaf, at, session)
     )
@@ -67,7 +67,7 @@ def log_move(connection: sqlite3.Connection, session: int, move: LeafMove) -> No
 def set_label(
     connection: sqlite3.Connection, session: int, entry_id: int, text: str | None, at: int
 ) -> None:
-    """Set or, with None or "", remove an entry's label."""
+    """Set an entry's label; None or "" removes it."""
     if text:
         connection.execute(
             "INSERT OR REPLACE INTO labels (session, id, text, created_at) VALUES (?, ?, ?, ?)",
@@ -91,7 +91,7 @@ def exists(connection: sqlite3.Connection, session: int, entry_id: int) -> bool:
 
 
 def reserve(connection: sqlite3.Connection, session: int, count: int) -> int:
-    """Allocate ``count`` ids and return the first one."""
+    """Allocate ``count`` consecutive ids and return the first one; raises SessionNotFound."""
     row = connection.execute(
         "UPDATE sessions SET last_id = last_id + ?, entry_count = entry_count + ? WHERE number = ? RETURNING last_id",
         (count, count, session),
@@ -103,10 +103,10 @@ def reserve(connection: sqlite3.Connection, session: int, count: int) -> int:
 
 
 def append(connection: sqlite3.Connection, session: int, entries: Sequence[Entry]) -> None:
-    """Insert entries that have their ids and parents, with everything that is derived from them.
+    """Insert entries with ids and parents: header, body, search index and uses of blobs.
 
     Raises:
-        EntryNotFound: the parent of the first one does not exist.
+        EntryNotFound: the parent of the first entry does not exist.
     """
     first = entries[0]
     if first.parent_id is not None and not exists(connection, session, first.parent_id):
@@ -137,9 +137,9 @@ def append(connection: sqlite3.Connection, session: int, entries: Sequence[Entry
 
 
 def replace(connection: sqlite3.Connection, session: int, old: Entry, new: Entry) -> None:
-    """Store an entry in the place of what it was, with everything that is derived from it.
+    """Overwrite the stored entry ``old`` with ``new``: header, body and search index.
 
-    See `redacting`.
+    Only `redacting` changes stored entries.
     """
     key = key_of(session, old.id)
     connection.execute(
@@ -157,7 +157,7 @@ def replace(connection: sqlite3.Connection, session: int, old: Entry, new: Entry
 
 
 def note(connection: sqlite3.Connection, session: int, entries: Sequence[Entry]) -> None:
-    """Keep a session's row in lists in step with its entries."""
+    """Update the model and the first message in a session's row from newly stored entries."""
     named = (entry.model for entry in reversed(entries) if isinstance(entry, _NAMING))
     if model := next(filter(None, named), ""):
         connection.execute(
@@ -173,10 +173,10 @@ def note(connection: sqlite3.Connection, session: int, entries: Sequence[Entry])
 
 
 def last_id(connection: sqlite3.Connection, session: int) -> int:
-    """Return the greatest id a session has given away.
+    """Return the greatest entry id that a session has allocated, 0 for none.
 
     Raises:
-        SessionNotFound: the session is gone.
+        SessionNotFound: the session was deleted for good.
     """
     row = connection.execute("SELECT last_id FROM sessions WHERE number = ?", (session,)).fetchone()
     if row is None:
@@ -202,9 +202,9 @@ def spine_rows(connection: sqlite3.Connection, session: int, ids: range) -> list
 def tree_rows(
     connection: sqlite3.Connection, session: int, ids: range
 ) -> list[tuple[Sequence[int], bytes, list[int]]]:
-    """Return ids, letters and tokens of the entries in a range as columns.
+    """Return [(ids, letters, tokens)] of the entries in a range of ids, [] if there are none.
 
-    See `skeleton.Headers`.
+    These are the columns of `skeleton.Headers`.
     """
     found = _columns(
         connection,
@@ -218,11 +218,11 @@ def tree_rows(
 def _columns(
     connection: sqlite3.Connection, span: tuple[int, int, int], each: str, together: str
 ) -> list[Any]:
-    """Return the ids in a range and the columns ``together`` makes of ``each`` entry.
+    """Return [(ids, *columns)] of the entries in a span, [] if there are none.
 
-    Nothing when there are none.
-
-    SQLite makes the columns: a row of its own for each of 100,000 entries takes four times as long.
+    ``span`` is (session, first id, last id), ``each`` the SQL columns to select of each entry, and
+    ``together`` the SQL aggregates over them that make the result's columns. Aggregating in SQLite
+    is four times as fast as fetching 100,000 rows.
     """
     there = "FROM entries WHERE session = ? AND id BETWEEN ? AND ? ORDER BY id"
     count, low, high, *found = connection.execute(
@@ -238,7 +238,7 @@ def _columns(
 
 
 def costs(connection: sqlite3.Connection, session: int, ids: range) -> list[tuple[int, float]]:
-    """Return id and US dollars of the entries in a range that cost something, ascending."""
+    """Return (id, US dollars) of the entries in a range that cost something, ascending."""
     return connection.execute(
         "SELECT e.id, json_extract(b.body, '$.cost') AS cost "  # noqa: S608 - a constant
         "FROM entries AS e JOIN bodies AS b ON b.key = ? + e.id "
@@ -249,9 +249,9 @@ def costs(connection: sqlite3.Connection, session: int, ids: range) -> list[tupl
 
 
 def spent_by_day(connection: sqlite3.Connection, at: int) -> dict[str, float]:
-    """Return the US dollars spent since a moment by local day.
+    """Return the US dollars spent since ``at`` in all sessions, by local day (``2026-11-29``).
 
-    Entries that a fork copied count once.
+    ``at`` is in milliseconds since the epoch. Entries that a fork copied count once.
     """
     spent = dict(
         connection.execute(
@@ -279,7 +279,7 @@ def _day_of(milliseconds: str) -> str:
 
 
 def copied_until(connection: sqlite3.Connection, session: int) -> int:
-    """Return the newest entry that a fork began with, 0 where a session isn't one: another session paid for those."""
+    """Return the id of the newest entry that a fork copied, 0 for a session that is no fork."""
     newest: int = connection.execute(
         "SELECT coalesce(max(id), 0) FROM entries WHERE session = ? AND created_at < "
         "(SELECT created_at FROM sessions WHERE number = ? AND parent_session IS NOT NULL)",
@@ -324,9 +324,9 @@ def headers_of(
 def load(
     connection: sqlite3.Connection, session: int, ids: Iterable[int], damaged: Callable[[int], None]
 ) -> list[Entry]:
-    """Return entries with their bodies in the order of ``ids``; unknown ids are left out.
+    """Return entries in the order of ``ids``; unknown and unreadable ones are left out.
 
-    ``damaged`` is passed the id of every entry that exists and can't be read; it is left out, too.
+    Calls ``damaged`` with the id of every entry that exists but can't be read.
     """
     found: list[Entry] = []
     for chunk in chunks(ids):
@@ -347,7 +347,7 @@ def load(
 
 
 def put_blob(connection: sqlite3.Connection, content: bytes, at: int) -> str:
-    """Store bytes unless they are there already; return their SHA-256 digest in hexadecimal."""
+    """Store bytes unless they are stored already; return their SHA-256 digest in hexadecimal."""
     digest = hashlib.sha256(content).hexdigest()
     known = connection.execute(
         "UPDATE blobs SET used_at = ? WHERE digest = ?", (at, digest)
@@ -360,7 +360,7 @@ def put_blob(connection: sqlite3.Connection, content: bytes, at: int) -> str:
 
 
 def collect_blobs(connection: sqlite3.Connection, at: int) -> None:
-    """Delete the blobs that no session uses any more."""
+    """Delete the blobs that no session uses and that were stored over an hour before ``at``."""
     connection.execute(
         "DELETE FROM blobs WHERE used_at < ? AND NOT EXISTS "
         "(SELECT 1 FROM blob_uses WHERE blob_uses.digest = blobs.digest)",

@@ -1,6 +1,6 @@
-"""The errors of the session layer: one family, each with one sentence a person can act on."""
+"""The errors of the session layer, all subclasses of `StoreError`, with messages for the user."""
 
-# ruff: noqa: N818 - these names state conditions, and most of them are no errors to whoever meets them
+# ruff: noqa: N818 - the names state conditions, which callers often expect and handle
 
 import os
 import sqlite3
@@ -13,13 +13,13 @@ from tui_agent.session.ids import short_id
 
 
 class StoreError(UserFacingError):
-    """The store can't do something; nothing was changed.
+    """The store can't do what was asked, and has changed nothing.
 
-    ``message`` is one sentence for a person.
+    ``message`` is a sentence for the user: ``sentence`` with ``about`` filled in.
     """
 
     sentence: ClassVar[str] = "{}"
-    """The message, with ``{}`` for the subject of the error."""
+    """Template of the message; ``{}`` stands for the argument of the error."""
 
     def __init__(self, about: object) -> None:
         self.message = self.sentence.format(about)
@@ -58,26 +58,26 @@ class SchemaTooNew(StoreError):
 
     def __init__(self, path: Path, found: int, supported: int) -> None:
         super().__init__(
-            f"The session file {path} has schema version {found}, this program knows up to version {supported}: "
-            "update tui-agent, or point it at another file."
+            f"The session file {path} has schema version {found}, but this program supports only "
+            f"versions up to {supported}. Update tui-agent, or use another file."
         )
 
 
 class SessionNotFound(StoreError):
-    """There is no session whose id is this text, or begins or ends with it."""
+    """No session has the given text as its id, or as the beginning or end of its id."""
 
-    sentence = "There is no session “{}”. tui-agent sessions lists them."
+    sentence = "There is no session “{}”. To list all sessions, run tui-agent sessions."
 
 
 class AmbiguousSession(StoreError):
-    """The ids of several sessions begin or end with this text.
+    """Several sessions' ids begin or end with the given text.
 
-    ``ids`` has some of them, the last used first.
+    ``ids`` has up to ten of them, the last used first; the message names them.
     """
 
     def __init__(self, wanted: str, ids: tuple[str, ...], names: tuple[str, ...] = ()) -> None:
         ends = [short_id(session_id) for session_id in ids]
-        if len(set(ends)) < len(ends):  # stored by a version that didn't take care
+        if len(set(ends)) < len(ends):  # old versions could make ids with the same end
             ends = list(ids)
         listed = [f"{end} “{name}”" if name else end for end, name in zip_longest(ends, names)]
         super().__init__(f"Several sessions match “{wanted}”; give one of: {', '.join(listed)}.")
@@ -97,14 +97,14 @@ class EntryDamaged(StoreError):
 
 
 class SessionHeld(StoreError):
-    """A live program works on the session. ``since`` is milliseconds since the epoch."""
+    """A running program holds the session. ``since`` is in milliseconds since the epoch."""
 
     def __init__(self, session_id: str, pid: int, host: str, since: int) -> None:
         if pid == os.getpid():
             where = "already open here"
         else:
             where = f"open in another program (process {pid} on {host})"
-        super().__init__(f"Session {session_id} is {where}: close it there first.")
+        super().__init__(f"Session {session_id} is {where}. Close it first.")
         self.session_id = session_id
         self.pid = pid
         self.host = host
@@ -112,7 +112,7 @@ class SessionHeld(StoreError):
 
 
 class SessionTakenOver(StoreError):
-    """Another program took the session over; this one can only read and fork it now."""
+    """Another program took over the session, which this program can now only read and fork."""
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
@@ -125,7 +125,7 @@ class NothingToUndo(StoreError):
     """There is nothing to undo or redo."""
 
 
-_FULL = (StoreFull, "There is no room left on the disk for the session file {path}: free some.")
+_FULL = (StoreFull, "There is no room on the disk for the session file {path}. Free some space.")
 _SENTENCES: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_FULL: _FULL,
     sqlite3.SQLITE_IOERR_SHMSIZE: _FULL,
@@ -135,7 +135,7 @@ _SENTENCES: dict[int, tuple[type[StoreError], str]] = {
     ),
     sqlite3.SQLITE_PERM: (
         StoreReadOnly,
-        "The session file {path} may not be written: check its permissions.",
+        "The session file {path} can't be written: check its permissions.",
     ),
     sqlite3.SQLITE_BUSY: (
         StoreBusy,
@@ -147,11 +147,12 @@ _SENTENCES: dict[int, tuple[type[StoreError], str]] = {
     ),
     sqlite3.SQLITE_CORRUPT: (
         StoreDamaged,
-        "The session file {path} is damaged and is not written any more: what can be read is shown; make a copy of it.",
+        "The session file {path} is damaged and no longer written to. What can be read is shown; "
+        "make a copy of the file.",
     ),
     sqlite3.SQLITE_NOTADB: (
         NotASessionFile,
-        "{path} is not a session file of tui-agent: it is left as it is.",
+        "{path} is not a session file of tui-agent. It was not changed.",
     ),
     sqlite3.SQLITE_CANTOPEN: (
         StoreUnavailable,
@@ -165,8 +166,8 @@ _SENTENCES: dict[int, tuple[type[StoreError], str]] = {
 
 
 def translate(error: sqlite3.Error, path: Path) -> StoreError:
-    """Return what an error of SQLite on the file ``path`` means to a person."""
+    """Return the store's error, with a message for the user, for an SQLite error on ``path``."""
     code = getattr(error, "sqlite_errorcode", 0)
-    unknown = StoreError, f"The session file {{path}} failed: {error}."
+    unknown = StoreError, f"Using the session file {{path}} failed: {error}."
     kind, sentence = _SENTENCES.get(code) or _SENTENCES.get(code & 0xFF, unknown)
     return kind(sentence.replace("{path}", str(path)))

@@ -1,4 +1,4 @@
-"""Creates, copies and removes whole sessions, within the caller's transaction."""
+"""Creates, forks and deletes whole sessions; the functions run in the caller's transaction."""
 
 import re
 import sqlite3
@@ -27,8 +27,8 @@ def insert_session(
 ) -> int:
     """Insert an empty session and return its number.
 
-    ``origin`` is the session and entry it comes from, and the name of the subagent that works in
-    it, "" for none.
+    ``origin`` is the id of the session it comes from (or None), the entry there, and the name of
+    the subagent that works in the new session, "" for none.
     """
     number = connection.execute(
         "INSERT INTO sessions (id, cwd, title, created_at, updated_at, parent_session, parent_entry, agent) "
@@ -48,16 +48,17 @@ def begin(
     fork: tuple[str, str],
     at: int,
 ) -> int:
-    """Insert the session that will become a copy of the path to ``at_entry``, and return its number.
+    """Insert the session for a fork of ``source`` at ``at_entry``, and return its number.
 
-    ``fork`` is its id, and the program that makes it. Until `finish` it counts as deleted by that
-    program, so that no one sees a part of it and an unfinished fork is purged.
+    ``fork`` is the new session's id, and the token of the program that makes it. Until `finish` the
+    session is marked as deleted by that program, so that nothing lists it, and it is purged if the
+    fork isn't completed.
     """
     new_id, program = fork
     source_id, cwd, title, first_message = connection.execute(
         "SELECT id, cwd, title, first_message FROM sessions WHERE number = ?", (source,)
     ).fetchone()
-    # Lists show both beside each other.
+    # The title must differ from the source's, because lists show both.
     source_title = title or first_message
     if match := _FORKED.fullmatch(source_title):
         title = f"{match[1]} (fork {int(match[2] or 1) + 1})"
@@ -82,8 +83,9 @@ def path_to(
 ) -> tuple[int | None, Sequence[int]]:
     """Return the leaf of a fork at ``entry_id``, and the ids of the entries to copy, ascending.
 
-    Subagents' work for calls on the path comes along. A path that goes on from a subagent's work is
-    a conversation: the beginning of its branch stays behind.
+    The entries on the path are copied, and the branches of subagents called on the path. Subagent
+    entries on the path itself are left out, so that a fork made on a subagent's branch becomes an
+    ordinary conversation.
     """
     spine = Spine()
     for rows in entry_table.spine_rows(connection, session, range(1, (entry_id or 0) + 1)):
@@ -103,10 +105,7 @@ def path_to(
 
 
 def copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int]) -> None:
-    """Copy entries into a session begun by `begin`, and index them.
-
-    They keep their ids, so that every reference still names the same entry.
-    """
+    """Copy entries, with their ids, into a session inserted by `begin`, and index them."""
     marks = ", ".join("?" * len(ids))
     connection.execute(
         "INSERT INTO entries (session, id, parent_id, kind, preview, tokens, created_at, size) "  # noqa: S608 - question marks only
@@ -132,10 +131,11 @@ def copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int
 def finish(
     connection: sqlite3.Connection, source: int, target: int, leaf: int | None, count: int
 ) -> None:
-    """Complete a fork of ``count`` entries: labels, subagents' work, leaf; and make it visible.
+    """Complete a fork of ``count`` entries, and make it visible: labels, parents and leaf.
 
-    New ids begin above all ids of the source, so that a reference to an entry that wasn't copied
-    (such as the leaf in a branch summary) never names another one.
+    The parent of an entry below a subagent entry that wasn't copied becomes that entry's parent.
+    New ids in the fork begin above all ids of the source, so that a reference to an entry that
+    wasn't copied never names a new one.
     """
     connection.execute(
         "INSERT INTO labels (session, id, text, created_at) "
@@ -158,9 +158,9 @@ def finish(
 
 
 def remove_session(connection: sqlite3.Connection, session: int) -> None:
-    """Delete everything of a session.
+    """Delete a session with its entries, labels, moves, drafts and unsent text, but not its blobs.
 
-    Unreadable entries stay in the search index, where nothing finds them.
+    Unreadable entries stay in the search index; searches skip them.
     """
     ids = [
         row[0] for row in connection.execute("SELECT id FROM entries WHERE session = ?", (session,))

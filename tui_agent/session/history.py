@@ -1,6 +1,6 @@
-"""Finds the steps to undo and redo in a session, from its log of moves and the entries in between.
+"""Finds the steps that undo and redo apply to, from a session's log of moves and its entries.
 
-What requests contain doesn't matter: a turn that was summarised is found like any other.
+Whether the model is still sent an entry doesn't matter: a summarised turn can be undone, too.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +32,10 @@ _ALONE: Final = kinds(lambda kind: kind.undone_alone is not False)
 
 @frozen
 class Leg:
-    """A part of the leaf's way: a move, or the entries appended between two points."""
+    """A part of the leaf's history: one move, or a run of appended entries.
+
+    The leaf was ``start`` before it and ``end`` after it (None: the beginning of the session).
+    """
 
     start: int | None
     end: int | None
@@ -41,10 +44,11 @@ class Leg:
 
 @frozen
 class Step:
-    """One undoable step of the user or the program: a turn, a move, a compaction, a merge, a race.
+    """Everything that one undo takes back, such as a turn, a move, a compaction or a race.
 
-    The leaf is ``start`` before the step and ``end`` after it. ``entry`` is the entry appended for
-    it (the message of a turn), None for a mere move. ``move`` is its move, None if it has none.
+    The leaf was ``start`` before the step and ``end`` after it. ``entry`` is the entry that the
+    step is about, such as the user's message of a turn; None for a move without a summary. ``move``
+    is the step's move, None if it has none.
     """
 
     start: int | None
@@ -55,21 +59,23 @@ class Step:
 
 @dataclass
 class History:
-    """The way of one leaf since the beginning of the session, and the steps that were undone."""
+    """The legs by which one leaf got where it is, and the steps that were undone."""
 
     reader: EntryReader
     done: list[Leg] = field(default_factory=list)
+    """The legs that led to the present leaf, oldest first."""
     undone: list[tuple[int | None, list[Leg]]] = field(default_factory=list)
-    """For each undone step the leaf after undoing, and the part of the way; newest last."""
+    """The steps that can be redone, the next to redo last: the leaf before the step, and the legs
+    that undo removed."""
 
     @property
     def leaf(self) -> int | None:
         return self.done[-1].end if self.done else None
 
     def apply(self, move: LeafMove) -> None:
-        """Add a logged move.
+        """Add a logged move, undo or redo.
 
-        After a move that doesn't fit the known way, the way begins anew at its end.
+        If it doesn't fit the history so far, all earlier steps are dropped.
         """
         self.reach(move.from_leaf)
         if move.action == "move":
@@ -85,9 +91,10 @@ class History:
             self._begin_at(move.to_leaf)
 
     def reach(self, leaf: int | None) -> "History":
-        """Extend the way to the present leaf.
+        """Add the entries appended since the last leg, up to ``leaf``, and return this object.
 
-        If entries were appended on the way there, nothing can be redone any more.
+        Afterwards nothing can be redone, unless the entries only set state. If ``leaf`` isn't below
+        the last known leaf, all earlier steps are dropped.
         """
         here = self.leaf
         spine = self.reader.spine()
@@ -120,10 +127,7 @@ class History:
         return Step(self.before(entry, stretch.start), stretch.end, entry)
 
     def next(self) -> Step | None:
-        """Return the step that ``redo`` would redo.
-
-        None if nothing was undone since the last step.
-        """
+        """Return the step that ``redo`` would redo, None if there is none."""
         if not self.undone:
             return None
         done = list(self.done)
@@ -134,7 +138,7 @@ class History:
         return again.newest()
 
     def is_undone(self, entry_id: int) -> bool:
-        """Return True if repeated ``redo`` would bring the entry back."""
+        """Return True if the entry was undone and redo, perhaps repeated, can bring it back."""
         spine = self.reader.spine()
         return any(
             spine.is_below(taken[-1].end, entry_id) and not spine.is_below(start, entry_id)
@@ -142,9 +146,9 @@ class History:
         )
 
     def target(self, action: Literal["undo", "redo"]) -> int | None:
-        """Return the leaf after undoing or redoing.
+        """Return the leaf as it will be after an undo or redo; raises NothingToUndo.
 
-        Raises NothingToUndo if there is nothing to undo or redo.
+        Nothing changes: `apply` the move to change this history.
         """
         if action == "undo":
             step = self.newest()
@@ -156,7 +160,7 @@ class History:
             return step.start
         return self.undone[-1][1][-1].end
 
-    # -- the way -----------------------------------------------------------------------------------
+    # -- legs --------------------------------------------------------------------------------------
 
     def _begin_at(self, leaf: int | None) -> None:
         self.done = [Leg(None, leaf)] if leaf is not None else []
@@ -175,9 +179,9 @@ class History:
                 self._append(leg)
 
     def _cut(self, end: int | None) -> Leg | None:
-        """End the newest leg at one of its entries, and return the rest of it.
+        """End the newest leg at ``end``, and return the part that was cut off.
 
-        None if the leg doesn't contain the entry.
+        Returns None, and changes nothing, if the leg is a move or doesn't contain ``end``.
         """
         top = None
         if self.done:
@@ -195,9 +199,10 @@ class History:
         return Leg(end, top.end)
 
     def _take_back(self, target: int | None) -> list[Leg]:
-        """Cut the way after its last pass of an entry, and return what was cut.
+        """Remove the legs after the leaf was last at ``target``, and return them, oldest first.
 
-        Empty if the way never passed the entry.
+        Only the newest move and the entries after it can be removed; if the leaf wasn't at
+        ``target`` there, returns [] and changes nothing.
         """
         if (cut := self._cut(target)) is not None:
             return [cut]
@@ -215,6 +220,7 @@ class History:
         return next(iter(self.reader.entries([entry_id])), None)
 
     def _said(self, start: int | None, end: int | None) -> Iterator[int]:
+        """Yield the ids after ``start`` up to ``end``, newest first, without entries of state."""
         spine = self.reader.spine()
         at = end
         while at is not None and at != start:
@@ -224,7 +230,11 @@ class History:
             at = spine.parent(at)
 
     def _ends(self, move: Leg, said: Sequence[int]) -> bool:
-        """Return True if all that was said since a move belongs to it, as a branch summary does."""
+        """Return True if the entries ``said`` after a move belong to the same step as the move.
+
+        They do if there are none, or only the move's branch summary or the entry of a race of which
+        a runner was taken.
+        """
         if len(said) != 1:
             return not said
         match self._entry(said[0]):
@@ -236,7 +246,11 @@ class History:
                 return False
 
     def _beginning(self, stretch: Leg) -> int | None:
-        """Return the first entry of a leg's newest step: its last entry, or its turn's message."""
+        """Return the entry that the newest step of a leg is about, None for a leg without entries.
+
+        This is the leg's last entry if undo takes that back alone, or else its newest message by
+        the user, or else its first entry.
+        """
         spine = self.reader.spine()
         first = None
         is_end = True
@@ -259,10 +273,11 @@ class History:
         return first
 
     def before(self, entry_id: int, start: int | None = None) -> int | None:
-        """Return the leaf before the step that began with an entry, but not before ``start``.
+        """Return the leaf as it was before the step that ``entry_id`` belongs to.
 
-        Entries made for the step count as part of it: prunes of a compaction, a new head for a
-        turn, the mode that the approval of a plan changed, context edits made together.
+        The entries before it that were made for the same step are part of the step: prunes of a
+        compaction, a new head for a turn, the mode change of an approved plan, context edits made
+        together. The result is never above ``start``.
         """
         entry = self._entry(entry_id)
         at = self.reader.spine().parent(entry_id)

@@ -1,4 +1,4 @@
-"""Makes ids and timestamps."""
+"""Makes session ids (UUIDs that begin with their time) and timestamps in milliseconds."""
 
 import os
 import time
@@ -19,9 +19,9 @@ def uuid7(milliseconds: int) -> str:
 
 
 def timed_uuid(milliseconds: int, rest: bytes, version: int) -> str:
-    """Return a UUID that begins with a time, so that ids sort by age.
+    """Return a UUID of the given version that begins with a time, so that ids sort by age.
 
-    ``rest`` are the ten bytes after it.
+    ``rest`` are the ten bytes that follow the time; six of their bits are overwritten.
     """
     value = (milliseconds & (1 << 48) - 1) << 80 | int.from_bytes(rest, "big")
     value = value & ~(0xF << 76) | version << 76
@@ -31,5 +31,8 @@ def timed_uuid(milliseconds: int, rest: bytes, version: int) -> str:
 
 
 def short_id(session_id: str) -> str:
-    """Return the last characters of a session's id, which name it; its beginning is the date."""
+    """Return the last 8 characters of a session's id: its name in lists and messages.
+
+    (The first characters are the time, so they are alike for sessions of one day.)
+    """
     return session_id[-8:]

@@ -1,7 +1,7 @@
-"""File locks that end with the process, for: which programs are alive, and who may change the schema.
+"""File locks: to know which programs are running, and to be alone when migrating the session file.
 
-``flock`` locks belong to an open file and end with the process, however that ends, so a crash never
-leaves a stale lock. Two locks conflict within one process, too.
+``flock`` locks belong to an open file and end with the process, so a crash never leaves a stale
+lock. Two locks on one file conflict within one process, too.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 _POLL = 0.01
-"""Seconds between attempts to lock, because ``flock`` itself can't wait with a time limit."""
+"""Seconds between attempts to lock, because ``flock`` can't wait with a timeout."""
 
 
 class FileLock:
@@ -27,9 +27,9 @@ class FileLock:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def take(self, *, shared: bool = False, timeout: float = 0.0) -> bool:
-        """Take the lock exclusively or ``shared``; returns False if that fails within ``timeout`` seconds.
+        """Take the lock, exclusively or ``shared``; return False if others still hold it.
 
-        An exclusive lock may be turned into a shared one.
+        Waits for ``timeout`` seconds. A lock held already is converted to the other type.
         """
         operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         deadline = time.monotonic() + timeout
@@ -56,10 +56,10 @@ class FileLock:
 
 
 class LivenessLocks:
-    """A locked file for each running program, named by a token that the database may contain.
+    """A directory with a locked file for each running program, named by the program's token.
 
-    A token's reader can so find out whether its program still runs. The file is locked before the
-    token is published; so if it can be locked by others, the program is gone.
+    Whoever reads a token in the database can find out whether its program is still running: a
+    program locks its file before it stores the token, so an unlocked file means it has ended.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -67,7 +67,7 @@ class LivenessLocks:
         self._own: dict[str, FileLock] = {}
 
     def announce(self, token: str) -> None:
-        """Count as alive under ``token`` until `close` or the end of the process.
+        """Make `alive` True for ``token`` in all programs until `close` or the end of this process.
 
         Raises OSError if the lock's directory or file can't be created.
         """
@@ -79,9 +79,9 @@ class LivenessLocks:
         self._own[token] = lock
 
     def alive(self, token: str) -> bool:
-        """Return True if the program behind ``token`` still runs.
+        """Return True if the program with this token is running.
 
-        Removes the file of one that doesn't.
+        Deletes the lock file of a program that has ended. False if the file can't be opened.
         """
         if token in self._own:
             return True
@@ -94,8 +94,8 @@ class LivenessLocks:
                     return True
                 path.unlink(missing_ok=True)
         except OSError:
-            # Unreadable: nobody can tell, and a session that can't be opened is worse than a
-            # branch.
+            # It is unknown whether the program runs. Two programs in one session only make a
+            # branch, which is better than a session that can't be opened.
             return False
         return False
 

@@ -1,7 +1,7 @@
-"""Finds the newest entries of certain kinds on a path, which is a list of entries, oldest first.
+"""Finds entries on a path (a list of entries, oldest first), such as the newest of a kind.
 
-Kinds are compared by exact class, because paths are long and an instance check of pydantic takes
-twice as long.
+Kinds are compared by exact class, because paths are long and ``isinstance`` takes twice as long
+for pydantic models.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ EntryT = TypeVar("EntryT", bound=EntryBase)
 
 @frozen
 class PathMark:
-    """Remembers a path by its length and the entries at its two ends."""
+    """Remembers a path by its length and its first and last entry, to recognise it later."""
 
     length: int = 0
     first: Entry | None = None
@@ -32,7 +32,10 @@ class PathMark:
         return cls(len(path), path[0], path[-1]) if path else cls()
 
     def begins(self, path: Sequence[Entry]) -> bool:
-        """Return True if ``path`` begins with the remembered one; False for an empty one."""
+        """Return True if ``path`` is the remembered path, perhaps with more entries after it.
+
+        False if the remembered path is empty.
+        """
         if not 0 < self.length <= len(path):
             return False
         return path[0] is self.first and path[self.length - 1] is self.last
@@ -41,10 +44,7 @@ class PathMark:
 def place_of_newest(
     path: Sequence[Entry], *kinds: type[EntryT], where: Callable[[EntryT], bool] | None = None
 ) -> int | None:
-    """Return the index of the newest entry of the given kinds for which ``where`` is true.
-
-    None if there is none.
-    """
+    """Return the index of the newest entry of the given kinds that satisfies ``where``, or None."""
     for at in range(len(path) - 1, -1, -1):
         if type(path[at]) in kinds and (where is None or where(cast("EntryT", path[at]))):
             return at
@@ -54,7 +54,7 @@ def place_of_newest(
 def newest(
     path: Sequence[Entry], *kinds: type[EntryT], where: Callable[[EntryT], bool] | None = None
 ) -> EntryT | None:
-    """Return the newest entry of the kinds for which ``where`` is true, None if there is none."""
+    """Return the newest entry of the given kinds that satisfies ``where``, or None."""
     at = place_of_newest(path, *kinds, where=where)
     if at is None:
         return None
@@ -62,13 +62,16 @@ def newest(
 
 
 def newest_message(path: Sequence[Entry]) -> UserEntry | AssistantEntry | ToolResultEntry | None:
-    """Return the newest message of the conversation: the user's, the model's or a tool's."""
+    """Return the newest user message, answer or tool result on the path, or None."""
     found = newest(path, UserEntry, AssistantEntry, ToolResultEntry)
     return cast("UserEntry | AssistantEntry | ToolResultEntry | None", found)
 
 
 def newest_sent(path: Sequence[Entry]) -> Entry | None:
-    """Return the newest entry sent to the model, including summaries and the user's commands."""
+    """Return the newest entry that is sent to the model as a message, or None.
+
+    Unlike `newest_message` this may be a summary or a shell command.
+    """
     return next((entry for entry in reversed(path) if entry.is_sent), None)
 
 
@@ -77,9 +80,9 @@ def first_sent(entries: Sequence[Entry]) -> int | None:
 
 
 def since(path: Sequence[Entry], kind: type[EntryBase]) -> Iterator[Entry]:
-    """Yield the entries after the newest one of a kind, newest first.
+    """Yield the entries after the newest one of ``kind``, newest first.
 
-    The whole path if there is none.
+    Yields the whole path if it has no entry of the kind.
     """
     for entry in reversed(path):
         if type(entry) is kind:

@@ -1,4 +1,4 @@
-"""Makes previews: the one line that shows an entry in lists."""
+"""Makes an entry's preview: the one line of text that lists show for it."""
 
 from pathlib import PurePath
 
@@ -28,7 +28,7 @@ from tui_agent.session.entries import (
 )
 
 ERROR = "Error: "
-"""Beginning of the preview of an answer that is only an error."""
+"""Prefix of the preview of an answer that has no text and no calls, only an error."""
 PREVIEW_LENGTH = 200
 """Maximum characters of a preview."""
 
@@ -39,7 +39,7 @@ def preview_of(entry: Entry) -> str:
 
 
 def _attachment(part: FilePart | ImagePart) -> str:
-    """Return the name of an attached file or image."""
+    """Return ``@path`` for an attached file, ``[image name]`` or ``[document name]`` for others."""
     if isinstance(part, ImagePart):
         if part.path:
             return f"[{part.kind} {PurePath(part.path).name}]"

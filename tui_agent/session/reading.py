@@ -1,4 +1,4 @@
-"""Reads one session's entries: only those asked for, each at most once, without damaged ones."""
+"""Reads and caches the entries, headers, costs and requests of one session."""
 
 from array import array
 from collections import OrderedDict
@@ -23,12 +23,15 @@ IdsT = TypeVar("IdsT", bound=Sequence[int])
 
 _KEPT_ENTRIES = 2_048
 _KEPT_CHARS = 2_000_000
-"""Maximum entries kept in memory besides those that callers hold, and maximum characters of
-them."""
+"""Maximum entries in the cache of entries, and their maximum characters together."""
 
 
 class EntryReader:
-    """Reads the entries of one session; ``number`` is its number in the store, not its id."""
+    """Reads one session, and keeps what it read in memory.
+
+    Entries that can't be read are left out of every result. ``number`` is the session's number in
+    the store, not its id.
+    """
 
     def __init__(self, store: Store, number: int) -> None:
         self._store = store
@@ -39,7 +42,7 @@ class EntryReader:
         self._recent: OrderedDict[int, Entry] = OrderedDict()
         self._recent_chars = 0
         self._recalling = Lock()
-        """Guards the entries in memory, because threads read paths, too."""
+        """Guards the cache of entries, because several threads read paths."""
         self._ids = array("q")
         self._letters = bytearray()
         self._tokens = array("q")
@@ -51,12 +54,11 @@ class EntryReader:
         self._used = 0
         """Tokens of all requests read so far."""
         self._requesting = Lock()
-        """Guards the reading of requests, which a report and a screen may start at once, in
-        threads."""
+        """Guards the reading of requests, which several threads may start at once."""
 
     @property
     def damaged(self) -> int:
-        """Number of entries that lost their parent, and of those found to be unreadable so far."""
+        """Number of damaged entries: missing, without their parent, or found unreadable so far."""
         spine = self.spine()
         with self._store.reader() as connection:
             row = connection.execute(
@@ -66,17 +68,16 @@ class EntryReader:
         return len(present | spine.reattached) + max(0, (row[0] if row else 0) - spine.count)
 
     def spine(self) -> Spine:
-        """Return the shape of the tree, including entries that other programs have appended."""
+        """Return the shape of the tree, with the entries that other programs have appended."""
         last = self._last_id()
-        # Forked sessions begin with a greater last id than their last entry's; asking again costs
-        # little.
+        # In a new fork the last id is greater than that of its last entry, so this reads in vain.
         if last > self._spine.last:
             for rows in self._fetch(range(self._spine.last + 1, last + 1), entry_table.spine_rows):
                 self._spine.extend(rows)
         return self._spine
 
     def ids_to(self, leaf: int | None) -> Sequence[int]:
-        """Return the ids from the root to an entry; raises EntryNotFound."""
+        """Return the ids from the root to the entry ``leaf``, [] for None; raises EntryNotFound."""
         if leaf is None:
             return []
         if leaf in self._spine:
@@ -112,13 +113,13 @@ class EntryReader:
         return [known[entry_id] for entry_id in wanted if entry_id in known]
 
     def load(self, ids: Iterable[int]) -> list[Entry]:
-        """Return entries in ascending order, without keeping them in memory. Thread-safe."""
+        """Return entries by ascending id, read from the file and not cached. Thread-safe."""
         return self._fetch(sorted(set(ids)), partial(entry_table.load, damaged=self.unreadable.add))
 
     def load_active(self, leaf: int | None) -> list[Entry]:
-        """Return the entries on which a request at the entry ``leaf`` depends, root first. Thread-safe.
+        """Return the entries that a request at the leaf ``leaf`` depends on, root first.
 
-        Raises EntryNotFound if there is no such entry.
+        Not cached; thread-safe. Raises EntryNotFound.
         """
         return self.load(active_ids(self._spine, self.ids_to(leaf), self.load))
 
@@ -135,7 +136,7 @@ class EntryReader:
                 self._recent_chars -= size_of(oldest)
 
     def add(self, entries: Sequence[Entry]) -> None:
-        """Add entries that were just committed, without reading them again."""
+        """Add entries that were just appended to the cache and the tree's shape."""
         self.keep(entries)
         if entries[0].id == self._spine.last + 1:
             self._spine.extend(
@@ -145,7 +146,7 @@ class EntryReader:
             )
 
     def skeleton(self) -> Headers:
-        """Return all headers, ascending, which are read when they are looked at."""
+        """Return the headers of all entries, by ascending id; each is read when it is used."""
         spine = self.spine()
         first = 1
         if self._ids:
@@ -162,9 +163,9 @@ class EntryReader:
         )
 
     def costs(self) -> dict[int, float]:
-        """Return the cost in US dollars of the entries on all branches, by id.
+        """Return the cost in US dollars of the entries on all branches, by id, without those of 0.
 
-        Takes a moment the first time.
+        The first call is slow in a long session.
         """
         last = self._last_id()
         if last > self._costs_until:
@@ -175,14 +176,17 @@ class EntryReader:
         return dict(self._costs)
 
     def copied_until(self) -> int:
-        """Return the newest entry that was copied by a fork, 0 if the session is not a fork."""
+        """Return the id of the newest entry that was copied by a fork, 0 if this is no fork."""
         if self._copied_until is None:
             with self._store.reader() as connection:
                 self._copied_until = entry_table.copied_until(connection, self._number)
         return self._copied_until
 
     def own_cost(self) -> float | None:
-        """Return the cost of the session's own entries in US dollars, None if no price is known."""
+        """Return the US dollars spent on the session's entries, without those copied by a fork.
+
+        None if no price is known.
+        """
         copied = self.copied_until()
         own = [cost for entry_id, cost in self.costs().items() if entry_id > copied]
         if own:
@@ -190,18 +194,18 @@ class EntryReader:
         return None
 
     def requests(self) -> list[RequestRecord]:
-        """Return the requests that made entries on all branches, ascending. Thread-safe.
+        """Return the requests that made entries on all branches, by ascending id. Thread-safe.
 
-        Takes a moment the first time.
+        The first call is slow in a long session.
         """
         with self._requesting:
             self._read_requests()
             return list(self._requests)
 
     def tokens_used(self) -> int:
-        """Return the tokens of all requests and answers on all branches. Thread-safe.
+        """Return the tokens of all requests and answers on all branches, as counted by providers.
 
-        Takes a moment the first time.
+        Thread-safe. The first call is slow in a long session.
         """
         with self._requesting:
             self._read_requests()
@@ -217,9 +221,9 @@ class EntryReader:
         self._used += sum(record.prompt + record.output for record in new)
 
     def headers(self, ids: Sequence[int]) -> list[EntryHeader]:
-        """Return the headers of entries, given by ascending ids, without unreadable ones.
+        """Return the headers of entries by ascending id, without unreadable ones.
 
-        Their parents are those in the spine.
+        A missing parent is replaced as in the spine, see `Spine.reattached`.
         """
         spine = self._spine
         found = []
@@ -239,7 +243,7 @@ class EntryReader:
             return entry_table.last_id(connection, self._number)
 
     def _fetch(self, ids: IdsT, query: Callable[[Connection, int, IdsT], list[T]]) -> list[T]:
-        """Return the stored rows of the entries with certain ids, or with a range of ids."""
+        """Return the rows that ``query`` finds for ``ids``; skips and notes unreadable ids."""
 
         def fetch(part: IdsT) -> list[T]:
             with self._store.reader() as connection:

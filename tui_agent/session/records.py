@@ -1,4 +1,4 @@
-"""The small records, other than entries, that the session layer takes and returns."""
+"""The records, other than entries, that the session layer takes and returns."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -9,7 +9,7 @@ from tui_agent.session.entries import ToolCallPart, Usage
 
 
 class Purpose(StrEnum):
-    """What a call outside the conversation was for."""
+    """The purpose of a model call that has no entry; the values are shown to the user."""
 
     ANSWERS = "answers"
     SUMMARIES = "summaries"
@@ -22,9 +22,9 @@ class Purpose(StrEnum):
 
 
 class SideCost(NamedTuple):
-    """The cost of a call without an entry: time (milliseconds since the epoch) and US dollars.
+    """The cost in US dollars of a model call without an entry.
 
-    Negative if the cost was moved to an entry.
+    ``at`` is in milliseconds since the epoch. A negative cost cancels one that an entry has by now.
     """
 
     at: int
@@ -33,11 +33,11 @@ class SideCost(NamedTuple):
 
 
 class EntryHeader(NamedTuple):
-    """The facts about an entry that lists and the tree need; reading it doesn't parse the entry.
+    """The facts about an entry that lists and the tree show, read without parsing the entry.
 
-    A named tuple, because a tree may have 100,000. ``tokens`` is the estimate stored with the
-    entry, ``created_at`` is in milliseconds since the epoch, and ``size`` is the number of
-    characters a reader sees, for estimating heights.
+    ``tokens`` is the estimate stored with the entry, ``created_at`` is in milliseconds since the
+    epoch, and ``size`` is the number of characters that a reader sees, for estimating heights. (A
+    named tuple, because a tree may have 100,000.)
     """
 
     id: int
@@ -50,14 +50,13 @@ class EntryHeader(NamedTuple):
 
 
 class RequestRecord(NamedTuple):
-    """The request that made an entry (an answer, a summary), as the entry records it.
+    """The request that made an entry (an answer or a summary), as stored in the entry.
 
-    Its text is not read.
-
-    It is a named tuple because a session of 100,000 entries has 40,000. Tokens are the provider's:
-    ``input`` excludes tokens read from or written to its cache; all are 0 where it reported
-    nothing. ``cost`` is US dollars, None when the price is unknown, ``estimate`` the program's
-    estimate for the request, 0 when it is not known, ``created_at`` milliseconds since the epoch.
+    ``id`` and ``kind`` are the entry's. ``input`` to ``cache_write`` are tokens as counted by the
+    provider, 0 if it reported none; ``input`` excludes tokens read from or written to the prompt
+    cache. ``cost`` is in US dollars, None if the price is unknown; ``estimate`` is the program's
+    estimate of the request in tokens, 0 if unknown; ``created_at`` is in milliseconds since the
+    epoch. (A named tuple, because a session of 100,000 entries has 40,000.)
     """
 
     id: int
@@ -67,7 +66,7 @@ class RequestRecord(NamedTuple):
     cost: float | None
     estimate: int
     failed: bool
-    """Whether it failed or was interrupted, so that its numbers may be incomplete."""
+    """Whether the request failed or was interrupted, so that its numbers may be incomplete."""
     input: int
     output: int
     cache_read: int
@@ -79,7 +78,7 @@ class RequestRecord(NamedTuple):
 
 
 Reported = Usage | RequestRecord
-"""A provider's report on a request, in tokens; ``prompt`` is everything but the answer."""
+"""Tokens of a request as counted by the provider; ``prompt`` is everything but the answer."""
 
 
 class EntryOutline(NamedTuple):
@@ -92,7 +91,7 @@ class EntryOutline(NamedTuple):
 
 
 class Outlines(Sequence[EntryOutline]):
-    """A sequence of outlines kept in columns; 100,000 of them take two megabytes."""
+    """A sequence of entry outlines, stored in columns to save memory."""
 
     __slots__ = ("ids", "kinds", "sizes")
 
@@ -129,10 +128,10 @@ class Outlines(Sequence[EntryOutline]):
 
 
 class Divergence(NamedTuple):
-    """The point where two paths diverge.
+    """The part of the path to ``leaf`` that is not on another path.
 
-    ``ancestor`` is the deepest entry on both, None if they share none; ``left`` are the entries
-    that only the path to ``leaf`` has, oldest first.
+    ``ancestor`` is the deepest entry on both paths, None if they share none; ``left`` are the
+    entries only on the path to ``leaf``, oldest first.
     """
 
     leaf: int | None
@@ -142,7 +141,7 @@ class Divergence(NamedTuple):
 
 @frozen
 class Holder:
-    """The running program that works on a session; ``since`` is in milliseconds since the epoch."""
+    """The running program that holds a session; ``since`` is in milliseconds since the epoch."""
 
     pid: int
     host: str
@@ -165,25 +164,27 @@ class SessionInfo:
     """Number of entries on all branches."""
     leaf: int | None
     parent_session: str | None
-    """The session that this one was forked from, or that started its subagent."""
+    """Id of the session that this one was forked from, or that started its subagent."""
     parent_entry: int | None
+    """Entry of ``parent_session`` at which this one was forked, or its subagent started."""
     agent: str
-    """The name of the subagent that works in it, "" for a conversation."""
+    """The name of the subagent that works in this session, "" for a conversation."""
     side_cost: float
     """Cost in US dollars of calls without an entry, such as for its title or by its subagents."""
     first_message: str
     """Preview of the first message the user typed."""
     held_by: Holder | None
-    """The running program that holds the session; it may be this one."""
+    """The running program that holds the session, possibly this one; None if none does."""
     key: str = ""
-    """The name that the run got by ``--key``, "" for none."""
+    """The key given to the session's run by ``--key``, "" for none."""
     outcome: "RunOutcome | None" = None
-    """The outcome of its last run without a screen, None if there was none or it was cut off."""
+    """The outcome of the session's last run without a screen; None if there was none, or it hasn't
+    ended."""
 
 
 @frozen
 class RunOutcome:
-    """The outcome of a run without a screen, and the session's totals at its end, all branches."""
+    """The outcome of a run without a screen, and the session's totals at its end."""
 
     reason: str
     """The reason of `tui_agent.agent.events.RunEnded`."""
@@ -191,16 +192,16 @@ class RunOutcome:
     check: str | None = None
     """The result of the project's check: passed or failed, None if none ran."""
     cost: float = 0.0
-    """US dollars, as far as prices are known."""
+    """Cost of the session in US dollars, as far as prices are known."""
     tokens: int = 0
-    """Tokens of all requests and answers, as providers reported them."""
+    """Tokens of all the session's requests and answers, as counted by the providers."""
     files: int = 0
-    """Number of changed files of the project."""
+    """Number of the project's files that were changed."""
 
 
 @frozen
 class SessionTotals:
-    """Totals over all branches of a session: estimated tokens, and US dollars if known."""
+    """Totals over all branches of a session: estimated tokens, and US dollars (0 if unknown)."""
 
     tokens: int
     cost: float
@@ -208,7 +209,7 @@ class SessionTotals:
 
 @frozen
 class DraftText:
-    """The part of a streamed answer that has arrived; ``calls`` may end in incomplete JSON."""
+    """The part of a streamed answer received so far; the last call's JSON may be incomplete."""
 
     text: str = ""
     reasoning: str = ""
@@ -217,7 +218,7 @@ class DraftText:
     started_at: int = 0
     """When the request was sent, in milliseconds since the epoch."""
     estimate: int = 0
-    """The program's estimate for the request, in tokens."""
+    """The program's estimate of the request, in tokens."""
 
 
 @frozen
@@ -233,17 +234,20 @@ class Unsent:
 
 @frozen
 class LeafMove:
-    """One move in the tree. Undo and redo are logged as moves of their own."""
+    """One logged move of the leaf, by a move, an undo or a redo. A leaf of None: the beginning."""
 
     from_leaf: int | None
     to_leaf: int | None
     action: Literal["move", "undo", "redo"]
     at: int
-    """When it happened, in milliseconds since the epoch."""
+    """Time of the move, in milliseconds since the epoch."""
 
 
 class TypedText(NamedTuple):
-    """Text that the user typed, with its time (milliseconds since the epoch) and session."""
+    """A message or shell command that the user typed, with its session's id and title.
+
+    ``created_at`` is in milliseconds since the epoch.
+    """
 
     text: str
     created_at: int
@@ -253,7 +257,7 @@ class TypedText(NamedTuple):
 
 @frozen
 class SearchHit:
-    """An entry whose text matches a search."""
+    """An entry whose text matches a search. ``created_at`` is in milliseconds since the epoch."""
 
     session_id: str
     entry_id: int
@@ -262,13 +266,14 @@ class SearchHit:
     snippet: str
     """One line around the first match."""
     highlights: tuple[tuple[int, int], ...] = ()
-    """The words' places in the snippet: start and end, in characters."""
+    """Start and end of each found word in the snippet, in characters."""
 
 
 def children(headers: Iterable[EntryHeader]) -> dict[int | None, list[int]]:
-    """Return the ids of each entry's children, ascending; roots are under None.
+    """Return the ids of each entry's children, ascending, by the entry's id.
 
-    Entries without children have no key.
+    Entries whose parent isn't among ``headers`` are under None. Entries without children have no
+    key.
     """
     parents = {header.id: header.parent_id for header in headers}
     below: dict[int | None, list[int]] = {}

@@ -1,7 +1,7 @@
-"""Removes given secrets from the store for good: from entries, blobs, indexes, drafts and titles.
+"""Removes given secrets from the whole store: from entries, blobs, the index, drafts and titles.
 
-Nothing else changes stored entries. The tree's shape, ids and links stay; previews, sizes, tokens
-and the search index are made again. A checkpoint's snapshot of a file with the secret is dropped,
+This is the only code that changes stored entries. Ids and parents stay; previews, sizes, tokens
+and the search index are made again. Checkpoints lose their snapshots of files with a secret,
 because undo must not write ``[redacted]`` into a file.
 """
 
@@ -35,7 +35,7 @@ from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.store import Store
 
 DROPPED_IMAGE = "it held a redacted secret"
-"""The reason given for a file without a snapshot in a checkpoint."""
+"""The reason (``no_before``, ``no_after``) for a snapshot that was removed from a checkpoint."""
 
 _TEXTS = (
     ("sessions", "title"),
@@ -47,7 +47,7 @@ _TEXTS = (
     ("unsent", "text"),
     ("unsent", "waiting"),
 )
-"""Columns with texts other than entries' bodies, by table."""
+"""(table, column) of all texts other than the bodies of entries."""
 
 _ROW = (
     "SELECT e.id, e.parent_id, e.kind, e.preview, e.tokens, e.created_at, b.body "
@@ -58,7 +58,11 @@ _ROW = (
 
 @frozen
 class StoreFinding:
-    """Where secrets were found: entries by session, deleted sessions, blobs, and other texts."""
+    """Where secrets were found; False if nowhere.
+
+    ``entries`` is the number of entries by session id; ``deleted`` the number of entries in deleted
+    sessions; ``blobs`` and ``texts`` are the numbers of blobs and of titles, drafts and the like.
+    """
 
     entries: Mapping[str, int]
     deleted: int = 0
@@ -71,10 +75,10 @@ class StoreFinding:
 
 @frozen
 class Removal:
-    """What to remove.
+    """The secrets to find or remove.
 
-    ``whole`` is a session's id and an entry of it to be emptied; ``estimate`` returns an entry's
-    tokens.
+    ``estimate`` returns an entry's tokens, to recount changed entries. ``whole`` is (session id,
+    entry id) of an entry to empty, with its copies in forks; None for none.
     """
 
     forms: SecretForms
@@ -83,7 +87,10 @@ class Removal:
 
 
 def find(store: Store, removal: Removal) -> StoreFinding:
-    """Search the whole store. Takes seconds in a large one, so call it in a thread."""
+    """Count where the secrets occur in the whole store.
+
+    Takes seconds in a large store, so call it in a thread.
+    """
     with store.reader() as connection:
         _define(connection, removal.forms)
         keys = set(_keys(connection, removal.forms.text))
@@ -104,15 +111,16 @@ def find(store: Store, removal: Removal) -> StoreFinding:
 
 
 def holders(store: Store, finding: StoreFinding) -> list[SessionInfo]:
-    """Return the sessions of a finding that a running program holds."""
+    """Return the sessions of a finding that running programs hold, this one included."""
     infos = [store.session(session_id) for session_id in finding.entries]
     return [info for info in infos if info.held_by is not None]
 
 
 def remove(store: Store, removal: Removal) -> None:
-    """Remove the secrets from every row; raises StoreError, and then nothing was changed.
+    """Remove the secrets from every row of the store.
 
-    Free pages of the file and its journal need `Store.rewrite`.
+    Raises StoreError if that fails; nothing was changed then. The file's free pages and journal may
+    still contain the secrets until `Store.rewrite`.
     """
     with store.writer() as connection:
         _define(connection, removal.forms)
@@ -131,14 +139,14 @@ def remove(store: Store, removal: Removal) -> None:
             connection.execute(
                 f"UPDATE {table} SET {column} = redacted({column}) WHERE {column} != redacted({column})"  # noqa: S608 - names from above
             )
-        # What was removed stays in the index's older parts until they are merged.
+        # Removed words stay in older segments of the index until these are merged.
         connection.execute("INSERT INTO entries_fts (entries_fts) VALUES ('optimize')")
 
 
 def emptied(entry: Entry) -> Entry:
-    """Return an entry without its content; a call and its result stay a pair.
+    """Return an entry with its content replaced by `REMOVED`; tool calls keep their ids and names.
 
-    Raises EntryNotFound if entries of its kind have no content.
+    Raises EntryNotFound for a kind that has no content, such as a checkpoint.
     """
     changes: dict[str, object]
     match entry:
@@ -163,7 +171,10 @@ def emptied(entry: Entry) -> Entry:
 
 
 def _define(connection: sqlite3.Connection, forms: SecretForms) -> None:
-    """Define the SQL functions ``redacted(text)`` and ``holds(bytes)`` on a connection."""
+    """Define two SQL functions on a connection.
+
+    ``redacted(text)`` is the text without the secrets, ``holds(bytes)`` whether bytes contain one.
+    """
     connection.create_function("redacted", 1, forms.text, deterministic=True)
     connection.create_function("holds", 1, forms.is_in, deterministic=True)
 
@@ -180,7 +191,7 @@ def _blobs(connection: sqlite3.Connection) -> list[str]:
 
 
 def _mask_blobs(connection: sqlite3.Connection, forms: SecretForms, at: int) -> dict[str, str]:
-    """Overwrite the secrets in blobs; returns the new digests by the old ones."""
+    """Replace the blobs that contain secrets by masked ones; return the new digests by the old."""
     renamed: dict[str, str] = {}
     for old in _blobs(connection):
         (content,) = connection.execute(
@@ -205,7 +216,7 @@ def _clean_entry(
     try:
         old = entry_from(row)
     except (BodyError, TypeError):
-        # It can't be read, or has lost its header: it stays so, without the secret.
+        # The entry is unreadable or has lost its header: only remove the secret from its body.
         connection.execute("UPDATE bodies SET body = redacted(body) WHERE key = ?", (key,))
         return
     body = clean(body_of(_without_opaque(old, clean, gone)))
@@ -220,7 +231,11 @@ def completed_again(entry: Entry, estimate: Callable[[Entry], int]) -> Entry:
 
 
 def _without_opaque(entry: Entry, clean: Callable[[str], str], gone: frozenset[str]) -> Entry:
-    """Remove what can't be changed in part: signed reasoning, a provider's summary, snapshots."""
+    """Return an entry without the data that can't be edited.
+
+    This is the signed reasoning of any answer, a provider's compaction that contains a secret, and
+    snapshots whose blobs are ``gone``.
+    """
     match entry:
         case AssistantEntry(parts=parts):
             kept = [
@@ -247,7 +262,7 @@ def _without_images(change: FileChange, gone: frozenset[str]) -> FileChange:
 
 
 def _same_entries(connection: sqlite3.Connection, store: Store, removal: Removal) -> list[int]:
-    """Return the keys of the entry to be emptied, and of its copies in forks."""
+    """Return the keys of the entry to empty and of its copies in forks; [] if there is none."""
     if removal.whole is None:
         return []
     session_id, entry_id = removal.whole
@@ -270,7 +285,10 @@ def _empty(connection: sqlite3.Connection, key: int, estimate: Callable[[Entry],
 
 
 def _drop_use(connection: sqlite3.Connection, session: int, digest: str) -> None:
-    """Remove a session's use of a blob that no entry names, and the blob after its last use."""
+    """Remove a session's use of a blob, unless an entry of the session still names the blob.
+
+    The blob is deleted when no session uses it.
+    """
     named = connection.execute(
         "SELECT 1 FROM bodies WHERE key BETWEEN ? AND ? AND instr(body, ?)",
         (*key_range(session), digest),

@@ -1,4 +1,4 @@
-"""Converts an entry to rows of the database and back."""
+"""Converts an entry to rows of the database and back, and fills in what the store computes."""
 
 import json
 from collections.abc import Callable
@@ -19,11 +19,11 @@ from tui_agent.session.entries import (
 from tui_agent.session.previews import preview_of
 
 _HEADER = {"id", "parent_id", "kind", "created_at", "preview", "tokens"}
-"""Fields that have columns, and so aren't in the body."""
+"""Fields of an entry that are columns of ``entries``, and so not in the body."""
 
 
 _NUL = "\\u0000"
-"""NUL in a body. An escaped backslash before ``u0000`` looks the same, which does no harm."""
+"""NUL in a body's JSON. An escaped backslash before ``u0000`` looks the same; that does no harm."""
 
 
 class BodyError(Exception):
@@ -31,10 +31,13 @@ class BodyError(Exception):
 
 
 def essence_of(entry: Entry) -> Entry:
-    """Return an entry without the fields a store computes, to compare entries of two stores."""
+    """Return an entry without its time and the fields that the store computes.
+
+    Equal results mean that two entries, perhaps of different stores, say the same.
+    """
     plain: dict[str, object] = {"created_at": 0, "tokens": 0, "scripts": (), "preview": ""}
     if isinstance(entry, ToolResultEntry) and entry.metadata.session is not None:
-        # An earlier import left the sessions of subagents out.
+        # Earlier versions imported results without the sessions of their subagents.
         plain["metadata"] = entry.metadata.model_copy(update={"session": None})
     return entry.model_copy(update=plain)
 
@@ -42,7 +45,11 @@ def essence_of(entry: Entry) -> Entry:
 def completed(
     entry: Entry, entry_id: int, parent: int | None, at: int, estimate: Callable[[Entry], int]
 ) -> Entry:
-    """Return an entry with id, parent and preview and, if it has none, time and tokens."""
+    """Return an entry as it is to be stored: with id, parent, preview, time and tokens.
+
+    ``at`` (milliseconds) and ``estimate`` are used for an entry without time or tokens. Characters
+    that can't be stored are replaced.
+    """
     entry = sound(entry)
     tokens = entry.tokens or estimate(entry)
     return entry.model_copy(
@@ -58,7 +65,10 @@ def completed(
 
 
 def sound(entry: Entry) -> Entry:
-    """Return an entry with only valid texts; the same object if all are valid."""
+    """Return an entry without NUL and lone surrogates in its texts.
+
+    The same object if it has none.
+    """
     try:
         if _NUL not in body_of(entry):
             return entry
@@ -68,7 +78,7 @@ def sound(entry: Entry) -> Entry:
 
 
 def body_of(entry: Entry) -> str:
-    """Return the JSON of all fields without a column; the entry's texts must be valid."""
+    """Return the JSON of all fields that aren't columns; the entry must be `sound`."""
     return entry.model_dump_json(exclude=_HEADER)
 
 
@@ -95,7 +105,7 @@ def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> E
     if _NUL not in body:
         with suppress(ValidationError):
             return EntryAdapter.validate_json(text)
-    # Before all texts were made valid, NUL was stored, and halves of surrogate pairs as escapes.
+    # Older versions stored NUL, and lone surrogates as escapes.
     try:
         return EntryAdapter.validate_python(valid_texts(json.loads(text)))
     except ValueError as error:  # json's and pydantic's errors are both ValueErrors
@@ -103,7 +113,10 @@ def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> E
 
 
 def text_of(entry: Entry) -> str:
-    """Return the text for searching an entry, without the prompt that all sessions share."""
+    """Return the text of an entry for searching: all texts and their names, one per line.
+
+    The system prompt isn't in it: of records of the program only the preview is.
+    """
     pieces: list[str] = []
     for said in entry.said():
         pieces += (said.name, said.text)
@@ -111,7 +124,7 @@ def text_of(entry: Entry) -> str:
 
 
 def size_of(entry: Entry) -> int:
-    """Return the number of characters that a reader sees of an entry."""
+    """Return the number of characters that a reader sees of an entry, including a result's diff."""
     if isinstance(entry, SystemEntry):
         return sum(map(len, entry.blocks)) + len(entry.opening)
     size = 0

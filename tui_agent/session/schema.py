@@ -1,30 +1,26 @@
 """The tables of the session file.
 
-Why they look like this:
+Reasons for their form:
 
-- ``entries`` holds headers only and is clustered by session, so that the tree of 100,000 entries is
-  one short range
-  scan; the JSON bodies live in ``bodies``. A body holds nothing that a header column holds.
+- ``entries`` has only headers and is clustered by session, so that the tree of 100,000 entries is
+  read in one short range scan. The JSON bodies are in ``bodies``; a body has no field that is a
+  column of ``entries``.
 - ``bodies.key`` and the rowid of ``entries_fts`` are ``session * 2**32 + id`` (`key_of`): one
-  integer names an entry in
-  the whole file, and the entries of a session are a range.
-- Sessions are numbered with AUTOINCREMENT: a number is never used twice, so that nothing left
-  behind by a damaged
-  purge can ever show up in another session.
-- ``entries_fts`` is contentless: the text is in the bodies already. Removing a row needs the
-  indexed text again,
-  which makes `tui_agent.session.search.index_text` part of the schema: changing it is a migration.
-- There is no foreign key from an entry to its parent: deleting a session would look for children
-  row by row. Appending
-  checks the parent in its transaction, and an id is always greater than its parent's, so there are
-  no cycles.
+  integer names an entry in the whole file, and the entries of a session are a range.
+- Sessions are numbered with AUTOINCREMENT, so a number is never used twice, and rows left by a
+  failed purge can't appear in another session.
+- ``entries_fts`` is contentless, because the text is in the bodies already. Removing a row needs
+  the indexed text again, so changing `tui_agent.session.search.index_text` needs a migration.
+- There is no foreign key from an entry to its parent: with one, deleting a session would look for
+  children row by row. Appending checks that the parent exists, and an id is always greater than its
+  parent's, so there are no cycles.
 """
 
 import sqlite3
 
 SCHEMA_VERSION = 10
-"""``PRAGMA user_version``, for the tables and the format of entries; older programs refuse the
-file."""
+"""``PRAGMA user_version``: the version of the tables and of the format of entries. Programs that
+know only lower versions refuse the file."""
 
 APPLICATION_ID = 0x54554941
 """``PRAGMA application_id``, "TUIA", by which a session file is recognised."""
@@ -129,8 +125,7 @@ CREATE TABLE side_costs (
     purpose TEXT NOT NULL,
     cost REAL NOT NULL
 ) STRICT"""
-"""The parts of ``sessions.side_cost`` in US dollars, with their purpose; negative if moved to an
-entry."""
+"""The single costs that ``sessions.side_cost`` sums up, in US dollars, with time and purpose."""
 
 UNSENT_TABLE = """
 CREATE TABLE unsent (
@@ -141,7 +136,8 @@ CREATE TABLE unsent (
     updated_at INTEGER NOT NULL,
     PRIMARY KEY (place, program)
 ) STRICT, WITHOUT ROWID"""
-"""Unsent texts by place and program; ``waiting`` is a JSON array of texts."""
+"""Unsent texts by place (session id or directory) and program; ``waiting`` is a JSON array of the
+queued messages."""
 
 
 def create(connection: sqlite3.Connection) -> None:

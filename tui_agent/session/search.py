@@ -1,14 +1,13 @@
-"""Full-text search: the indexed words of an entry, and how typed words become a query.
+"""Full-text search: the text to index for an entry, the query for typed words, and snippets.
 
-The index is FTS5 with the ``unicode61`` tokenizer over prepared text instead of the ``trigram``
-tokenizer: trigrams take about four times the text in space and can't find words of two characters,
-as most Chinese words are. Preparing means:
+The index is FTS5 with the ``unicode61`` tokenizer, over text prepared as below. The ``trigram``
+tokenizer would take about four times the text in space and can't find words of two characters, as
+most Chinese words are. Preparing the text means:
 
-- characters of scripts without spaces are set apart, so that each is a word and a run of them is a
-  phrase;
-- ``myCamelCase`` is indexed as its parts and as the rest from each part on, so that ``case``,
-  ``camelc`` and
-  ``mycamelcase`` all find it (``snake_case`` is split by the tokenizer).
+- spaces are put around each character of a script without spaces, so that each is a word and a run
+  of them is a phrase;
+- ``myCamelCase`` is indexed as its parts, and as the rest from each part on, so that ``case``,
+  ``camelc`` and ``mycamelcase`` all find it (``snake_case`` is split by the tokenizer).
 """
 
 import re
@@ -19,18 +18,19 @@ from tui_agent.session.entries import Entry
 from tui_agent.session.rows import text_of
 
 INDEXED_CHARS = 20_000
-"""Maximum characters indexed of one entry: three fifths from its beginning, the rest from its
-end."""
+"""Maximum characters of one entry that are indexed: three fifths from its beginning, the rest from
+its end."""
 
 _NAME_CHARS = 64
 _NAME_PARTS = 8
-"""Maximum parts of a word that is split into parts; longer ones are data, not names."""
+"""Maximum characters and parts of a word that is indexed by its parts; longer ones are data, not
+names."""
 
 _SNIPPET_BEFORE = 30
 _SNIPPET_CHARS = 140
 
 _RANKED_WORDS = 32
-"""Maximum words of a query used for ranking entries: the longest ones."""
+"""Maximum words of a query used for ranking entries: its longest words."""
 _LINES_AROUND = 1
 """Lines shown before and after a matching line."""
 _PASSAGE_CHARS = 240
@@ -48,8 +48,8 @@ _UNSPACED = (
     "\uf900-\ufaff",
     "\U00020000-\U0003ffff",
 )
-"""Ranges of letters of scripts without spaces between words. (A compiled expression takes 3 ms to
-make.)"""
+"""Character ranges of scripts without spaces between words. (Not a regular expression, because
+compiling one takes 3 ms.)"""
 _WORD = LazyPattern(r"[A-Za-z0-9]+")
 _CAMEL_BREAK = LazyPattern(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -57,8 +57,8 @@ _CAMEL_BREAK = LazyPattern(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 def index_text(entry: Entry) -> str:
     """Return the text to index for an entry.
 
-    For one schema version it must stay the same, because rows are removed from the index by
-    repeating it.
+    Changing the result needs a new schema version, because FTS5 needs the same text to remove a
+    row from the index.
     """
     text = text_of(entry)
     if len(text) > INDEXED_CHARS:
@@ -76,9 +76,10 @@ def index_text(entry: Entry) -> str:
 
 
 def match_expression(query: str) -> str | None:
-    """Return the FTS5 expression for typed words: all must occur, the last one may be unfinished.
+    """Return the FTS5 expression for typed words, None if there are no words.
 
-    Every word is quoted, so that no character is special. None if there is no word.
+    All words must occur; the last one also matches longer words that begin with it. Every word is
+    quoted, so that no character has a special meaning.
     """
     words = _words(valid(query))
     if not words:
@@ -90,16 +91,17 @@ def match_expression(query: str) -> str | None:
 
 
 def ranked_expression(query: str) -> str | None:
-    """Return the FTS5 expression for ranking entries with any of the words, None without a word."""
+    """Return the FTS5 expression for entries with any word of the query, None without words."""
     chosen = sorted(dict.fromkeys(_words(valid(query))), key=len, reverse=True)[:_RANKED_WORDS]
     return " OR ".join(map(_quoted, chosen)) or None
 
 
 def passage(text: str, query: str, most_lines: int) -> list[tuple[int, str]]:
-    """Return the lines of a text that best match a query, and the lines around them, with numbers.
+    """Return (line number from 1, line) of the lines that best match a query, in the text's order.
 
-    A line counts for each word in it, and more for a rare word. Lines are in order; long ones are
-    cut.
+    A line's weight is the sum of its words of the query, with rare words weighing more. The lines
+    next to a chosen one come along if ``most_lines`` permits. Long lines are cut. Without a match
+    the first two lines are returned.
     """
     lines = text.split("\n")
     lowered = [line.lower() for line in lines]
@@ -121,7 +123,7 @@ def passage(text: str, query: str, most_lines: int) -> list[tuple[int, str]]:
 
 
 def snippet(entry: Entry, query: str) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """Return one line around the first match in an entry, and the words' places in it."""
+    """Return one line around the first match in an entry, and (start, end) of each word in it."""
     words = sorted(_words(query), key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, words)), re.IGNORECASE)
     text = text_of(entry) or entry.preview
@@ -147,7 +149,7 @@ def _is_unspaced(char: str) -> bool:
 
 
 def _separate(text: str) -> str:
-    """Put spaces between characters that the tokenizer would take for one word."""
+    """Put spaces around characters of scripts without spaces, and between parts of camelCase."""
     if not text.isascii():
         letters = filter(_is_unspaced, set(text))
         text = text.translate({ord(char): f" {char} " for char in letters})

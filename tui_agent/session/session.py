@@ -1,4 +1,4 @@
-"""A session: the one object through which other layers read and extend a tree of entries."""
+"""A session's tree of entries: append, read, move the leaf, label; drafts and write access."""
 
 import os
 import socket
@@ -37,7 +37,7 @@ from tui_agent.session.tree_index import active_ids
 
 
 class WriteAccess:
-    """The right of one writer to change one session, checked at every change."""
+    """One writer's permission to change one session, checked at every change."""
 
     def __init__(
         self, store: Store, session_id: str, writer: str, clock: Clock, *, read_only: bool
@@ -82,7 +82,7 @@ class WriteAccess:
         self._taken_over = False
 
     def release(self, *, has_draft: bool) -> None:
-        """Release the session; a draft that is left over no longer has an owner."""
+        """Release the session. A draft this writer still has is left for `Session.recover`."""
         if (self._holding or has_draft) and self._store.read_only is None:
             with self._store.writer() as connection:
                 connection.execute(
@@ -96,19 +96,20 @@ class WriteAccess:
         self._holding = False
 
     def announce(self) -> None:
-        """Show other programs that this writer is alive, before anything is stored in its name.
+        """Show other programs that this writer is alive; call it before storing the writer's name.
 
-        Raises StoreReadOnly if nothing can be saved.
+        Raises:
+            StoreError: nothing can be saved, or the lock file can't be created.
         """
         self._refuse_if_read_only()
         self._store.announce()
 
     @contextmanager
     def changing(self) -> Iterator[Connection]:
-        """A write transaction.
+        """Open a write transaction for a ``with`` block: committed at its end, undone if it raises.
 
         Raises:
-            StoreReadOnly: nothing can be saved.
+            StoreError: nothing can be saved.
             SessionTakenOver: another writer holds the session now.
         """
         self._refuse_if_read_only()
@@ -137,22 +138,23 @@ class WriteAccess:
 
 
 class Session:
-    """One session, used from one thread; its `reader` from any.
+    """One session. Use it from one thread; its `reader` may be used from any.
 
-    Every session object has a leaf of its own: two programs on one session never move each other's.
-    The leaf in the file is that of whoever appended or moved last, and is where a session is
-    opened. Entries another program appends in between become a branch.
+    Every session object has its own leaf, so two programs with the same session open don't move
+    each other's. The store keeps the leaf of the object that appended or moved last, and a session
+    is opened at it. If another program appends in the meantime, the two programs' entries are on
+    different branches.
 
-    An object that called `hold` checks with every change that it still holds the session. When
-    another one took it over, the change raises `SessionTakenOver`, stores nothing, and the object
-    can only read from then on; forking at its leaf goes on without loss. One that never held the
-    session just writes.
+    An object that called `hold` checks with every change that it still holds the session. After
+    another program took the session over, a change raises `SessionTakenOver` and stores nothing,
+    and the object can only read; forking at its leaf keeps everything it stored. An object that
+    never called `hold` changes the session without this check.
 
     Args:
-        store: Where the session is kept.
+        store: The store that has the session.
         session_id: The whole id.
-        estimate: Returns an entry's tokens, called for entries that come without.
-        clock: Where times come from, the store's by default.
+        estimate: Returns an entry's tokens; called for entries appended without ``tokens``.
+        clock: Returns the time for what is stored; the store's clock by default.
         read_only: Refuse all changes.
 
     Raises:
@@ -185,11 +187,11 @@ class Session:
         self._is_beside = False
 
     def beside(self, leaf: int | None) -> "Session":
-        """Return another object on this session, for work on a branch beside it, in the same thread.
+        """Return another object for this session, to work on another branch in the same thread.
 
-        It has a leaf of its own, which is nobody's to open the session at: appending below it and
-        moving it are not written down. When the session is taken over from this object, that one
-        can't change anything either.
+        It begins at ``leaf``, None for the beginning. Its entries are stored, but its leaf is not:
+        the session is never opened there, and its moves are not logged. It shares this object's
+        write access, so after a takeover neither can change the session.
 
         Raises:
             EntryNotFound: there is no such entry.
@@ -204,7 +206,7 @@ class Session:
 
     def _go_to(self, leaf: int | None) -> None:
         self.leaf = leaf
-        """The entry after which the next one is appended, None for the beginning. Only this class
+        """Id of the entry that the next one is appended to, None for the beginning. Only this class
         sets it."""
         self._path_ids: array[int] | None = None
         self._active: list[Entry] | None = None
@@ -218,7 +220,7 @@ class Session:
 
     @property
     def read_only(self) -> bool:
-        """Whether changes are refused: on request, after a takeover, or if nothing can be saved."""
+        """Whether changes are refused: opened read-only, taken over, or the file isn't writable."""
         return self._access.read_only
 
     def set_title(self, title: str) -> None:
@@ -229,7 +231,7 @@ class Session:
             )
 
     def add_cost(self, dollars: float, purpose: Purpose = Purpose.OTHER) -> None:
-        """Add the cost, in US dollars, of a call without an entry, such as for the title."""
+        """Add the cost in US dollars of a model call that has no entry, such as one for a title."""
         with self._access.changing() as connection:
             connection.execute(
                 "UPDATE sessions SET side_cost = side_cost + ? WHERE number = ?",
@@ -245,12 +247,12 @@ class Session:
     def append(self, entry: Entry, *, moves_leaf: bool = True) -> Entry:
         """Append an entry below the leaf, move the leaf to it, and return it as stored.
 
-        It is committed when this returns. Id, parent and preview are filled in, time and tokens too
-        unless the entry brings its own. An answer removes the draft in the same transaction. If the
-        leaf stays where it is, the next entry becomes a sibling.
+        The entry is committed when this returns. Its id, parent and preview are filled in, and its
+        time and tokens where they are 0. An assistant entry also deletes this object's draft. With
+        ``moves_leaf=False`` the leaf stays, so that the next entry becomes a sibling.
 
         Raises:
-            StoreError: nothing was stored, and the leaf is where it was.
+            StoreError: nothing was stored, and the leaf did not move.
         """
         return self._append(self.leaf, [entry], moves_leaf=moves_leaf)[0]
 
@@ -266,11 +268,11 @@ class Session:
         moves_leaf: bool = True,
         draft: str | None = None,
     ) -> list[Entry]:
-        """Append a chain of entries.
+        """Append a chain of entries below ``parent``, and return them as stored.
 
-        With ``draft``, in place of the draft of that writer, if it is still there.
-
-        The leaf moves if it is the parent, unless ``moves_leaf`` is false.
+        ``draft`` is the writer whose draft the entries replace: the draft is deleted, and if it is
+        another writer's and already gone, nothing is appended and [] is returned. The leaf moves to
+        the last entry if it was ``parent``, unless ``moves_leaf`` is False.
         """
         at = self._clock()
         moves_leaf = moves_leaf and parent == self.leaf
@@ -305,7 +307,7 @@ class Session:
     # -- reading -----------------------------------------------------------------------------------
 
     def entry(self, entry_id: int) -> Entry:
-        """Return an entry; raises EntryNotFound, or EntryDamaged if it can't be read."""
+        """Return the entry with an id; raises EntryNotFound, or EntryDamaged if unreadable."""
         if found := self.reader.entries([entry_id]):
             return found[0]
         raise (
@@ -319,24 +321,22 @@ class Session:
         return self.reader.entries(ids)
 
     def path(self, leaf: int | None = None) -> list[Entry]:
-        """Return the entries from the root to the leaf, or to another one.
+        """Return the entries from the root to the session's leaf, or to the entry ``leaf``.
 
-        Damaged ones are left out.
-
-        All of them are read: of a long session ask for `active_path`, or for some of them by
-        `path_outline`.
+        Damaged entries are left out. All others are read, which is slow for a long session: prefer
+        `active_path`, or `path_outline` and `entries` for a few of them.
 
         Raises:
-            EntryNotFound: there is no such leaf.
+            EntryNotFound: there is no entry ``leaf``.
         """
         return self.reader.entries(self._ids() if leaf is None else self.reader.ids_to(leaf))
 
     def active_path(self) -> list[Entry]:
         """Return the entries of the path to the leaf that a request depends on, root first.
 
-        From the last compaction's first kept entry on that is everything, before it only entries
-        still in effect: see `tui_agent.session.tree_index.active_ids`. A request made from it is
-        the one made from `path`. `EntryReader.load_active` is the same for another leaf.
+        These are all entries from the last compaction's first kept one on, and the earlier entries
+        that are still in effect: see `tui_agent.session.tree_index.active_ids`. They give the same
+        request as the whole `path`. For another leaf use `EntryReader.load_active`.
         """
         if self._active is None:
             self._active = self.reader.entries(
@@ -345,9 +345,9 @@ class Session:
         return list(self._active)
 
     def path_outline(self) -> Outlines:
-        """Return id, kind and size of the entries of the path to the leaf, root first.
+        """Return id, kind and size of the entries on the path to the leaf, root first.
 
-        Much cheaper than headers.
+        Much faster than reading headers.
         """
         return self.reader.spine().outline(self._ids()[:])
 
@@ -362,11 +362,17 @@ class Session:
         return at < len(ids) and ids[at] == entry_id
 
     def returns(self) -> list[int]:
-        """Return the entries on the path before which another branch was left, root first."""
+        """Return the ids of the entries on the path where a new branch began after going back.
+
+        Root first; see `tui_agent.session.tree_index.Spine.returns`.
+        """
         return self.reader.spine().returns(self._ids())
 
     def departures(self, ids: Iterable[int]) -> dict[int, int]:
-        """Return, for each of ``ids`` not on the path, the entry where its branch leaves it."""
+        """Return, for each of ``ids`` not on the path, the first entry of its branch.
+
+        This is the entry on the way to it whose parent is on the path, or which is a root.
+        """
         return self.reader.spine().departures(self._ids(), ids)
 
     def subagents(self) -> list[SubagentEntry]:
@@ -374,16 +380,16 @@ class Session:
         return [entry for entry in found if isinstance(entry, SubagentEntry)]
 
     def skeleton(self) -> Headers:
-        """Return the headers of the whole tree in ascending order.
+        """Return the headers of all entries of the session, by ascending id.
 
-        See `skeleton.Headers` for when they are read.
+        Each header is read when it is used, see `skeleton.Headers`.
         """
         return self.reader.skeleton()
 
     # -- moving ------------------------------------------------------------------------------------
 
     def move(self, target: int | None) -> None:
-        """Make another entry the leaf; None for the beginning. Raises EntryNotFound.
+        """Make the entry ``target`` the leaf, None for the beginning; raises EntryNotFound.
 
         The move is logged and can be undone.
         """
@@ -392,7 +398,7 @@ class Session:
             self._move(target, "move")
 
     def undo(self) -> int | None:
-        """Undo the newest step, and return the leaf; raises NothingToUndo.
+        """Undo the newest step, and return the new leaf; raises NothingToUndo.
 
         The move is logged as an undo.
         """
@@ -400,9 +406,9 @@ class Session:
         return self.leaf
 
     def redo(self) -> int | None:
-        """Redo the last undone step, and return the leaf.
+        """Redo the last undone step, and return the new leaf.
 
-        Raises NothingToUndo if nothing was undone since the last step.
+        Raises NothingToUndo if nothing was undone since the last new step.
         """
         self._move(self.history.target("redo"), "redo")
         return self.leaf
@@ -438,7 +444,7 @@ class Session:
     # -- labels ------------------------------------------------------------------------------------
 
     def label(self, entry_id: int, text: str | None) -> None:
-        """Label an entry; None or "" removes the label.
+        """Set an entry's label; None or "" removes it.
 
         Raises:
             EntryNotFound: there is no such entry.
@@ -458,7 +464,7 @@ class Session:
     # -- drafts ------------------------------------------------------------------------------------
 
     def save_draft(self, text: DraftText) -> None:
-        """Save an answer that is being streamed below the leaf, in place of the last draft."""
+        """Save the answer being streamed below the leaf; replaces this object's previous draft."""
         self._access.announce()
         with self._access.changing() as connection:
             drafts.save(connection, self._number, (self._writer, self.leaf), text, self._clock())
@@ -471,12 +477,11 @@ class Session:
             self._has_draft = False
 
     def recover(self) -> AssistantEntry | None:
-        """Turn drafts that were left over by programs that ended into interrupted answers.
+        """Append the drafts left by programs that ended, as interrupted answers; return the newest.
 
-        Return the newest.
-
-        Each is appended below the leaf it belonged to; the session's leaf moves to it only if it is
-        still there. The draft of this object counts as left over, those of other live ones don't.
+        Each is appended below the leaf that its program had, and this object's leaf moves to it if
+        it is at that entry. This object's own draft counts as left over, the drafts of other live
+        programs don't. Returns None if there was nothing to append, or the session is read-only.
         """
         if self.read_only:
             return None
@@ -493,25 +498,31 @@ class Session:
     # -- holding -----------------------------------------------------------------------------------
 
     def hold(self, *, take_over: bool = False) -> None:
-        """Declare that this object works on the session; holding it already is fine.
+        """Claim the session for this object. Does nothing if the object holds it already.
 
-        With ``take_over`` it does whoever holds it; the other one learns it with its next change.
+        With ``take_over`` the session is claimed even if another live object holds it, whose next
+        change then raises SessionTakenOver.
 
         Raises:
-            SessionHeld: another live one does. It can be read, forked or taken over.
-            StoreReadOnly: nothing can be saved.
+            SessionHeld: another live object holds it; it can be read, forked or taken over.
+            StoreError: nothing can be saved.
+            SessionNotFound: the session was deleted for good.
         """
         self._access.hold(take_over=take_over)
 
     def check_for_take_over(self) -> bool:
-        """Return True if another writer has taken the session over; reads one row.
+        """Return True if the session was taken over from this object; reads one row.
 
-        Raises SessionNotFound if the session was deleted for good.
+        Always False for an object that doesn't hold the session. Raises SessionNotFound if the
+        session was deleted for good.
         """
         return self._access.check_for_take_over()
 
     def release(self) -> None:
-        """Release the session. A draft of this object counts as left over from now on."""
+        """Release the session. This object's draft, if any, is then left for `recover`.
+
+        An object made by `beside` deletes its draft instead, and the session stays held.
+        """
         if self._is_beside:
             self.clear_draft()
         else:
@@ -520,7 +531,7 @@ class Session:
 
 
 def session_to_read(store: Store, session_id: str) -> Session:
-    """Return a session for reading only; no tokens are estimated. Raises SessionNotFound."""
+    """Return a session object that refuses all changes; raises SessionNotFound."""
     return Session(store, session_id, estimate=_count_nothing, read_only=True)
 
 

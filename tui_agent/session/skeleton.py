@@ -1,4 +1,4 @@
-"""The headers of a whole tree: shape and tokens in columns, the rest read when looked at."""
+"""The headers of a session's entries as a sequence; previews and times are read when used."""
 
 import re
 from bisect import bisect_left
@@ -15,21 +15,22 @@ SILENT_CALL: Final = KIND_LETTERS["assistant"].upper()
 _KINDS: Final = {**KIND_OF_CODE, ord(SILENT_CALL): "assistant"}
 
 _NEAR: Final = 64
-"""How many neighbouring headers are read at once."""
+"""Number of neighbouring headers that are read together."""
 _CACHED_HEADERS: Final = 4_096
 """Maximum headers kept in memory."""
 
 
 def is_silent_call(preview: str) -> bool:
-    """Return True if a preview is of an answer that only calls tools: ``tool {arguments}``."""
+    """Return True if an answer with this preview only calls tools: ``tool {arguments}`` or ""."""
     return not preview or preview.partition(" ")[2].startswith("{")
 
 
 class Headers(Sequence[EntryHeader]):
-    """The headers of entries, ascending; a sequence that reads a header when it is asked for.
+    """The headers of entries by ascending id, as a sequence that reads a header when it is used.
 
-    ``ids``, ``letters`` (of `KIND_LETTERS`, or `SILENT_CALL`) and ``tokens`` are there for all
-    entries. ``parents`` has the parent of each entry whose parent isn't the id before its own.
+    ``ids``, ``letters`` (from `KIND_LETTERS`, or `SILENT_CALL`) and ``tokens`` have one item for
+    each entry. ``parents`` has the parent of each entry whose parent isn't the id before its own.
+    ``read`` returns the headers of given ids. An index or position is one in this sequence.
     """
 
     def __init__(
@@ -72,6 +73,10 @@ class Headers(Sequence[EntryHeader]):
         return part
 
     def hung(self, parents: Mapping[int, int | None]) -> "Headers":
+        """Return the same headers with other parents for some entries, for drawing the tree.
+
+        The parents are used by `runs`; the headers themselves keep theirs.
+        """
         return Headers(
             self.ids, self.letters, self.tokens, {**self._parents, **parents}, self._read
         )
@@ -88,7 +93,11 @@ class Headers(Sequence[EntryHeader]):
         return self._part(ids, b"".join(part.letters for part in parts), tokens)
 
     def runs(self) -> list[tuple[int, int | None]]:
-        """Return the start of each run of consecutive entries, and the index of its parent."""
+        """Return (index of its first entry, index of that entry's parent) of each run.
+
+        In a run each entry's parent is the entry before it. The second index is None for a root and
+        if the parent isn't in this sequence.
+        """
         if not self.ids:
             return []
         starts = {0}
@@ -115,7 +124,7 @@ class Headers(Sequence[EntryHeader]):
         return _KINDS[self.letters[at]]
 
     def of_kinds(self, kinds: Iterable[str]) -> list[int]:
-        """Return the indexes of entries of some kinds; answers include silent calls."""
+        """Return the indexes of the entries of some kinds, ascending."""
         letters = "".join(KIND_LETTERS[kind] for kind in kinds)
         wanted = letters + (SILENT_CALL if KIND_LETTERS["assistant"] in letters else "")
         return [match.start() for match in re.finditer(f"[{wanted}]".encode(), self.letters)]
@@ -141,7 +150,7 @@ class Headers(Sequence[EntryHeader]):
             self._at_hand.update(
                 (header.id, header) for header in self._read(self.ids[start : start + _NEAR])
             )
-        # A header that can't be read any more is nothing but a number.
+        # A header that became unreadable has only its id and tokens.
         return self._at_hand.get(entry_id) or EntryHeader(
             entry_id, None, "", preview="", tokens=self.tokens[at], created_at=0, size=0
         )

@@ -1,6 +1,7 @@
-"""The store: all sessions of a user in one SQLite file.
+"""Changes the store, which has all sessions of a user in one SQLite file.
 
-Changes within a session are made by `Session`.
+It creates, forks and deletes whole sessions, and stores blobs and unsent texts. `Session` changes
+what is in a session.
 """
 
 import json
@@ -26,11 +27,11 @@ from tui_agent.session.ids import Clock, now, uuid7
 from tui_agent.session.records import RunOutcome, SessionInfo, Unsent
 from tui_agent.session.store_reader import Connecting, StoreReader
 
-# Images of files in the blob store: their total size, and which go first when that is too much.
+# Snapshots of files in the blob store, and how much of them is deleted.
 
 _KEPT_SHARE = 0.8
-"""Share of the limit down to which snapshots are dropped, so that it isn't reached again at
-once."""
+"""Share of the limit that is left after deleting snapshots, so that the limit isn't exceeded again
+soon."""
 
 _IMAGES = """
 SELECT digest, length(content) FROM blobs WHERE digest IN (
@@ -52,27 +53,27 @@ _DIGEST = LazyPattern(r'"(?:full_output|blob)":"([0-9a-f]{64})"')
 
 
 _ABANDONED = 24 * 3600 * 1000
-"""Milliseconds after which another program removes the leftovers of one that was killed."""
+"""Milliseconds after which another program may delete what a killed program left behind."""
 
 RETENTION_MS = 90 * 24 * 3600 * 1000
-"""Milliseconds after which a directory's unsent text is deleted."""
+"""Milliseconds after which unsent text is deleted."""
 _AND_SUBAGENTS = " OR (parent_session = ? AND agent != '')"
 
 
 class Store(StoreReader):
-    """All sessions of a user: reading them, see `StoreReader`, and changing them.
+    """All sessions of a user. `StoreReader` has the methods that only read.
 
     Methods may be called from any thread; each thread reads through its own connection.
 
     Args:
         path: The session file, created when missing.
-        clock: Where times come from.
+        clock: Returns the time in milliseconds since the epoch.
         busy_timeout: Milliseconds to wait for another program that is writing.
-        read_only: Open for reading even where writing would be possible.
-        migrations: How to get from each older schema to the next; only tests have others.
+        read_only: Open for reading even if the file can be written.
+        migrations: The migration from each older schema to the next; only tests pass others.
 
     Raises:
-        StoreError: the file can't be used; it is left as it was.
+        StoreError: the file can't be used, and was not changed.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Store(StoreReader):
         self._writer_numbers = count(1)
 
     def close(self) -> None:
-        """Close the file, and release all held sessions. Closing twice is harmless."""
+        """Close the file and release all held sessions. Closing twice is harmless."""
         self._database.close()
         self._locks.close()
 
@@ -114,9 +115,10 @@ class Store(StoreReader):
         parent: tuple[str, int | None] | None = None,
         agent: str = "",
     ) -> SessionInfo:
-        """Create an empty session.
+        """Create an empty session and return it.
 
-        ``parent`` is the session and entry it comes from, ``agent`` the name of the subagent in it.
+        ``parent`` is the id of the session it comes from and the entry there; ``agent`` is the name
+        of the subagent that works in it, "" for none.
         """
         with self.writer() as connection:
             forking.insert_session(
@@ -130,16 +132,16 @@ class Store(StoreReader):
         return self.session(session_id)
 
     def set_key(self, session_id: str, key: str) -> None:
-        """Set the key of a session's run; raises StoreError if another session has it."""
+        """Set the key of a session's run; raises StoreError if another session has the key."""
         try:
             self._change(session_id, "key = ?", (valid(key),))
         except sqlite3.IntegrityError:
             raise StoreError(
-                f"Another run has begun with the key “{key}” at the same time."
+                f"Another run with the key “{key}” started at the same time."
             ) from None
 
     def set_outcome(self, session_id: str, outcome: RunOutcome | None) -> None:
-        """Store the outcome of the session's last run; None while a run goes on."""
+        """Store the outcome of the session's last run; None while a run is in progress."""
         self._change(
             session_id, "outcome = ?", ("" if outcome is None else json.dumps(asdict(outcome)),)
         )
@@ -149,9 +151,10 @@ class Store(StoreReader):
         self._change(session_id, "title = ?", (valid(title),))
 
     def delete(self, session_id: str) -> None:
-        """Hide a session, and those of its subagents, until `undelete` or until `purge` deletes them.
+        """Mark a session and its subagents' sessions as deleted; `purge` deletes them for good.
 
-        Raises SessionNotFound, or SessionHeld if a running program works on it.
+        `undelete` brings them back until then. Raises SessionNotFound, or SessionHeld if a running
+        program holds the session.
         """
         if holder := self.session(session_id).held_by:
             raise SessionHeld(session_id, holder.pid, holder.host, holder.since)
@@ -163,17 +166,17 @@ class Store(StoreReader):
         )
 
     def undelete(self, session_id: str) -> None:
-        """Bring back a deleted session that wasn't purged yet.
+        """Bring back a deleted session and its subagents' sessions.
 
-        Raises SessionNotFound if it is gone.
+        Raises SessionNotFound if it was purged.
         """
         self._change(session_id, "deleted_at = NULL, deleted_by = NULL", (), with_subagents=True)
 
     def purge(self) -> int:
-        """Delete this program's deleted sessions for good, and leftovers of killed programs.
+        """Delete for good the sessions that this program marked as deleted; return their number.
 
-        Leftovers are sessions these deleted, and empty sessions. Call it when the program ends.
-        Returns the number of sessions.
+        Also deletes, and counts, what killed programs left more than a day ago: sessions marked as
+        deleted, and empty sessions. Call it when the program ends.
         """
         longest_ago = self.clock() - _ABANDONED
         with self.reader() as connection:
@@ -191,10 +194,10 @@ class Store(StoreReader):
         return len(numbers)
 
     def fork(self, session_id: str, at_entry: int | None) -> SessionInfo:
-        """Copy the path to an entry into a new session and return it; None forks to an empty one.
+        """Copy the path to an entry into a new session and return it; None makes an empty fork.
 
-        Entries keep their ids, so that every ``#412`` in summaries and answers still names the same
-        entry.
+        Branches of subagents started on the path are copied, too. Entries keep their ids, so that
+        every ``#412`` in summaries and answers still names the same entry.
 
         Raises:
             SessionNotFound: there is no such session.
@@ -208,7 +211,7 @@ class Store(StoreReader):
             at = self.clock()
             number = forking.begin(connection, source, at_entry, fork=(new_id, self._token), at=at)
             leaf, ids_to_copy = forking.path_to(connection, source, at_entry)
-        # Copying 100,000 entries takes seconds, in which others have to be able to write.
+        # Copying 100,000 entries takes seconds, so other programs may write between the chunks.
         for ids in entry_table.chunks(ids_to_copy):
             with self.writer() as connection:
                 forking.copy(connection, source, number, ids)
@@ -223,11 +226,11 @@ class Store(StoreReader):
             return entry_table.put_blob(connection, data, self.clock())
 
     def trim_file_images(self, limit: int) -> int:
-        """Delete the oldest snapshots of files while those of all checkpoints exceed ``limit`` bytes.
+        """Delete the oldest snapshots if those of all checkpoints together exceed ``limit`` bytes.
 
-        A blob that is also an output or an attached image stays, and so do entries that name
-        deleted snapshots. Returns the number deleted. Takes a moment in a large store, so call it
-        in a thread.
+        At most 80 % of the limit is left then. A blob that is also an output or an attached image
+        is kept, and the checkpoints keep naming the deleted blobs. Returns the number of snapshots
+        deleted. Slow in a large store, so call it in a thread.
         """
         with self.reader() as connection:
             images: list[tuple[str, int]] = connection.execute(_IMAGES).fetchall()
@@ -250,24 +253,24 @@ class Store(StoreReader):
         return len(dropped)
 
     def rewrite(self) -> None:
-        """Rewrite the file without what was deleted in it. Takes seconds in a large store.
+        """Rewrite the file, so that nothing deleted can be recovered from it.
 
-        Raises StoreError if that isn't possible now, for example because another program uses the
-        file.
+        Takes seconds in a large store. Raises StoreError if the file can't be rewritten now, for
+        example because another program is using it.
         """
         self._database.rewrite()
 
     def keep_unsent(self, place: str, unsent: Unsent) -> None:
-        """Save the user's unsent text, so that a crash loses nothing.
+        """Save the user's unsent text, so that a crash doesn't lose it; an empty one is deleted.
 
-        ``place`` is a session's id, or the directory of a session not begun. Each program saves its
-        own text, so that two programs in one directory don't overwrite each other's.
+        ``place`` is the session's id, or the working directory if there is no session yet. Each
+        program has its own text at a place.
         """
         self.announce()
         key = valid(place), self._token
         with self.writer() as connection:
             if unsent:
-                # Two programs may end within a millisecond.
+                # Times must differ, and two programs may end within a millisecond.
                 connection.execute(
                     "INSERT OR REPLACE INTO unsent (place, program, text, waiting, updated_at) VALUES (?, ?, ?, ?, "
                     "max(?, (SELECT coalesce(max(updated_at), 0) + 1 FROM unsent WHERE place = ?)))",
@@ -277,9 +280,10 @@ class Store(StoreReader):
                 connection.execute("DELETE FROM unsent WHERE place = ? AND program = ?", key)
 
     def take_unsent(self, place: str, *, only_own: bool = False) -> Unsent:
-        """Return and delete the texts saved at a place by this program or ended ones, oldest first.
+        """Delete the texts saved at a place by this program or ended ones, and return them joined.
 
-        With ``only_own`` other programs' texts stay.
+        Oldest first; prompts are joined by an empty line. With ``only_own`` only this program's
+        texts. Texts of running programs stay.
         """
         texts: list[str] = []
         waiting: list[str] = []
@@ -304,13 +308,19 @@ class Store(StoreReader):
     # -- for Session -------------------------------------------------------------------------------
 
     def new_writer(self, session: object) -> str:
-        """Return a writer's name for a session object, valid while object and program live."""
+        """Return a new writer's name for a session object.
+
+        `alive` is True for the name while the object exists.
+        """
         writer = f"{self._token}.{next(self._writer_numbers)}"
         self._writers[writer] = session
         return writer
 
     def announce(self) -> None:
-        """Show other programs that this one is alive, before anything naming a writer is stored."""
+        """Show other programs that this one is alive; call it before storing a writer's name.
+
+        Raises StoreUnavailable if the lock file can't be created.
+        """
         try:
             self._locks.announce(self._token)
         except OSError as error:

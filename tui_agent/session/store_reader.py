@@ -1,4 +1,4 @@
-"""Reads the session file: lists of sessions, totals, and search over all of them."""
+"""Reads the session file: lists of sessions, totals, blobs, and search in all sessions."""
 
 import json
 import sqlite3
@@ -33,7 +33,8 @@ from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.search import match_expression, ranked_expression, snippet
 
 _CONSIDERED = 2_000
-"""Maximum matches of a search that are sorted by time; of more, those in the newest sessions."""
+"""Maximum matches of a search that are sorted by time; of more, only those in the newest sessions
+are considered."""
 
 _MENTIONABLE = kinds(lambda kind: kind.is_mentionable)
 
@@ -44,10 +45,10 @@ _IS_TYPED = (
     "SELECT p.kind, p.parent_id FROM up JOIN entries AS p ON p.session = e.session AND p.id = up.above "
     f"WHERE up.kind IN ({_STATES})) SELECT 1 FROM up WHERE kind = 'subagent')"
 )
-"""SQL condition that an entry ``e`` isn't the first message of a subagent's branch."""
+"""SQL condition that the entry ``e`` isn't the task at the beginning of a subagent's branch."""
 
 _NAMED = 10
-"""Maximum sessions that are named for an ambiguous part of an id."""
+"""Maximum sessions named in the error for an ambiguous part of an id."""
 _INFO_COLUMNS = (
     "id, cwd, title, created_at, updated_at, model, entry_count, leaf, parent_session, parent_entry, agent, side_cost, "
     "first_message, key, outcome, holder, holder_pid, holder_host, held_since"
@@ -55,7 +56,7 @@ _INFO_COLUMNS = (
 
 
 Connecting = Callable[[], AbstractContextManager[sqlite3.Connection]]
-"""Returns a connection for a ``with`` block."""
+"""Returns a context manager that gives a connection to the session file."""
 
 
 class StoreReader:
@@ -64,7 +65,7 @@ class StoreReader:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.reader: Connecting = database.read
-        """Returns the calling thread's connection for reading, in a ``with`` block."""
+        """Gives the calling thread's connection for reading, in a ``with`` block."""
         self.path = database.path
         self._token = uuid7(now())
         self._locks = LivenessLocks(self.path.with_name(self.path.name + ".locks"))
@@ -72,11 +73,11 @@ class StoreReader:
 
     @property
     def read_only(self) -> StoreError | None:
-        """The error that says why nothing can be saved, None if the file is writable."""
+        """The error to raise for a change, None if the file can be written."""
         return self._database.refusal
 
     def damage(self) -> str:
-        """Return one line on the damage in the file, "" if there is none; reads the whole file."""
+        """Return one line about damage in the file, "" if there is none. Reads the whole file."""
         try:
             with self.reader() as connection:
                 found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
@@ -106,13 +107,12 @@ class StoreReader:
         limit: int = 200,
         offset: int = 0,
     ) -> list[SessionInfo]:
-        """Return sessions, the last used first.
+        """Return the sessions that aren't deleted, the last used first.
 
-        Subagents' sessions are included only if there is a ``query``. Empty sessions that a killed
-        program left behind are excluded.
-
-        ``cwd`` keeps those of one directory, ``query`` those whose title, first message, directory
-        or id contains all its words, or in which the words occur in an entry.
+        ``cwd`` keeps the sessions of one directory. ``query`` keeps those whose title, first
+        message, directory and id together contain all its words, or that have an entry with all of
+        them. Sessions of subagents are left out unless there is a ``query``; empty sessions left by
+        a killed program always are.
         """
         conditions = ["deleted_at IS NULL"]
         values = list[object]()
@@ -159,9 +159,10 @@ class StoreReader:
         return found[0]
 
     def totals(self, session_id: str) -> SessionTotals:
-        """Return a session's totals, with calls without entries, without entries copied by a fork.
+        """Return a session's totals; raises SessionNotFound.
 
-        Raises SessionNotFound.
+        The tokens are those of all its entries. The cost includes calls without an entry, but not
+        entries copied by a fork, which the forked session paid for.
         """
         number = self.number(session_id)
         with self.reader() as connection:
@@ -175,10 +176,10 @@ class StoreReader:
         return SessionTotals(tokens, beside + sum(dollars for _entry_id, dollars in costs))
 
     def spent_by_day(self, now: datetime, days: int) -> dict[date, float]:
-        """Return the cost of all sessions in US dollars on each of the last ``days`` local days.
+        """Return the US dollars spent in all sessions on each of the last ``days`` local days.
 
-        The day of ``now`` is the last one. Entries copied by a fork count once; days without costs
-        are left out.
+        The last day is that of ``now``. Ascending; days without costs are left out. Entries copied
+        by a fork count once.
         """
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
         first = midnight - timedelta(days=days - 1)
@@ -187,7 +188,10 @@ class StoreReader:
         return {date.fromisoformat(day): spent[day] for day in sorted(spent)}
 
     def side_costs(self, session_id: str) -> list[SideCost]:
-        """Return the calls of a session without entries, oldest first; old sessions have none."""
+        """Return the costs of a session's calls without an entry, oldest first.
+
+        Sessions of old versions have none. Raises SessionNotFound.
+        """
         number = self.number(session_id)
         with self.reader() as connection:
             rows = connection.execute(
@@ -200,7 +204,11 @@ class StoreReader:
         ]
 
     def subagent_requests(self, session_id: str) -> list[RequestRecord]:
-        """Return the requests of a session's subagents; takes a moment if there are many."""
+        """Return the requests made in the separate sessions of a session's subagents.
+
+        Only old versions gave subagents sessions; today's subagents work on branches. Slow if there
+        are many.
+        """
         with self.reader() as connection:
             numbers = connection.execute(
                 "SELECT number, last_id FROM sessions WHERE parent_session = ? AND agent <> ''",
@@ -212,7 +220,7 @@ class StoreReader:
             return records
 
     def number(self, session_id: str) -> int:
-        """Return a session's number in the file; raises SessionNotFound, also for a deleted one."""
+        """Return a session's number in the file; raises SessionNotFound if unknown or deleted."""
         with self.reader() as connection:
             row = connection.execute(
                 "SELECT number FROM sessions WHERE id = ? AND deleted_at IS NULL", (session_id,)
@@ -239,12 +247,11 @@ class StoreReader:
         session_id: str | None = None,
         cwd: Path | str | None = None,
     ) -> list[SearchHit]:
-        """Return the newest entries in which all words of ``query`` occur.
+        """Return the entries in which all words of ``query`` occur, newest first.
 
-        The last word may be unfinished.
-
-        All branches of all sessions are searched, or those of one session or one directory. No
-        character in the query has a special meaning.
+        All branches of all sessions are searched, or only those of ``session_id``, or of the
+        sessions with the directory ``cwd``. The last word also matches longer words that begin with
+        it; no character has a special meaning. Empty if the query has no words.
         """
         if session_id is None:
             span = (0, key_of(1 << 30, 0))
@@ -278,7 +285,7 @@ class StoreReader:
             return hits
 
     def ranked(self, query: str, limit: int, session_id: str) -> list[int]:
-        """Return the ids of a session's entries with any of the words, the best matches first."""
+        """Return the ids of a session's entries with any word of the query, best match first."""
         span = key_range(self.number(session_id))
         expression = ranked_expression(query)
         if expression is None or limit <= 0:
@@ -292,13 +299,13 @@ class StoreReader:
             return [entry_id for (entry_id,) in rows]
 
     def matching(self, query: str, session_id: str) -> list[int]:
-        """Return the ids of all entries of a session that `search` would find, ascending."""
+        """Return the ids of all entries of a session that match as in `search`, ascending."""
         span = key_range(self.number(session_id))
         expression = match_expression(query)
         if expression is None:
             return []
-        # One text of all numbers: a letter may be in every entry, and a row for each takes longer
-        # than finding them.
+        # The ids come as one JSON text: a query of one letter may match every entry, and fetching
+        # a row for each takes longer than finding them.
         with self.reader() as connection:
             (found,) = connection.execute(
                 "SELECT json_group_array(id) FROM (SELECT rowid & 4294967295 AS id FROM entries_fts "
@@ -308,9 +315,11 @@ class StoreReader:
         return list(json.loads(found))
 
     def mentionable(self, session_id: str, query: str, limit: int) -> list[EntryHeader]:
-        """Return mentionable entries that match a query by number, words, or letters in order; newest first.
+        """Return the headers of up to ``limit`` mentionable entries that match a query.
 
-        A hundred thousand entries take tenths of a second in SQLite, while other threads run.
+        First those whose id begins with the query, then those whose preview contains it, then those
+        whose preview contains its letters in order; each group newest first. Takes tenths of a
+        second for 100,000 entries, so call it in a thread.
         """
         number = self.number(session_id)
         query = valid(query)
@@ -337,8 +346,9 @@ class StoreReader:
     def typed_in(self, project: Path | str | None, limit: int) -> list[TypedText]:
         """Return the distinct messages and shell commands that the user typed, newest first.
 
-        Shell commands begin with ``!``. With ``project``, only those of sessions in this directory
-        or below. Subagents' prompts are excluded.
+        Shell commands begin with ``!``, or ``!!`` if they weren't sent to the model. With
+        ``project``, only texts from sessions in this directory or below. Tasks of subagents are
+        left out.
         """
         found: dict[str, TypedText] = {}
         where = ""
@@ -375,7 +385,10 @@ class StoreReader:
     # -- who is at work ----------------------------------------------------------------------------
 
     def alive(self, writer: str | None) -> bool:
-        """Return True if the session object with this name is still alive, in any program."""
+        """Return True if a writer named by `Store.new_writer` still exists, in any program.
+
+        False for None.
+        """
         if writer is None:
             return False
         token = writer.partition(".")[0]
@@ -386,7 +399,10 @@ class StoreReader:
     def _left_empty(
         self, connection: sqlite3.Connection, *, before: int | None = None
     ) -> list[int]:
-        """Return the empty sessions of killed programs, last used ``before`` a time."""
+        """Return the numbers of sessions without entries and title whose program has ended.
+
+        With ``before`` only those last used before this time, in milliseconds since the epoch.
+        """
         rows = connection.execute(
             "SELECT number, holder, updated_at FROM sessions WHERE entry_count = 0 AND title = ''"
         ).fetchall()
@@ -407,7 +423,10 @@ class StoreReader:
 
 
 def _mentions(query: str) -> tuple[str, list[str]]:
-    """Return the SQL condition, and its values, that a session or its entries contain all words."""
+    """Return an SQL condition, and its values, for sessions that contain all words of a query.
+
+    The words occur in the session's title, first message, directory and id, or in one entry.
+    """
     words = query.split()
     column = "title || ' ' || first_message || ' ' || cwd || ' ' || id"
     condition = " AND ".join([f"{column} LIKE ? ESCAPE '\\'"] * len(words))

@@ -1,4 +1,4 @@
-"""The traits of tools by name, for code that only knows the name of a call's tool."""
+"""Traits of tools (does it read, write, repeat?), looked up by the name in a tool call."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -6,58 +6,62 @@ from typing import Literal
 from tui_agent.lazy import dataclass
 
 ToolKind = Literal["read", "search", "edit", "execute", "fetch", "think", "other"]
-"""The kind of a call, in the terms of the Agent Client Protocol."""
+"""A tool's kind, as the Agent Client Protocol names them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolTraits:
-    """A tool's own traits; the defaults are those of an unknown tool."""
+    """The traits of one tool; the defaults are those of an unknown tool."""
 
     kind: ToolKind = "other"
     other_names: str = ""
     """Other programs' names for such a tool, in lower case without hyphens and underscores."""
     imported_names: tuple[str, ...] = ()
-    """Names, in other programs' sessions, of tools that read or change files like this one."""
+    """Names of tools in imported sessions that read, write or wait like this one."""
     explores: bool = False
-    """Whether a subagent that only explores has it."""
+    """Whether a subagent that may only explore has the tool."""
     starts_agents: bool = False
     basic: bool = False
-    """Whether a small model gets it, too."""
+    """Whether small models get the tool, too."""
     reads: bool = False
-    """Whether the result shows the file that the call names."""
+    """Whether the result shows the content of the file that the call names."""
     writes: bool = False
     """Whether the call changes the file that it names."""
     waits: bool = False
-    """Whether the result is the progress of something that takes time."""
+    """Whether the result shows the progress of something that takes time, such as a job."""
     repeatable: bool = False
-    """Whether a later result of the same call replaces an earlier successful one."""
+    """Whether a newer result makes an earlier successful one of the same call redundant."""
     repeats_failures: bool = False
-    """Whether failures, too, are replaced, and replace earlier results."""
+    """Whether that also holds for failed results, earlier or newer; needs ``repeatable``."""
     quotes: bool = False
-    """Whether its output quotes stored text, in which an apparent error is none."""
+    """Whether the output quotes stored text, so that error lines in it are not errors."""
     shows_past: bool = False
-    """Whether its output is the session's own past, which searches of the session skip."""
+    """Whether the output quotes the session's own past, so that searches of the session skip it."""
     state: Literal["", "list", "text"] = ""
-    """Which results a summary carries: "list": the last one, a list that may be shortened; "text":
-    the last of each title; "": none."""
+    """Which results a compaction keeps beside its summary: "list": the newest, whose list may be
+    shortened; "text": the newest of each title; "": none."""
     protected: bool = False
-    """Whether its results are never pruned; the settings may name other tools instead."""
+    """Whether the tool's results are never pruned; the settings may name other tools instead."""
     counts: str = ""
-    """The unit that its results count, for small calls that share a row; "" for others."""
+    """Singular noun for what its results count (``match``), shown when small calls share a row; ""
+    for a tool whose calls have a row each."""
     runs_of: str = "call"
-    """The singular noun for what a call handles, to count the calls in that row: ``file``, ``12
-    files``."""
+    """Singular noun for what a call handles (``file``), to count the calls in such a row."""
     output: Literal["", "log", "numbered", "matches"] = ""
-    """How a card shows the output; a log is shown open, with its end."""
+    """How a card shows the output; a log is shown unfolded, with its end."""
     says_arguments: bool = False
-    """Whether the card's heading and body show everything in the arguments."""
+    """Whether the card's heading and body already show everything in the arguments."""
 
 
 _UNKNOWN = ToolTraits()
 
 
 class TraitsByName(dict[str, ToolTraits]):
-    """The traits of tools by name; a missing name has those of an unknown tool."""
+    """The traits of tools by name.
+
+    A missing name is looked up among the tools' ``imported_names``, whose ``reads``, ``writes`` and
+    ``waits`` it gets; any other name has the traits of an unknown tool.
+    """
 
     def __init__(self, tools: Mapping[str, ToolTraits]) -> None:
         super().__init__(tools)

@@ -1,8 +1,8 @@
-"""The shape of a session's tree in a few bytes per entry, and the part of a path a request needs.
+"""Parent, kind and size of all entries of a session in memory, to find paths without the database.
 
-A spine of 100,000 entries takes a megabyte, so that paths are walked in memory while headers and
-bodies are read only when they are shown or sent. Most entries follow the one before them: only
-where one does not, its parent is kept.
+A `Spine` of 100,000 entries takes a megabyte; headers and bodies are read only when they are shown
+or sent. It stores a parent only for entries that don't follow the id before theirs. `active_ids`
+chooses the entries of a path that a request needs.
 """
 
 import re
@@ -27,16 +27,16 @@ from tui_agent.session.records import Divergence, Outlines
 KIND_LETTERS: Final = {
     kind: entry.letter for kind, entry in sorted(KINDS.items(), key=lambda known: known[1].letter)
 }
-"""The letter of each kind of entry, for lists of very many entries; the most frequent first."""
+"""The letter of each kind of entry, the most frequent kinds first."""
 
 UNKNOWN_KIND: Final = "a"
-"""The letter for any other kind."""
+"""The letter for a kind that this version doesn't know."""
 
 KIND_OF_CODE: Final = {
     ord(UNKNOWN_KIND): "",
     **{ord(letter): kind for kind, letter in KIND_LETTERS.items()},
 }
-"""The kind of each letter, by the letter's code, for bytes of letters."""
+"""The kind for each letter's character code; "" for `UNKNOWN_KIND`."""
 
 _ROOT: Final = 0
 
@@ -47,10 +47,10 @@ _SELECTING = kinds(lambda kind: kind.sets_state or kind.edits_view)
 
 
 class SpineRows(NamedTuple):
-    """Entries to add to a spine, ascending, as one column for each field.
+    """Entries to add to a spine, by ascending id, in columns.
 
-    ``kinds`` has one letter for each entry; ``parents`` only those parents that aren't the id
-    before the entry's own.
+    ``kinds`` has one letter for each entry. ``parents`` has the parent of each entry whose parent
+    isn't the id before its own; None for a root.
     """
 
     ids: Sequence[int]
@@ -71,26 +71,29 @@ class SpineRows(NamedTuple):
 
 
 class Spine:
-    """Parent, kind and size of every entry of a session, by id."""
+    """Parent, kind and size of every entry of a session, by id.
+
+    A run is a series of entries in which each has the id before its own as its parent.
+    """
 
     def __init__(self) -> None:
         self._kinds = bytearray(1)
         self._sizes = array("q", [0])
         self._starts: list[int] = []
-        """Entries whose parent isn't the id before theirs; those up to the next such entry follow
-        one another."""
+        """The first id of each run, ascending."""
         self._parents: dict[int, int] = {}
-        """The parents of these entries."""
+        """The parent of the first entry of each run; `_ROOT` for a root."""
         self._subagents: dict[int, int] = {}
-        """For the beginning of each run on a subagent's branch, the branch's first entry."""
+        """For the first entry of each run on a subagent's branch, the branch's first entry."""
         self.count = 0
         """Number of entries in the spine."""
         self.reattached: set[int] = set()
-        """Entries whose parent is missing; the entry before them is taken for it."""
+        """Entries whose parent is missing, so that the entry with the id before theirs is used as
+        the parent."""
 
     @property
     def last(self) -> int:
-        """The greatest id seen, 0 if there is none."""
+        """The greatest id in the spine, 0 if it is empty."""
         return len(self._kinds) - 1
 
     def extend(self, rows: SpineRows) -> None:
@@ -145,12 +148,12 @@ class Spine:
         return 0 < entry_id < len(self._kinds) and self._kinds[entry_id] != 0
 
     def parent(self, entry_id: int) -> int | None:
-        """Return an entry's parent, None for a root."""
+        """Return the id of an entry's parent, None for a root."""
         return self._parents.get(entry_id, entry_id - 1) or None
 
     @property
     def parents(self) -> dict[int, int | None]:
-        """The parents that aren't the id before the entry's own, by entry; None for roots."""
+        """The parent of each entry whose parent isn't the id before its own, None for roots."""
         return {entry_id: parent or None for entry_id, parent in self._parents.items()}
 
     def kind(self, entry_id: int) -> str:
@@ -169,9 +172,12 @@ class Spine:
         return self._ids_above(leaf or _ROOT, _ROOT)[0]
 
     def _ids_above(self, low: int, other: int) -> "tuple[array[int], int]":
-        """Return the way to ``low`` below its deepest common ancestor, and that ancestor."""
+        """Return the ids of the path to ``low`` that aren't on the path to ``other``, ascending.
+
+        The second value is the deepest entry on both paths, `_ROOT` if there is none.
+        """
         stretches: list[range] = []
-        # Ids grow along a path, so the larger of two can be no ancestor of the smaller.
+        # Ids ascend along a path, so the greater of two ids can't be an ancestor of the smaller.
         while low != other:
             if low > other:
                 start = self._start_of(low)
@@ -196,8 +202,8 @@ class Spine:
         return self._starts[bisect_right(self._starts, entry_id) - 1]
 
     def subagent_of(self, entry_id: int) -> int | None:
-        """Return the first entry of the subagent's branch an entry is on, None for none."""
-        # Such a branch always begins a run: the call it is for stands between it and its parent.
+        """Return the first entry of the subagent's branch that an entry is on, None if on none."""
+        # A subagent's branch always begins a run: the call's own entries come before it.
         if self._subagents:
             return self._subagents.get(self._start_of(entry_id))
         return None
@@ -207,7 +213,10 @@ class Spine:
         return set(self._subagents.values())
 
     def is_below(self, entry_id: int | None, other: int | None) -> bool:
-        """Return True if ``other`` is on the path to an entry; None is the beginning."""
+        """Return True if ``other`` is the entry or one of its ancestors.
+
+        None stands for the beginning of the session, which is above every entry.
+        """
         at = entry_id or _ROOT
         other = other or _ROOT
         while at > other:
@@ -223,10 +232,10 @@ class Spine:
         return Divergence(leaf, ancestor or None, self.outline(left))
 
     def returns(self, path: Sequence[int]) -> list[int]:
-        """Return the entries of a path that begin a new branch after the user went back.
+        """Return the ids on a path, ascending, at which a new branch began after another was left.
 
-        A branch with nothing but answers doesn't count, as a failed answer is beside the one that
-        replaced it; neither do subagents' branches.
+        The left branch must contain more than answers: a failed answer that was retried doesn't
+        count. Subagents' branches don't count either.
         """
         found: list[int] = []
         for start in self._starts:
@@ -247,9 +256,12 @@ class Spine:
         return found
 
     def departures(self, path: Sequence[int], ids: Iterable[int]) -> dict[int, int]:
-        """Return, for each of ``ids`` not on a path, where its own way leaves the path."""
+        """Return, for each of ``ids`` not on a path, the first entry of the branch that it is on.
+
+        This is the entry on the way to it whose parent is on the path, or which is a root.
+        """
         known: dict[int, int] = {}
-        """The first entry off the path, by the beginning of the run that was looked up."""
+        """The result for each run looked up so far, by the run's first entry."""
         return {
             entry_id: self._departure(path, entry_id, known)
             for entry_id in ids
@@ -277,10 +289,10 @@ class Spine:
 
 
 def _stretches(ids: Sequence[int]) -> Iterator[slice]:
-    """Yield ascending ids as slices without gaps, which are copied ten times as fast."""
+    """Yield ascending ids as slices of consecutive ids, which are copied ten times as fast."""
     at = 0
     while at < len(ids):
-        # How far an id is above its place only grows, as ids ascend.
+        # As ids ascend, the difference of an id and its index never falls, so bisect finds a gap.
         end = bisect_right(
             range(len(ids)), ids[at] - at, lo=at, key=lambda place: ids[place] - place
         )
@@ -293,16 +305,15 @@ def active_ids(
 ) -> list[int]:
     """Return the ids of a path (root first) that its request depends on, in the path's order.
 
-    Without a compaction that its model reads that is the whole path. With one: everything from the
-    first kept entry of the newest on, and of earlier entries only
+    Without a compaction that the path's model can be sent, this is the whole path. Otherwise it is
+    everything from the first kept entry of the newest such compaction on, and of the entries before
 
     - the last system entry, model change, mode change and effort change,
-    - all context edits, because one after the cut may be the answer to one before it,
-    - the targets of pins that hold, each with the calls and results it belongs to, because pinned
-      entries are carried
-      verbatim, and prunes that name one of these.
+    - all context edits, because a later one may undo an earlier one,
+    - the entries still pinned, with the tool calls and results they belong to, because pinned
+      entries are carried verbatim, and the prunes that name one of these.
 
-    ``load`` returns the entries with the given ids, damaged ones left out.
+    ``load`` returns the entries with the given ids, without damaged ones.
     """
     letters = spine.letters(path)
     special: dict[str, list[int]] = {}
@@ -338,7 +349,10 @@ def active_ids(
 def _in_force(
     special: dict[str, list[int]], load: Callable[[Sequence[int]], list[Entry]]
 ) -> CompactionEntry | None:
-    """Return the newest compaction that the path's model can read; None if none, or damaged."""
+    """Return the newest compaction that the path's model can be sent.
+
+    None if there is none, or if a newer compaction is damaged.
+    """
     for entry_id in reversed(special["compaction"]):
         found = load([entry_id])
         if not found or not isinstance(found[0], CompactionEntry):
@@ -355,7 +369,7 @@ def _in_force(
 
 
 def _position(path: Sequence[int], entry_id: int | None) -> int | None:
-    """Return the index of an id on a path (ids ascend along it), None if it isn't on it."""
+    """Return the index of an id on a path (whose ids ascend), None if it isn't on the path."""
     if entry_id is None:
         return None
     position = bisect_left(path, entry_id)
@@ -365,7 +379,10 @@ def _position(path: Sequence[int], entry_id: int | None) -> int | None:
 
 
 def _step(spine: Spine, path: Sequence[int], position: int) -> list[int]:
-    """Return the answer and tool results that the entry at ``position`` belongs to, or only it."""
+    """Return the ids of the step (answer and tool results) of the entry at an index of a path.
+
+    An entry that is neither an answer nor a tool result is returned alone.
+    """
     if spine.kind(path[position]) not in ("assistant", "tool_result"):
         return [path[position]]
     start = position

@@ -1,1 +1,1 @@
-"""The full-screen program, in Textual: renders events and entries, sends the user's intents."""
+"""The full-screen program, in Textual: shows sessions, and passes messages and commands on."""

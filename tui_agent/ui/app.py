@@ -55,13 +55,13 @@ LATER_STYLES = ("screens.tcss", "tree.tcss")
 """Style sheets of the other screens, read in this order when the first of them is opened."""
 
 RESIZE_SETTLES = 0.3
-"""Seconds without a resize after which the size counts as settled."""
+"""Seconds without a resize after which the terminal's size counts as final."""
 
 COLLECTED_AFTER = (20_000, 10, 10)
-"""Thresholds of the garbage collector (see `gc.set_threshold`).
+"""Thresholds of the garbage collector, set after the start (see `gc.set_threshold`).
 
-A full collection takes 75 ms in a session of 100,000 entries; with Python's own thresholds, reading
-its tree causes five.
+A full collection takes 75 ms in a session of 100,000 entries; with Python's default thresholds,
+reading the session's tree causes five.
 """
 
 QUIT_HINT = "Press ctrl+c again to quit."
@@ -70,14 +70,20 @@ QUIT_WINDOW = 2.0
 """Seconds within which a second ctrl+c quits."""
 
 LoadServices = Callable[[], Awaitable[tuple[AppServices, FirstView]]]
-"""Returns the ports and the first view."""
+"""Builds the services for the controller; returns them and what to show first."""
 
 
 class ControlCharacterFilter(LineFilter):
-    """Drops control characters and marks that reorder a line, none of which has a width."""
+    """Removes control characters and text direction marks from everything that is drawn.
+
+    They have no width, so the layout does not change.
+    """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 - as inherited
-        """Return the segments without these; the same list if there are none."""
+        """Return the segments without such characters; the same list if there are none.
+
+        Textual's own control segments stay as they are.
+        """
         for segment in segments:
             if ACTING.search(segment.text):
                 break
@@ -94,7 +100,7 @@ textual.screen.UPDATE_PERIOD = 1 / 120  # type: ignore[misc]
 
 
 class TuiAgentApp(ErrorBoundary[int]):
-    """The full-screen program. ``run`` returns the exit code."""
+    """The full-screen program. ``run`` returns its exit code."""
 
     TITLE = "tui-agent"
     ENABLE_COMMAND_PALETTE = True
@@ -113,10 +119,10 @@ class TuiAgentApp(ErrorBoundary[int]):
     ) -> None:
         """Create the application.
 
-        ``load`` is called after the first paint. Without ``memory``, the terminal's background is not
-        remembered.
+        ``load`` is called once, after the first paint. ``memory`` stores whether the terminal's
+        background is light, so that the next start can use it; None stores nothing.
         """
-        # Without colour the terminal keeps its own, and emphasis is bold, dim, underlined or
+        # With NO_COLOR, the terminal's colours stay, and emphasis is bold, dim, underlined or
         # reversed.
         colourless = None
         if "NO_COLOR" in os.environ:
@@ -124,23 +130,23 @@ class TuiAgentApp(ErrorBoundary[int]):
         super().__init__(
             css_path=[style_path(name) for name in FIRST_STYLES], ansi_color=colourless
         )
-        # The last filter, so that no widget can draw what a terminal would act on.
+        # The last filter, so that no widget can draw characters that a terminal acts on.
         self._filters.append(ControlCharacterFilter())
         for theme in (WHITE_LIGHT, HIGH_CONTRAST, HIGH_CONTRAST_LIGHT):
             self.register_theme(theme)
         self.main = MainScreen(self.apply_look)
         """The screen below all others."""
         self.failure: Exception | None = None
-        """Error of ``load``, which ended the program."""
+        """The error that ended the program while it was loading; None if there was none."""
         self._load = load
         self._last_ctrl_c = float("-inf")
         self._copying = asyncio.Lock()
         self._keys = KeyOrder(self)
         self.is_refocusing = False
-        """Whether Textual is following the terminal's focus, which only changes the focused widget."""
+        """Whether Textual is changing the focused widget as the terminal gained or lost focus."""
         self._settling = Later(self, self._check_size)
         self._hasty = False
-        """Whether the last resize arrived before the previous one had settled."""
+        """Whether the last resize came within `RESIZE_SETTLES` seconds of the one before."""
         self._animations = self.animation_level
         self._memory = memory
         self._guessed = terminal.default_theme(last=memory.light() if memory is not None else None)
@@ -150,7 +156,11 @@ class TuiAgentApp(ErrorBoundary[int]):
         self.apply_look(look)
 
     def apply_look(self, look: Look) -> None:
-        """Apply theme and motion settings. A theme that the user switched to stays until the setting changes."""
+        """Apply the theme and motion settings.
+
+        Sets the theme only if the setting differs from the one applied last, so a theme chosen
+        otherwise stays. A theme that is None or unknown follows the terminal's background.
+        """
         if look.reduced_motion:
             self.animation_level = "none"
         else:
@@ -181,7 +191,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         self.call_later(message.done.set)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """Give the focused field the prompt's cursor blinking."""
+        """Make the cursor of the focused field blink if the prompt's does."""
         if hasattr(event.widget, "cursor_blink"):
             event.widget.cursor_blink = self.main.prompt.cursor_blink
 
@@ -206,7 +216,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         return self._follows_terminal and not self.no_color and not is_mute
 
     def on_paste_coming(self, message: terminal_input.PasteComing) -> None:
-        self.main.say(f"A paste is coming: {message.characters:,} characters until now.")
+        self.main.say(f"Receiving a paste: {message.characters:,} characters so far.")
 
     def on_background_known(self, message: terminal_input.BackgroundKnown) -> None:
         self._terminals_theme = terminal.THEMES[message.light]
@@ -219,14 +229,17 @@ class TuiAgentApp(ErrorBoundary[int]):
 
     @work(group="start")
     async def _install_services(self) -> None:
-        """Import and build everything else after the first paint, then show the requested view."""
+        """Import and build what the first paint did not need, then show the requested view.
+
+        An error in this ends the program with exit code 1; it is kept in `failure`.
+        """
         for name in SESSION_STYLES:
             self._read_style(name)
-            await asyncio.sleep(0)  # let keys through
+            await asyncio.sleep(0)  # handle pending keys
         try:
             await asyncio.to_thread(import_module, "tui_agent.ui.widgets.session_view")
             services, start = await self._load()
-        except Exception as error:  # noqa: BLE001 - the program ends with it, and whoever ran it says why
+        except Exception as error:  # noqa: BLE001 - the program ends, the caller reports it
             self.failure = error
             self.exit(1)
             return
@@ -260,10 +273,14 @@ class TuiAgentApp(ErrorBoundary[int]):
         return driver
 
     def end(self, number: int) -> bool:
-        """Exit without a question because of a signal; returns False if it concerns a lent terminal."""
+        """Exit because of signal ``number``, with code 128 + ``number``, without asking the user.
+
+        Returns False and does nothing if the signal comes from a key that was meant for a program
+        that has the terminal, such as an editor.
+        """
         if lending.concerns(number):
             return False
-        # First take the terminal back from another program, so that its state is restored at the end.
+        # End the other program first, so that the terminal's state can be restored.
         lending.take_back(partial(self.exit, return_code=128 + number))
         return True
 
@@ -283,15 +300,16 @@ class TuiAgentApp(ErrorBoundary[int]):
             self.stylesheet.parse()
 
     def push_screen(self, *given: Any, **named: Any) -> Any:
-        """Read the style sheets of other screens if needed, then show a screen over the others."""
+        """Push a screen, with Textual's arguments; first reads `LATER_STYLES` if not yet read."""
         for name in LATER_STYLES:
             self._read_style(name)
         return super().push_screen(*given, **named)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Repaint if the terminal was resized forth and back quickly.
+        """Repaint if quick resizes ended at the old size, and check the size once resizing stops.
 
-        Textual finds nothing changed then, but the terminal has lost what was out of sight.
+        Textual sees no change at the old size, but the terminal has lost the cells cut off
+        meanwhile.
         """
         if self.screen_stack and event.size == self.screen.size:
             self.screen.refresh()
@@ -312,12 +330,15 @@ class TuiAgentApp(ErrorBoundary[int]):
             self.screen.refresh(layout=True)
 
     def validate_app_focus(self, app_focus: bool) -> bool:  # noqa: FBT001 - called by Textual
-        """Note that Textual is about to follow the terminal's focus; `watch_app_focus` comes after that."""
+        """Set `is_refocusing` while Textual follows a change of the terminal's focus.
+
+        `watch_app_focus`, called after the change, resets it. Returns the value unchanged.
+        """
         self.is_refocusing = app_focus != self.app_focus
         return app_focus
 
     def watch_app_focus(self) -> None:
-        """Focus the prompt if nothing on the main screen has had the focus yet."""
+        """Focus the prompt if the terminal gained the focus and the main screen has none."""
         self.is_refocusing = False
         if (
             self.app_focus
@@ -361,7 +382,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             )
 
     def _resumed(self, _app: object = None) -> None:
-        """Redraw everything, because the terminal shows other programs' output."""
+        """Redraw everything after another program has used the terminal."""
         self._title_changed(self.sub_title)
         self.refresh(layout=True)
 
@@ -411,7 +432,10 @@ class TuiAgentApp(ErrorBoundary[int]):
         self.notify(how, timeout=4)
 
     def action_help_quit(self) -> None:
-        """Handle Ctrl+C without a selection: stop the agent, or clear the prompt, or quit if pressed twice."""
+        """Handle Ctrl+C without a selection: interrupt the agent, else clear the prompt, else quit.
+
+        Quitting takes two presses within `QUIT_WINDOW` seconds; the first shows a hint.
+        """
         main = self.main
         now = main.clock()
         if main.check_action("interrupt", ()):

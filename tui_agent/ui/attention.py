@@ -1,8 +1,8 @@
-"""Calls the user back: by terminal title, bell, desktop notification and the user's own command.
+"""Gets the user's attention: terminal title, bell, desktop notification, the user's own command.
 
-The title always shows the state. The others are used if a question waits or a run of over 10 s
-has ended while the user looks elsewhere: the terminal reported that it lost the focus, or, if it
-never reports that, no key was pressed for 10 s.
+The title always shows the state. The others are used while the user is away, if a question waits
+or a run of at least 10 s has ended. A user is away if the terminal has reported that it lost the
+focus or, in terminals that don't report it, if no key was pressed for 10 s.
 """
 
 from __future__ import annotations
@@ -33,21 +33,24 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LONG = 10.0
-"""Seconds of a run, or without a key, after which the user is taken to look elsewhere."""
+"""Minimum duration, in seconds, of a run whose end is announced; and of a time without keys after
+which the user counts as away, if the terminal does not report its focus."""
 PROGRESS_SECONDS = 10.0
-"""Interval of setting the terminal's progress bar, in seconds: Ghostty removes it after 15 s."""
+"""Seconds after which the terminal's progress bar is set again: Ghostty removes it after 15 s."""
 COMMAND_SECONDS = 10.0
-"""Time limit of the user's command, in seconds."""
+"""Time limit of ``ui.notify_command``, in seconds."""
 
 
 class Sign(StrEnum):
-    """The prefix of the terminal's title."""
+    """State of the agent, as a prefix of the terminal's title.
+
+    DONE and FAILED are shown until the user comes back.
+    """
 
     IDLE = ""
     WORKING = "◐ "
     ASKING = "? "
     DONE = "✓ "
-    """Shown until the user looks."""
     FAILED = "✗ "
 
     @property
@@ -65,18 +68,21 @@ class Sign(StrEnum):
 
 @dataclass
 class TerminalCall(Message):
-    """Asks the application to write a sequence to the terminal."""
+    """Asks the application to write an escape sequence to the terminal."""
 
     sequence: str
 
 
 class Attention:
-    """Shows the state in the terminal's title and calls the user; one per main screen."""
+    """Shows the agent's state in the terminal's title and notifies the user; one per program."""
 
     def __init__(
         self, screen: Screen[None], controller: Controller, last_typed: Callable[[], float]
     ) -> None:
-        """Create it for a screen; ``last_typed`` returns the time of the last key, in seconds."""
+        """Create it for a screen.
+
+        ``last_typed`` returns when the last key was pressed, in seconds of the controller's clock.
+        """
         self._screen = screen
         self._controller = controller
         self._last_typed = last_typed
@@ -149,7 +155,10 @@ class Attention:
         self._screen.app.sub_title = f"{self.sign}{title}".strip()
 
     def _show_progress(self) -> None:
-        """Set the terminal's progress bar; repeats itself while the agent works."""
+        """Set the terminal's progress bar, and again at intervals while the agent works.
+
+        Does nothing if the terminal has no progress bar.
+        """
         if not terminal.shows_progress():
             return
         state = self.sign.progress
@@ -161,7 +170,10 @@ class Attention:
             self._repeat = None
 
     def call_to(self, aside: Aside, sentence: str) -> None:
-        """Ring the bell for a session off the screen; call the user if they look elsewhere."""
+        """Notify the user that ``aside``, a session off the screen, needs them or ended its run.
+
+        ``sentence`` says what happened. A user at the terminal gets only a bell.
+        """
         from tui_agent.app.side_by_side import CALLS
 
         settings = self._controller.services.config().ui
@@ -172,10 +184,10 @@ class Attention:
     def _call(
         self, event: str, text: str, took: float = 0.0, *, agent: Agent | None = None
     ) -> None:
-        """Call the user if they look elsewhere.
+        """Notify the user as configured (bell, desktop, command), unless they are at the terminal.
 
-        ``event`` is asks, done, failed or stopped; ``text`` says it in words; ``took`` is the run's
-        seconds; ``agent`` None is the one on the screen.
+        ``event`` is "asks", "done", "failed" or "stopped"; ``text`` describes it; ``took`` is the
+        duration of the run in seconds. Without ``agent``, it is about the one on the screen.
         """
         agent = agent or self._controller.agent
         settings = self._controller.services.config().ui

@@ -1,4 +1,4 @@
-"""Asks the terminal for its background colour (OSC 11), and remembers whether it was light."""
+"""The query for the terminal's background colour (OSC 11), and a file with its last answer."""
 
 import logging
 import os
@@ -15,25 +15,28 @@ QUESTION: Final = "\x1b]11;?\x1b\\"
 """Sequence that asks the terminal for its background colour."""
 
 MUTE: Final = frozenset({"", "dumb", "linux"})
-"""Values of TERM whose terminals don't answer the question."""
+"""Values of TERM for terminals that don't answer `QUESTION`."""
 
 
 class BackgroundMemory:
-    """Keeps the last answer of this kind of terminal in a file, to colour the first frame by it."""
+    """Stores whether this kind of terminal has a light background, for the theme at the start.
+
+    The kind is the value of ``TERM_PROGRAM``, else of ``TERM``; each has a file in ``folder``.
+    """
 
     def __init__(self, folder: Path, environment: Mapping[str, str] = os.environ) -> None:
         kind = environment.get("TERM_PROGRAM") or environment.get("TERM") or "unknown"
         self._path = folder / f"background-{re.sub(r'[^A-Za-z0-9._-]', '_', kind)[:60]}"
 
     def light(self) -> bool | None:
-        """Return whether the background was light last time; None if unknown."""
+        """Return whether the background was light when it was last reported; None if unknown."""
         try:
             return {"light": True, "dark": False}.get(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
 
     def keep(self, *, light: bool) -> None:
-        """Remember an answer; a failure to write it is only logged."""
+        """Store whether the background is light. A failure to write the file is only logged."""
         if self.light() is light:
             return
         try:

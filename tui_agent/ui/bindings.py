@@ -1,4 +1,4 @@
-"""Key bindings of screens and widgets."""
+"""Helper for the key bindings of screens and widgets."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def hidden(
     priority: bool = False,
     system: bool = False,
 ) -> Binding:
-    """Return a binding that the help lists but the line of keys does not show."""
+    """Return a binding that the help lists, but the line of keys at the bottom doesn't."""
     return Binding(keys, action, description, show=False, id=id, priority=priority, system=system)

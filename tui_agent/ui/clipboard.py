@@ -1,7 +1,7 @@
-"""Copies text to the clipboard in every available way, and reads images from it.
+"""Copies text to the clipboard by every available method, and reads images from it.
 
-A native tool confirms success. The escape sequence OSC 52 reaches the terminal over ssh too, but no
-terminal confirms it. If nothing confirms the copy, the text is also saved to a file.
+A native tool's exit code confirms success. The escape sequence OSC 52 also works over ssh, but no
+terminal confirms it. If no tool confirms the copy, the text is also saved to a file.
 """
 
 import base64
@@ -19,7 +19,7 @@ from tui_agent.processes.own_programs import find_program
 from tui_agent.ui.terminal import through_multiplexer
 
 OSC52_LIMIT = 74_000
-"""Maximum bytes of text in an OSC 52 sequence; many terminals drop longer ones."""
+"""Maximum bytes of text copied by OSC 52; many terminals drop longer sequences."""
 TOOL_TIMEOUT = 2.0
 """Time limit of a native tool, in seconds."""
 
@@ -43,7 +43,8 @@ _TOOLS: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
         ["powershell.exe", "-NoProfile", "-Sta", "-Command", _POWERSHELL],
     ),
 )
-"""For each tool the variable it needs, its command to copy text, and its command to print an image."""
+"""For each tool: the environment variable that must be set, the command that copies its standard
+input, and the command that prints the clipboard's image (empty if the tool has none)."""
 
 _ENCODINGS = {"clip.exe": "utf-16-le"}
 """Encodings of tools that don't read UTF-8."""
@@ -52,10 +53,10 @@ _MAC_TOOLS = ["pbcopy"], ["osascript", "-e", "get the clipboard as Â«class PNGfÂ
 
 
 def osc52(text: str, environment: Mapping[str, str]) -> str | None:
-    """Return the escape sequence that sets the terminal's clipboard; None if the text is too long.
+    """Return the escape sequence that sets the terminal's clipboard.
 
-    Inside tmux it is wrapped to pass through to the outer terminal. tmux with ``set-clipboard`` on
-    takes the bare sequence too, so both are sent.
+    None if the text is longer than `OSC52_LIMIT`. Inside tmux it is sent twice: bare, for tmux with
+    ``set-clipboard`` on, and wrapped, so that tmux passes it to the outer terminal.
     """
     data = text.encode("utf-8", errors="replace")
     if len(data) > OSC52_LIMIT:
@@ -67,9 +68,10 @@ def osc52(text: str, environment: Mapping[str, str]) -> str | None:
 def native_tools(
     environment: Mapping[str, str], platform: str = sys.platform, *, reading: bool = False
 ) -> list[Sequence[str]]:
-    """Return the commands that may set (or read) the clipboard of the user's screen, best first.
+    """Return the commands to try for copying text (``reading``: for reading an image), best first.
 
-    Over ssh without a display there are none: a tool would use the wrong machine's clipboard.
+    They may not be installed. Outside macOS, a tool is listed only if its environment variable is
+    set: over ssh without a display there are none, as a tool would use the remote clipboard.
     """
     if platform == "darwin":
         return [_MAC_TOOLS[reading]]
@@ -83,10 +85,10 @@ def native_tools(
 def copy_natively(
     text: str, environment: Mapping[str, str], outside: Path | None = None
 ) -> str | None:
-    """Give the text to the first installed tool that takes it; return its name, None if none does.
+    """Copy the text with the first native tool that succeeds; return its name, None if all fail.
 
-    Blocks: call it in a thread. No tool in ``outside`` is started: the project must not get the copied
-    text.
+    Programs inside ``outside`` (the project) are not used, as they must not get the copied text.
+    Blocks: call it in a thread.
     """
     for command in native_tools(environment):
         data = text.encode(_ENCODINGS.get(command[0], "utf-8"), errors="replace")
@@ -103,7 +105,11 @@ def _run(
     seconds: float,
     given: bytes | None = None,
 ) -> bytes | None:
-    """Run a tool, ``given`` an input or for its output (b"" otherwise); None if missing, late or failed."""
+    """Run a tool with ``given`` as input, or without input if it is None.
+
+    Returns its output (b"" if it got input); None if the tool is missing, fails or takes longer
+    than ``seconds``.
+    """
     program = find_program(command[0], outside, environment)
     if program is None:
         return None
@@ -130,9 +136,10 @@ def _run(
 
 
 def read_image(environment: Mapping[str, str], outside: Path | None = None) -> bytes | None:
-    """Return the image in the system's clipboard; None if there is none or it can't be read.
+    """Return the bytes of the image in the system's clipboard.
 
-    Blocks: call it in a thread. No tool in ``outside``, the project, is started.
+    None if there is none, it can't be read, or it is larger than `MAX_SOURCE_BYTES`. Programs
+    inside ``outside`` (the project) are not used. Blocks: call it in a thread.
     """
     for command in native_tools(environment, reading=True):
         data = _decoded(_run(command, environment, outside, seconds=TOOL_TIMEOUT * 5) or b"")
@@ -142,7 +149,10 @@ def read_image(environment: Mapping[str, str], outside: Path | None = None) -> b
 
 
 def _decoded(output: bytes) -> bytes:
-    """Return the image in a tool's output: raw, in AppleScript's notation, or in base64; b"" if none."""
+    """Return the bytes in a tool's output: a raw image, AppleScript's notation, or base64.
+
+    Returns b"" if the output is none of them; decoded bytes are not checked to be an image.
+    """
     if picture_type(output):
         return output
     text = output.strip()
@@ -155,9 +165,9 @@ def _decoded(output: bytes) -> bytes:
 
 
 def _save(text: str, directory: Path) -> Path | None:
-    """Save the text in a file that only the user can read; return its path, None on failure.
+    """Save the text as ``copied.txt`` in ``directory``; return its path, None on failure.
 
-    The file is replaced as a whole. A link in its place is not followed.
+    Only the user can read the file. An earlier one, or a link in its place, is replaced.
     """
     from tui_agent.text_files.replacing import replace_file
 
@@ -173,10 +183,11 @@ def _save(text: str, directory: Path) -> Path | None:
 def copy(
     text: str, write: Callable[[str], None], directory: Path, outside: Path | None = None
 ) -> str:
-    """Copy in all available ways; return a sentence on the outcome.
+    """Copy the text by OSC 52 and a native tool; return a sentence for the user about the result.
 
-    ``write`` sends a sequence to the terminal. A copy that nothing confirms is also saved in
-    ``directory``. No tool in ``outside``, the project, is started. Blocks: call it in a thread.
+    ``write`` sends a sequence to the terminal. If no tool confirms the copy, the text is also saved
+    in ``directory``. Programs inside ``outside`` (the project) are not used. Blocks: call it in a
+    thread.
     """
     environment = dict(os.environ)
     if (sequence := osc52(text, environment)) is not None:
@@ -188,8 +199,8 @@ def copy(
     if sequence is not None:
         kept = "."
         if saved:
-            kept = f". In case it did not take them, they are in {saved}"
+            kept = f". If your terminal ignored it, the text is in {saved}"
         return f"{copied} through the terminal (OSC 52){kept}"
     if saved:
-        return f"No clipboard could be reached; saved to {saved}"
-    return "Nothing could be copied."
+        return f"No clipboard is available; saved the text to {saved}"
+    return "Can't copy: no clipboard is available, and the text could not be saved to a file."

@@ -1,6 +1,7 @@
-"""Readable colours for every theme, by the contrast of WCAG 2; and themes of our own.
+"""Makes the text colours of every theme readable (contrast by WCAG 2), and defines our own themes.
 
-:func:`readable_variables` changes a theme's colours of text until they can be read on every ground.
+A ground is a background colour that text is drawn on. :func:`readable_variables` adjusts a theme's
+text colours until they are readable on every ground.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,8 +51,8 @@ COLOURED_ROLES: Final = {
     "role-tool": "secondary",
     "role-heading": "secondary",
 }
-"""Roles of text with a hue of their own (links, your words, tool calls, headings), by the theme
-colour that each starts from."""
+"""Coloured text roles (links, the user's messages, tool calls, headings), with the theme colour
+that each starts from."""
 
 SHADES: Final = {
     "text-muted": 0.62,
@@ -60,7 +61,7 @@ SHADES: Final = {
     "role-output": 0.85,
     "role-waiting": 0.5,
 }
-"""Roles of paler text: the share of the foreground in the mix with the background (0 to 1)."""
+"""Paler text roles, with the share of the foreground in its mix with the background (0 to 1)."""
 
 TEXT_ROLES: Final = (*(f"text-{colour}" for colour in _COLOURED), *COLOURED_ROLES, *SHADES)
 
@@ -73,7 +74,7 @@ SIGNS: Final = {
 """Colours of bars, guides and the margin: the theme colour and its share, mixed with the background."""
 
 _OTHER_HUES: Final = (180, 275, 320, 230, 150)
-"""Hues, in degrees, for roles whose own hue is too near to another role's."""
+"""Hues, in degrees, for a role whose theme colour is too near to another's: the first free one."""
 
 _APART: Final = 25
 """Minimum distance between the hues of two roles, in degrees."""
@@ -105,7 +106,10 @@ def _linear(share: float) -> float:
 
 
 def lifted(color: Color, grounds: Sequence[Color], least: float = MIN_CONTRAST) -> Color:
-    """Return ``color`` blended with black or white until its contrast with every ground is ``least``."""
+    """Return ``color`` blended to black or white until its contrast with every ground is ``least``.
+
+    Black if the first ground is light, else white; returned pure if no blend has enough contrast.
+    """
     if _luminance(grounds[0]) > 0.18:
         end = Color(0, 0, 0)
     else:
@@ -118,10 +122,10 @@ def lifted(color: Color, grounds: Sequence[Color], least: float = MIN_CONTRAST) 
 
 
 def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return a theme's variables, with roles, grounds and signs that are readable.
+    """Return a theme's variables plus readable colours for the text roles, grounds and signs.
 
-    A role's colour starts from the theme's own, if the theme has the role. Themes with the terminal's
-    own colours get names instead.
+    If the theme defines a role, its colour is the starting point. Themes without computable
+    colours, such as those that use the terminal's, get the names of theme colours instead.
     """
     try:
         colours: dict[str, Color] = {}
@@ -158,7 +162,11 @@ def _is_color(variables: Mapping[str, str], name: str) -> bool:
 
 
 def _own_hues(colours: Mapping[str, Color]) -> dict[str, Color]:
-    """Return the colours of the coloured roles: the theme's, or another hue if it is too near to one."""
+    """Return the colour of each role in `COLOURED_ROLES`, by role: the theme's, if distinct enough.
+
+    If its hue is within `_APART` degrees of an earlier role's or the error colour's, it gets a hue
+    of `_OTHER_HUES`. The user's own messages may be as red as errors.
+    """
     found: dict[str, Color] = {}
     for role, name in COLOURED_ROLES.items():
         taken = [_degrees(color) for color in (*found.values(), colours["error"])]
@@ -186,7 +194,7 @@ def _distance(one: float, other: float) -> float:
 
 
 def _own_names(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the roles, grounds and signs for a theme with the terminal's own colours."""
+    """Return colour names for roles, grounds and signs of a theme without computable colours."""
     default = variables.get("foreground", "ansi_default")
     names = {
         role: variables.get(f"text-{colour}", default) for role, colour in COLOURED_ROLES.items()
@@ -197,7 +205,7 @@ def _own_names(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _exact(theme: Theme, muted: str) -> Theme:
-    """Return a theme with text in exactly its colours, and with pale text in ``muted``."""
+    """Return the theme with each text role set to one of its colours, pale text to ``muted``."""
     variables = {f"text-{name}": str(getattr(theme, name)) for name in _COLOURED}
     roles = {role: str(getattr(theme, name)) for role, name in COLOURED_ROLES.items()}
     roles["role-heading"] = str(theme.success)

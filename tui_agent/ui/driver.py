@@ -1,4 +1,4 @@
-"""Textual's driver for terminals that send invalid bytes, suspend the program or disappear."""
+"""A terminal driver for Textual that survives invalid input, suspension and the terminal's loss."""
 
 import asyncio
 import os
@@ -37,7 +37,10 @@ class TerminalGone(Message):
 
 
 class TerminalDriver(LinuxDriver):
-    """A driver that replaces undecodable bytes and posts `TerminalGone` when the terminal disappears."""
+    """Replaces undecodable input, and posts `TerminalGone` when the terminal disappears.
+
+    Until the first frame, it keeps the early prompt on the screen and buffers the keys.
+    """
 
     def __init__(
         self,
@@ -85,7 +88,12 @@ class TerminalDriver(LinuxDriver):
         super().stop_application_mode()
 
     def write(self, data: str) -> None:
-        """Write to the terminal, but keep the early prompt until the first frame is there."""
+        """Write to the terminal.
+
+        The first switch to the alternate screen is skipped if the early prompt is shown there, so
+        that it stays until the first frame. The longest output before `painted` is kept as that
+        frame.
+        """
         if self._has_screen and data == ALTERNATE_SCREEN:
             self._has_screen = False
             return
@@ -94,10 +102,10 @@ class TerminalDriver(LinuxDriver):
         super().write(data)
 
     def painted(self, row: int, column: int, *, vi: bool) -> None:
-        """Read keys from now on, and save the prompt's picture for the next start.
+        """Start to read keys after the first paint, and save the prompt line for the next start.
 
-        The prompt's first letter is at ``row`` and ``column``, from 0. With ``vi`` keys, an Escape typed
-        early counts as Escape although a letter follows it at once.
+        The prompt's first letter is at ``row`` and ``column``, from 0. With ``vi``, an Escape typed
+        before this counts as the Escape key, not as Alt, even if a letter follows it.
         """
         if vi:
             self._typed = LONE_ESCAPE.sub(ESCAPE_KEY, self._typed)
@@ -109,9 +117,9 @@ class TerminalDriver(LinuxDriver):
     # -- suspending and resuming
 
     def suspend_to_shell(self) -> bool:
-        """Restore the terminal and stop the shell's whole job; returns once the program is resumed.
+        """Restore the terminal and stop the program's process group; returns once it is resumed.
 
-        Returns False if the system did not stop it, because no shell could resume it.
+        Returns False if the system did not stop it, because there is no shell that could resume it.
         """
         return self._stop(lambda: os.killpg(os.getpgrp(), signal.SIGTSTP))
 
@@ -125,7 +133,10 @@ class TerminalDriver(LinuxDriver):
         return self._continued
 
     def _sigtstp_application(self, *_: object) -> None:
-        """Handle SIGTSTP: restore the terminal and stop; at once if another program has the terminal."""
+        """Handle SIGTSTP: restore the terminal, then stop.
+
+        While another program has the terminal, there is nothing to restore: stops at once.
+        """
         if self._auto_restart:
             # Not in the handler: the interrupted code may hold a lock that the ending threads need.
             self._loop.call_soon_threadsafe(
@@ -137,7 +148,11 @@ class TerminalDriver(LinuxDriver):
             signal.signal(signal.SIGTSTP, self._sigtstp_application)
 
     def _sigcont_application(self, *_: object) -> None:
-        """Handle SIGCONT; after a SIGSTOP, set the terminal up again as another program may have changed it."""
+        """Handle SIGCONT.
+
+        After a SIGSTOP, which gives no warning, sets the terminal up again: another program may
+        have changed it.
+        """
         if self._auto_restart and signal.getsignal(signal.SIGTSTP) != signal.SIG_DFL:
             self._loop.call_soon_threadsafe(self._begin_again)
         self._continued = True
@@ -176,7 +191,7 @@ class TerminalDriver(LinuxDriver):
                 pass
 
     def _read(self) -> bytes | None:
-        """Return the input; b"" if the terminal is gone, None if there was none after all."""
+        """Return the bytes read; b"" if the terminal is gone, None if no input was available."""
         try:
             return os.read(self.fileno, _READ)
         except BlockingIOError:
@@ -186,7 +201,7 @@ class TerminalDriver(LinuxDriver):
 
 
 class _Output:
-    """A stream to a terminal: if that disappears, ``lost`` is called once and writes are dropped."""
+    """A stream to a terminal. When that disappears, calls ``lost`` once and drops all writes."""
 
     def __init__(self, stream: TextIO, lost: Callable[[], None]) -> None:
         self._stream = stream

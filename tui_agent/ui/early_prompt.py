@@ -1,8 +1,8 @@
-"""Paints the prompt before Textual has the terminal, and collects what is typed until then.
+"""Shows a picture of the prompt while the program starts, and collects the keys typed until then.
 
-The terminal's modes stay unchanged: its line editing shows and keeps the typed keys, which the
-interface then gets. So if the program is killed, stopped or interrupted, only the alternate screen
-has to be left. Nothing here imports Textual or anything else that takes time.
+The terminal's modes stay unchanged: its line editing echoes and buffers the typed keys, and the
+interface reads them later. So if the program is killed, stopped or interrupted, only the alternate
+screen has to be left. Imports neither Textual nor anything else that is slow.
 """
 
 import json
@@ -19,10 +19,10 @@ from typing import Any
 ALTERNATE_SCREEN = "\x1b[?1049h"
 NORMAL_SCREEN = "\x1b[0m\x1b[?1049l"
 MOST_TYPED = 65_536
-"""Maximum bytes of early input; a terminal keeps 4,095 of a line."""
+"""Maximum bytes of early input; a terminal buffers 4,095 bytes of a line."""
 
 LONE_ESCAPE = re.compile(rb"\x1b(?!\[|O[A-DFHP-S])")
-"""An Escape that begins no key sequence; in input read late, pauses can't tell."""
+"""An Escape byte that begins no key sequence: in input read late, pauses can't show that."""
 ESCAPE_KEY = b"\x1b[27u"
 """Unambiguous sequence of the Escape key."""
 
@@ -30,7 +30,7 @@ _STYLE_OR_CELL = re.compile(r"\x1b\[[0-9;]*m|\x1b\[[0-9;?]*[A-Za-z]|.")
 
 
 class EarlyPrompt:
-    """The prompt shown before the interface; one per process, as there is one terminal."""
+    """The prompt shown before the interface is ready; one per process, as there is one terminal."""
 
     def __init__(self) -> None:
         self.is_shown = False
@@ -39,9 +39,10 @@ class EarlyPrompt:
 
     @contextmanager
     def shown(self, file: Path) -> Iterator[None]:
-        """Show the prompt's line saved in ``file`` until ``take`` or the end of the block.
+        """Show the prompt line saved in ``file`` until `take` or the end of the ``with`` block.
 
-        Shows nothing if none is saved for a terminal of this size.
+        Shows nothing if ``file`` has no line for a terminal of this size, or the program is not in
+        the terminal's foreground.
         """
         self._file = file
         with suppress(OSError, ValueError):
@@ -68,9 +69,10 @@ class EarlyPrompt:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
 
     def take(self) -> bytes:
-        """Hand the terminal over to the interface and return the input typed so far.
+        """Hand the terminal over to the interface; return the input typed so far, b"" if none.
 
-        A single Enter at the end sends the prompt. Several may be from a paste and are new lines.
+        A single newline, at the end, is returned as a carriage return: Enter, which sends the
+        prompt. Several newlines may come from a paste and stay newlines.
         """
         if not self.is_shown:
             return b""
@@ -92,22 +94,25 @@ class EarlyPrompt:
         return typed
 
     def keep(self, frame: str, row: int, column: int) -> None:
-        """Save the prompt's line for the next start.
+        """Save the prompt line for the next start; errors are ignored.
 
-        ``frame`` is the output of the interface's first frame; the prompt's first letter is at ``row``
-        and ``column``, from 0.
+        ``frame`` is the output of the interface's first frame; the prompt's first letter is at
+        ``row`` and ``column``, from 0.
         """
         picture = _line_of(frame, row, column)
         if picture is None or self._file is None or picture == self._picture():
             return
-        with suppress(OSError):  # the next start has no early prompt then
+        with suppress(OSError):  # then the next start has no early prompt
             self._file.parent.mkdir(parents=True, exist_ok=True)
             fresh = self._file.with_name(f"{self._file.name}.{os.getpid()}")
             fresh.write_text(json.dumps({"size": self._size, "picture": picture}), encoding="utf-8")
             fresh.replace(self._file)
 
     def _picture(self) -> str | None:
-        """Return the saved output; None if there is none for this size, or the terminal is not ours."""
+        """Return the saved output that draws the prompt.
+
+        None if there is none for the terminal's size, or the program is not in its foreground.
+        """
         try:
             kept = {}
             if self._file:
@@ -127,7 +132,10 @@ class EarlyPrompt:
 
 
 def _line_of(frame: str, row: int, column: int) -> str | None:
-    """Return the output that clears the screen and writes a frame's line up to a column; None if absent."""
+    """Return output that clears the screen and draws a frame's line up to ``column``, and a cursor.
+
+    ``row`` and ``column`` count from 0. None if the frame has no such line or it is shorter.
+    """
     line = re.search(rf"\x1b\[{row + 1};1H(.*?)(?:\r|\n|\Z)", frame)
     ground = re.search(r"\x1b\[[0-9;]*48;[0-9;]*m", frame)
     if line is None:
@@ -142,7 +150,7 @@ def _line_of(frame: str, row: int, column: int) -> str | None:
             cells += 1
         style = part
         written.append(part)
-    # The cursor stands there: the text's style reversed.
+    # The cursor comes last: a cell in the text's style, reversed.
     written[-1:] = [f"{style}\x1b[7m" if "48;" in style else "\x1b[0m"]
     if cells == column:
         return f"{ground[0] if ground else ''}\x1b[2J\x1b[{row + 1};1H{''.join(written)}"

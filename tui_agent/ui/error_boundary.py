@@ -1,9 +1,9 @@
-"""The error boundary of the full-screen program: a page that fails is closed, and the program goes on.
+"""The error boundary of the full-screen program: closes a page that fails, and keeps running.
 
-Textual ends the program if any widget fails: when it is created, shown or painted, at a timer,
-after a refresh. Here, such a failure closes the page. If an action of the user fails (a key, a
-click, background work), it is reported, and the page stays. A page's work is cancelled before
-Textual removes its widgets.
+Textual ends the program if any widget raises an error: when it is created, shown or painted, in a
+timer, after a refresh. Here, the error is reported and the page closed. After a failed action of
+the user (a key, a click, background work) the page stays open. A page's workers and handlers are
+cancelled before Textual removes its widgets.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 
 _BUILDING = (events.Load, events.Compose, events.Mount)
-"""Events that build a widget; if one fails, its page is incomplete."""
+"""Events that build a widget; if handling one fails, the widget's page is incomplete."""
 _INPUT = (events.InputEvent, events.Paste)
-"""Events that the user causes."""
+"""Events caused by the user."""
 
 _dispatch = MessagePump._dispatch_message  # noqa: SLF001 - no other place sees the messages of every widget
 
@@ -48,14 +48,14 @@ class ErrorBoundary(App[Result]):
         self.is_started = False
         """Whether the start is complete; until then a failure of the first screen ends the program."""
         self.handlers: dict[asyncio.Task[Any], MessagePump] = {}
-        """Tasks that are handling a message, with the receiver."""
+        """Tasks that are handling a message, with the message's receiver."""
         self.ended: set[asyncio.Task[Any]] = set()
-        """Tasks of ``handlers`` that were cancelled because their page was left."""
+        """Tasks of ``handlers`` that were cancelled because their page was closed."""
         self._last_said = ("", 0.0)
-        """Last reported sentence and its time: repeated failures are reported once while it is shown."""
+        """Last reported sentence and its time; an error is not repeated while it is shown."""
 
     def bounded(self, pump: MessagePump, message: messages.InvokeLater) -> Callable[[], Any]:
-        """Return the message's callback, with its errors attributed to ``pump``, whoever calls it."""
+        """Return a function that runs the message's callback and reports errors at ``pump``."""
         callback = message.callback
 
         async def call() -> None:
@@ -67,7 +67,10 @@ class ErrorBoundary(App[Result]):
         return call
 
     def _handle_exception(self, error: Exception) -> None:
-        """Handle an error outside messages: in workers, timers, composing, layout and painting."""
+        """Handle an error raised outside message handlers: in workers, timers, layout and painting.
+
+        Before the start is complete, an error of the first screen ends the program.
+        """
         node = active_message_pump.get(self)
         if isinstance(error, WorkerFailed):
             self._say(get_current_worker().node, error.error)
@@ -80,9 +83,11 @@ class ErrorBoundary(App[Result]):
         return self.is_started or _page_of(node) not in {None, *self.screen_stack[:1]}
 
     def fail(self, node: MessagePump, error: Exception, message: Message | None = None) -> None:
-        """Report a failure at ``node``, and close its page unless it was an action of the user.
+        """Report an error at ``node``, and close its page; the first screen always stays open.
 
-        If widgets are missing because the page is still being built, the failure is only logged.
+        ``message`` is the one being handled, if any. The page stays open if the message is an
+        action of the user or the error is a `UserFacingError`, unless the message builds a widget.
+        If widgets are missing because the page is still being built, the error is only logged.
         """
         page = _page_of(node)
         building = isinstance(message, _BUILDING)
@@ -91,7 +96,7 @@ class ErrorBoundary(App[Result]):
         if about is not None and isinstance(error, NoMatches):
             parts = [about, *about.walk_children()]
         if about is not None and not building and not all(part.is_running for part in parts):
-            log.info("Not done, the page is not there yet: %s", error)
+            log.info("Ignored, because the page is still being built: %s", error)
             if (
                 isinstance(message, events.Key)
                 and message.key == "escape"
@@ -105,7 +110,10 @@ class ErrorBoundary(App[Result]):
             self.call_later(_close, page)
 
     def _say(self, node: object, error: BaseException) -> bool:
-        """Log and show an error; returns False, and only logs, if its page or widget is gone."""
+        """Log an error and show it as a toast, unless the same one was shown a moment ago.
+
+        Returns False, and only logs, if the page or widget is gone or the application is exiting.
+        """
         is_there = _page_of(node) in self.screen_stack and not getattr(node, "_pruning", False)
         if self.return_code is not None or (node is not self and not is_there):
             log.info("Failed after its page was closed: %s: %s", type(error).__name__, error)
@@ -126,7 +134,7 @@ class ErrorBoundary(App[Result]):
         timeout: float | None = None,
         markup: bool = False,
     ) -> None:
-        """Show a toast. ``markup`` is always off, because messages contain text from outside."""
+        """Show a toast. ``markup`` is ignored, because messages contain text from outside."""
         del markup
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=False)
 
@@ -138,7 +146,10 @@ class ErrorBoundary(App[Result]):
         return super().pop_screen()
 
     def end_work(self, page: Screen[Any]) -> None:
-        """Cancel workers and message handlers of a page's widgets, except the calling one."""
+        """Cancel workers and message handlers of a page, and call its `when_left` callbacks.
+
+        The calling worker or handler is not cancelled.
+        """
         try:
             current = get_current_worker()
         except NoActiveWorker:
@@ -160,10 +171,13 @@ class ErrorBoundary(App[Result]):
 
 
 class BoundedScreen(Screen[Result]):
-    """A screen that survives clicks on widgets removed since the last layout."""
+    """A screen that ignores clicks on widgets removed since the last layout."""
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
-        """Return the widget at a cell; None if it was removed, as Textual would fail on it."""
+        """Return the widget at a cell and the offset in it; (None, None) if the widget was removed.
+
+        Textual would fail on a removed widget.
+        """
         widget, offset = super().get_widget_and_offset_at(x, y)
         if widget is not None and widget is not self and widget.parent is None:
             return (None, None)
@@ -171,10 +185,10 @@ class BoundedScreen(Screen[Result]):
 
 
 class PageScreen(BoundedScreen[Result]):
-    """A screen over the main screen, which can be left only once, along with the pages over it.
+    """A screen over the main screen; leaving it also closes the pages over it.
 
-    Textual's ``dismiss`` removes the top screen, whichever screen calls it, and keys and clicks come
-    in bursts.
+    Textual's ``dismiss`` removes the top screen, whichever screen calls it, so a burst of keys or
+    clicks could close the wrong one.
     """
 
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -183,7 +197,10 @@ class PageScreen(BoundedScreen[Result]):
         self._is_left = False
 
     def when_left(self, end: Callable[[], object]) -> None:
-        """Call ``end`` when the page is left, before its widgets go; at once if it was left already."""
+        """Call ``end`` when the page is left, or at once if it was left already.
+
+        On leaving, the page's widgets still exist when it is called.
+        """
         if self._is_left:
             end()
         else:
@@ -195,7 +212,7 @@ class PageScreen(BoundedScreen[Result]):
             self._endings.pop()()
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
-        """Leave with a result, closing pages over this one; does nothing if it was left already."""
+        """Close this page with a result, and the pages over it; do nothing if it is closed."""
         if self not in self.app.screen_stack:
             return AwaitComplete()
         while self.app.screen is not self:
@@ -203,7 +220,7 @@ class PageScreen(BoundedScreen[Result]):
         return super().dismiss(result)
 
     def leave(self) -> None:
-        """Leave without a result, if this page is on top."""
+        """Close this page without a result, if it is on top."""
         if self.is_current:
             self.dismiss(None)
 
@@ -216,21 +233,27 @@ def _close(page: Screen[Any]) -> None:
 
 
 def _page_of(node: object) -> Screen[Any] | None:
-    """Return the screen of a node; None for the application and removed nodes."""
+    """Return the screen that contains a node; None for the application and removed nodes."""
     while node is not None and not isinstance(node, Screen):
         node = getattr(node, "_parent", None)
     return node
 
 
 def _is_asked_for(message: Message | None) -> bool:
-    """Return whether a message comes from an action of the user, rather than from Textual itself."""
+    """Return True if a message is user input or a widget's, rather than one of Textual's own.
+
+    False for None.
+    """
     if isinstance(message, events.Event):
         return isinstance(message, _INPUT)
     return message is not None and type(message).__module__ != messages.__name__
 
 
 async def _dispatch_within(pump: MessagePump, message: Message) -> None:
-    """Handle a message; with an `ErrorBoundary` as application, failures stay within the page."""
+    """Handle a message. If the application is an `ErrorBoundary`, errors are passed to its `fail`.
+
+    An error that prevents the first screen from being built is raised.
+    """
     app = pump.app
     if not isinstance(app, ErrorBoundary):
         await _dispatch(pump, message)

@@ -1,7 +1,7 @@
-"""Prepares what every first turn needs, while nobody waits for it.
+"""Warms up the code that the first turn needs, in the background after the start.
 
 Patterns are compiled and schemas built on first use (see `tui_agent.lazy`), which would otherwise
-happen between Enter and the answer.
+delay the first answer.
 """
 
 from tui_agent.agent.mentions import has_mention
@@ -21,7 +21,10 @@ _TEXT = "A fewWords."
 
 
 def prepare_first_turn() -> None:
-    """Use each lazily built part of a turn once, without effect. Takes 30 ms: call it in a thread."""
+    """Call each function that builds something on its first use, and discard the results.
+
+    Takes 30 ms: call it in a thread.
+    """
     parse_blocks("")
     token_at([_TEXT], 0, len(_TEXT))
     has_mention(_TEXT)

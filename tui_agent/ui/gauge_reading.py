@@ -1,4 +1,4 @@
-"""Readings of the gauge: size, cost and cache of the next request, with the streaming answer."""
+"""Computes what the gauge shows: size, cost and prompt cache of the next request."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from tui_agent.ui.widgets.gauge import GaugeReading
 
 
 def gauge_reading(agent: Agent, now: float) -> GaugeReading:
-    """Return the gauge's reading of an agent's next request at ``now`` (seconds since the epoch)."""
+    """Return the gauge's content for an agent's next request at ``now`` (seconds since epoch)."""
     path = agent.session.active_path()
     cost = agent.session_cost()
     shares = agent.inspector.shares()
@@ -45,7 +45,10 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
 
 
 def budget_words(allowance: Allowance) -> tuple[str, str]:
-    """Return the texts of session and day budget, e.g. " of $5.00" and "$3.10 of $20.00 today"; "" if unset."""
+    """Return the texts about the session's and the day's budget; each is "" if no budget is set.
+
+    Examples: " of $5.00" and "$3.10 of $20.00 today".
+    """
     session = allowance.limit("session")
     day = allowance.limit("day")
     spent = allowance.today()
@@ -56,7 +59,7 @@ def budget_words(allowance: Allowance) -> tuple[str, str]:
 
 
 def with_live(reading: GaugeReading, live: LiveAnswer) -> GaugeReading:
-    """Return a reading that includes an estimate of the streaming answer."""
+    """Return the reading with the estimated tokens of the streaming answer added to its size."""
     written = len(live.text) + len(live.reasoning) + sum(len(call.arguments) for call in live.calls)
     size = reading.size
     more = written // CHARACTERS_PER_TOKEN

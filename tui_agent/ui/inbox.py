@@ -1,4 +1,4 @@
-"""Passes the agent's events to a screen, several in one message if they come faster than it draws."""
+"""Passes the agent's events to a screen; events in quick succession are combined in one message."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -26,12 +26,12 @@ HELD_SECONDS: Final[Mapping[type, float]] = {
     ToolStarted: 0.05,
     ToolOutput: 0.05,
 }
-"""Seconds for which events of a type wait for more events to be shown with; text ends the wait.
+"""Seconds for which events of a type are held back, to be shown with later ones; text ends this.
 
-So the next request goes out before a screen update, which needs the same thread.
+This lets the next request go out before a screen update, which runs on the same thread.
 """
 ENDING_SECONDS: Final = 0.02
-"""Seconds for which an answer's entry waits, so that its last words are painted first."""
+"""Seconds for which a new entry is held back, so that the answer's last words are painted first."""
 
 _Words = AnswerDelta | ReasoningProgress | CompactionProgress
 
@@ -46,9 +46,10 @@ class AgentEvents(Message):
 class Inbox:
     """Collects events from the agent's callback until the screen handles them.
 
-    A burst of deltas becomes one message with one text, and keys pressed meanwhile come before the
-    next burst. Text waits for more text for ``pause()`` seconds, since waking the screen is costly;
-    events in ``HELD_SECONDS`` wait for other events, and the entry of an answer for its last words.
+    A burst of text deltas becomes one message with one text, and keys pressed meanwhile are handled
+    before the next burst. Text waits for more text for ``pause()`` seconds, because waking the
+    screen is costly; events in `HELD_SECONDS` wait for others; while ``pause()`` is above 0, a new
+    entry waits `ENDING_SECONDS`.
     """
 
     def __init__(self, receiver: MessagePump, *, pause: Callable[[], float] = lambda: 0.0) -> None:
@@ -58,7 +59,7 @@ class Inbox:
         self._is_told = False
         self._telling = Later(receiver, self._tell)
         self._holds_words = False
-        """Whether the running timer is for text only; other events don't wait for it."""
+        """Whether the pending notification is for text only; other events are sent at once."""
 
     def put(self, event: AgentEvent) -> None:
         """Add an event. Call it on the event loop's thread."""
@@ -87,7 +88,7 @@ class Inbox:
         self._receiver.post_message(AgentEvents(self))
 
     def take(self) -> Sequence[AgentEvent]:
-        """Return the events since the last call, with neighbouring deltas joined."""
+        """Return the events since the last call, in order; neighbours of a kind are joined."""
         self._telling.stop()
         self._is_told = False
         events = self._events
@@ -105,7 +106,10 @@ class Inbox:
 
 
 def _join(first: AgentEvent, second: AgentEvent) -> AgentEvent | None:
-    """Return one event that joins two neighbours; None if they can't be joined."""
+    """Return one event in place of two neighbours; None if they can't be joined.
+
+    Texts are concatenated; of two progress events of a tool call, the later is kept.
+    """
     match first, second:
         case AnswerDelta(text=one), AnswerDelta(text=more):
             return AnswerDelta(one + more)

@@ -1,4 +1,4 @@
-"""The keys of the full-screen program: those that the help lists, and the user's own bindings."""
+"""Keys of the full-screen program: the fixed ones, for the help, and the user's rebindings."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -15,15 +15,15 @@ _MODIFIERS = frozenset({"ctrl", "alt", "shift", "super", "hyper", "meta"})
 _NAMES = frozenset(key.value for key in Keys) | {f"f{number}" for number in range(1, 25)}
 _PUNCTUATION = frozenset(map(_character_to_key, f"{punctuation} "))
 MAIN = "main"
-"""Place of the main screen's actions, where the prompt usually has the focus."""
+"""`Rebindable.place` of the main screen's actions; there the prompt usually has the focus."""
 
 RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
 """Keys that can't be rebound: the user needs them to get out."""
 
 PROMPT_KEYS: tuple[tuple[str, str], ...] = (
-    ("enter", "send; while it works: steer it after the current step"),
-    ("alt+enter", "while it works: queue it, to be sent when it is done"),
-    ("escape ctrl+c", "stop, interrupt; twice, prompt empty: go back, or quit"),
+    ("enter", "send; during a run: steer after the current step"),
+    ("alt+enter", "during a run: queue the message until the run ends"),
+    ("escape ctrl+c", "interrupt; twice in an empty prompt: go back, or quit"),
     ("tab", "into the conversation: j k move, o opens whole outputs"),
     ("shift+enter ctrl+j", "new line; so does enter after a backslash"),
     ("up down", "earlier messages, from the first or last line"),
@@ -31,25 +31,28 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("!command", "run a shell command; !!command keeps it from the model"),
     ("pageup pagedown", "scroll; ctrl+home and ctrl+end go to the ends"),
     ("ctrl+p", "find a command, a key or a setting"),
-    ("alt+up", "take back the last message that waits"),
+    ("alt+up", "take back the last waiting message"),
     (
         "any other letter",
-        "in the conversation: begins a message, as long as it does nothing to the block",
+        "in the conversation: starts a message, unless it is a key of the block",
     ),
-    ("ctrl+c", "copy what is selected, or clear the prompt; up brings that back"),
-    ("ctrl+v", "paste an image from the clipboard: it is attached"),
-    ("ctrl+x ctrl+e", "one after the other: write in $VISUAL or $EDITOR"),
-    ("ctrl+a ctrl+e", "the begin and the end of the line; alt+left and alt+right go by words"),
-    ("ctrl+z", "suspend; fg in the shell brings it back"),
-    ("ctrl+_ ctrl+y", "undo and redo what was written"),
+    ("ctrl+c", "copy the selection, or clear the prompt; up restores its text"),
+    ("ctrl+v", "attach the image in the clipboard"),
+    ("ctrl+x ctrl+e", "in sequence: edit the prompt in $VISUAL or $EDITOR"),
+    ("ctrl+a ctrl+e", "start and end of the line; alt+left and alt+right move by words"),
+    ("ctrl+z", "suspend the program; fg in the shell resumes it"),
+    ("ctrl+_ ctrl+y", "undo and redo edits of the prompt"),
     ("ctrl+q ctrl+d", "quit; ctrl+d only in an empty prompt"),
 )
-"""Keys that are not commands, with what they do, most useful first."""
+"""Fixed keys and their effects, most useful first, for the help."""
 
 
 @frozen
 class Rebindable:
-    """An action whose key can be changed. Actions of the same ``place`` need different keys."""
+    """An action whose keys (comma-separated) can be changed.
+
+    ``help`` describes the action. Actions of the same ``place`` need different keys.
+    """
 
     id: str
     keys: str
@@ -60,10 +63,10 @@ class Rebindable:
 def checked(
     keymap: Mapping[str, str], known: Iterable[Rebindable], writing: Container[str] = frozenset()
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the valid bindings of a keymap, and a sentence for each invalid one.
+    """Return the valid bindings of a keymap (action id to keys), and a sentence per invalid one.
 
-    ``writing`` are the keys that the prompt needs; actions of the main screen can have neither these
-    nor plain characters.
+    ``writing`` are the keys that the prompt needs; actions of the main screen can be bound neither
+    to these nor to plain characters. A key of another action of the same place is invalid, too.
     """
     actions = {action.id: action for action in known}
     good: dict[str, str] = {}
@@ -85,7 +88,7 @@ def checked(
             other.id for other in others if wanted & set(good.get(other.id, other.keys).split(","))
         )
         if (other := next(taken, None)) is not None:
-            problems.append(f"[keys] {name} = “{good[name]}”: {other} has this key already.")
+            problems.append(f"[keys] {name} = “{good[name]}”: {other} already uses this key.")
             del good[name]
     return good, problems
 
@@ -132,7 +135,7 @@ def writing_keys() -> frozenset[str]:
 
 
 def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
-    """Return every action whose key can be changed; ``own`` are the bindings of the main screen."""
+    """Return the actions whose keys can be changed; ``own`` are the main screen's bindings."""
     from tui_agent.ui.screens.context import ContextScreen
     from tui_agent.ui.widgets.transcript.pane import BlockPane
 
@@ -152,7 +155,7 @@ def use_keys(
 ) -> Mapping[str, str]:
     """Apply the user's keymap in place of the one ``before``; return its valid bindings.
 
-    Reports each invalid binding.
+    Keymaps map action ids to keys. Each invalid binding is shown as a warning.
     """
     if not keymap:
         if before:

@@ -1,4 +1,4 @@
-"""Delivers keys in order: each key only after the effects of the previous one, however fast they come."""
+"""Delivers keys in order: each only after the previous one has taken effect."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 LOOKS: Final = 20
 LOOK_SECONDS: Final = 0.05
-"""Number and interval (in seconds) of checks whether a key's receiver still exists, before the next
-key is sent anyway."""
+"""Number and interval (in seconds) of checks whether a key has been handled or its receiver
+removed, before the next key is sent anyway."""
 
 
 WORD_KEYS: Final = {
@@ -29,14 +29,15 @@ WORD_KEYS: Final = {
     "alt+right": "ctrl+right",
     "alt+left": "ctrl+left",
 }
-"""Keys that move by a word in a field with text: what terminals send for Alt with an arrow."""
+"""Keys that terminals send for Alt with an arrow, and the keys that replace them in a text field
+that is not empty; they move by a word."""
 
 
 class KeyOrder:
     """Hands keys and pastes to an application one by one.
 
-    Textual gives a key to the widget that has the focus when the key arrives, but its effect may move
-    the focus or open a page later, so a burst of keys would all go to the first widget.
+    Textual gives a key to the widget that has the focus when the key arrives, but its effect may
+    move the focus or open a page later, so a burst of keys would all go to the first widget.
     """
 
     def __init__(self, app: App[Any]) -> None:
@@ -46,11 +47,15 @@ class KeyOrder:
         self._task: asyncio.Task[None] | None = None
 
     def holds(self, event: events.Event) -> bool:
-        """Return True and queue an event if it is a key or paste; False if the application may handle it now."""
+        """Queue an event and return True; return False if the application may handle it now.
+
+        Queued are keys and pastes, except a character for a text field while no key is being
+        delivered; while one is, also changes of the terminal's focus.
+        """
         if event is self._passed or event.is_forwarded:
             return False
         if isinstance(event, events.AppFocus | events.AppBlur) and self._task is not None:
-            # Textual takes a key as a sign of focus, so keys must not arrive after the loss of focus.
+            # Textual takes a key as a sign of focus, so no key must arrive after the loss of focus.
             self._waiting.append(event)
             return True
         if not isinstance(event, events.Key | events.Paste):
@@ -65,7 +70,11 @@ class KeyOrder:
         return True
 
     def _parted(self, event: events.Key | events.Paste) -> tuple[events.Key | events.Paste, ...]:
-        """Return a key as it was meant: Alt+letter without a binding is Escape and a letter typed fast."""
+        """Return the events to deliver for an event, usually only itself.
+
+        Alt with a character, if it has no binding, becomes a move by a word in a field with text
+        (see `WORD_KEYS`), else Escape and the character: terminals send the same bytes for both.
+        """
         if not (isinstance(event, events.Key) and event.key.startswith("alt+")):
             return (event,)
         if event.key in self._app.screen.active_bindings:
@@ -102,7 +111,10 @@ class KeyOrder:
         self._task = None
 
     async def _done(self, target: App[Any] | Widget) -> None:
-        """Wait until a widget and its parents have handled all messages sent so far, or it is removed."""
+        """Wait until a widget and its parents have handled all messages sent so far.
+
+        Stops waiting when the widget is removed, or after `LOOKS` times `LOOK_SECONDS`.
+        """
         done = asyncio.Event()
         target.post_message(KeyDone(done))
         for _ in range(LOOKS):
@@ -115,6 +127,6 @@ class KeyOrder:
 
 @dataclass
 class KeyDone(Message):
-    """Follows a key through the widgets up to the application, which sets ``done``."""
+    """Sent after a key; bubbles from its receiver up to the application, which sets ``done``."""
 
     done: asyncio.Event

@@ -1,4 +1,4 @@
-"""Delays work of a widget, which is then done once, however often it was requested."""
+"""Delayed calls for widgets: any number of requests during the delay cause one call."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ class Later:
     """A delayed call for a widget or screen, with at most one call pending."""
 
     def __init__(self, owner: MessagePump, act: Callable[[], object]) -> None:
-        """Create it; ``act`` may be a coroutine function, which ``owner`` awaits."""
+        """Create it; ``owner`` runs ``act``, which may be a coroutine function, when it is due."""
         self._owner = owner
         self._act = act
         self._timer: Timer | None = None

@@ -1,7 +1,4 @@
-"""What the side panel shows of a session: an outline of branches and messages, to-dos, files, jobs.
-
-Pure.
-"""
+"""Computes what the side panel shows of a session: outline, to-dos, changed files, running jobs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -29,17 +26,18 @@ from tui_agent.tools.todo import TodoTool, current_todos
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
 MAX_FILES = 12
-"""Maximum files listed, those changed last."""
+"""Maximum number of changed files listed: those changed last."""
 
 _OUTLINED = kinds(lambda kind: kind.in_outline)
-"""Kinds of entries that have a row; other entries have one only if labelled or the leaf."""
+"""Kinds of entries with a row; other entries have one only if they are labelled or the leaf."""
 
 
 @frozen
 class OutlineRow:
-    """A message of the path, a labelled entry, or the beginning of another branch.
+    """A row of the outline: a message of the path, a labelled entry, the leaf, or another branch.
 
-    ``is_branch`` marks the row of another branch, ``count`` is the entries on it and below.
+    ``is_branch`` marks the row of another branch; ``count`` is its number of entries, including
+    those of its own branches (0 for other rows). ``entry_id`` is then its first message's.
     """
 
     entry_id: int
@@ -56,7 +54,7 @@ class OutlineRow:
 
 @frozen
 class ChangedFile:
-    """A file that the session changed, and the entry that changed it last."""
+    """A file that the session changed: lines added and removed, and the last entry to do so."""
 
     path: str
     additions: int = 0
@@ -66,7 +64,11 @@ class ChangedFile:
 
 @frozen
 class PanelFacts:
-    """To-dos as (status, text), files by oldest change, running jobs as (number, command)."""
+    """What the side panel shows besides the outline.
+
+    To-dos as (status, text), with the id of the tool result that set them (None without); at most
+    `MAX_FILES` files, the last changed at the end; running jobs as (number, command).
+    """
 
     todos: tuple[tuple[str, str], ...] = ()
     todo_entry: int | None = None
@@ -75,9 +77,10 @@ class PanelFacts:
 
 
 def extended(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
-    """Return the rows with a new entry appended at the leaf; [] if there is no leaf's row to extend.
+    """Return the rows with a new entry appended as the leaf; [] if no row is the leaf's.
 
-    An entry that the rows have already changes nothing, as rows may be ahead of the events.
+    If the entry is not newer than the leaf, the rows are returned unchanged: they may have been
+    read after the entry was stored.
     """
     leaf = next((row for row in reversed(rows) if row.is_leaf), None)
     if leaf is None or entry.id <= leaf.entry_id:
@@ -97,7 +100,11 @@ def extended(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
 
 
 def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> list[OutlineRow]:
-    """Return the messages of the active path, with other branches below where they leave it."""
+    """Return the outline: a row per message of the active path, oldest first, and per other branch.
+
+    The row of a branch comes after the entry where the branch leaves the path. ``labels`` are by
+    entry id. Subagents' branches and former attempts have no row.
+    """
     index = TreeIndex(headers, leaf)
     rows: list[OutlineRow] = []
     stack: list[tuple[Segment, int]] = [(root, 0) for root in reversed(_ways(index.roots))]
@@ -121,7 +128,7 @@ def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> li
             )
         children = _ways(segment.children)
         branches = len(children) > 1
-        # The active branch comes last and is not indented, so that long sessions stay left.
+        # The active branch comes last and is not indented, so that long sessions stay at the left.
         children = sorted(children, key=lambda child: child.active == 0)
         if segment.active or any(child.active for child in children):
             stack.extend((child, depth + (branches and not child.active)) for child in children)
@@ -139,7 +146,7 @@ def _ways(segments: Iterable[Segment]) -> list[Segment]:
 def _messages(
     segment: Segment, depth: int, leaf: int | None, labels: Mapping[int, str]
 ) -> Iterable[OutlineRow]:
-    """Yield a row for each outlined or labelled entry of a segment on the path, and for the leaf."""
+    """Yield a row per entry of a segment on the path that is outlined, labelled or the leaf."""
     on_path = segment.headers[: segment.active]
     places = {*on_path.of_kinds(_OUTLINED), *_places(on_path, labels), len(on_path) - 1}
     for header in on_path.some(sorted(places)):
@@ -167,7 +174,10 @@ def _text(header: EntryHeader | Entry) -> str:
 
 
 def facts_of(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts:
-    """Return the to-dos and files of a path, and the running ones of the agent's ``jobs``."""
+    """Return the to-dos and changed files of a path, and those of ``jobs`` that are running.
+
+    Files in checkpoints are not included.
+    """
     todos = current_todos(path)
     newest_list = newest(path, ToolResultEntry, where=lambda entry: entry.tool == TodoTool.name)
     return PanelFacts(
@@ -181,7 +191,10 @@ def facts_of(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts
 
 
 def summarised_changes(session: Session) -> list[Entry]:
-    """Return summarised results that changed files, since a summary names files without line counts."""
+    """Return the summarised tool results that mention a file which their summary lists as modified.
+
+    A summary names the modified files without line counts; the results have them.
+    """
     active = {entry.id: entry for entry in session.active_path()}
     names: set[str] = set()
     for entry in active.values():
@@ -203,7 +216,10 @@ def running(jobs: Iterable[JobState]) -> tuple[tuple[int, str], ...]:
 
 
 def changed_files(entries: Iterable[Entry]) -> dict[str, ChangedFile]:
-    """Return the files that entries changed, by path, those changed last at the end."""
+    """Return the files that the entries changed, by path, those changed last at the end.
+
+    Line counts come from tool results; files named only by a summary or checkpoint have 0.
+    """
     found: dict[str, ChangedFile] = {}
     for entry in entries:
         match entry:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def screen_for(question: frontend.Question[Any], controller: Controller) -> PageScreen[Any]:  # noqa: PLR0911 - one arm per question
-    """Return a screen that asks a question and is dismissed with the answer."""
+    """Return a screen that asks the question; its result is the answer, None without one."""
     services = controller.services
     match question:
         case frontend.Choice():
@@ -46,7 +46,11 @@ def screen_for(question: frontend.Question[Any], controller: Controller) -> Page
 
 
 def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # noqa: C901, PLR0911, PLR0912 - one arm per page
-    """Return a screen that shows a page; raises `CommandError` if it needs an open session."""
+    """Return a screen that shows the page.
+
+    Raises:
+        CommandError: the page needs an open session, and none is open yet.
+    """
     agent = controller.agent
     match page:
         case frontend.Report():

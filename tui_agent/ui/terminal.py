@@ -1,4 +1,4 @@
-"""Escape sequences for the terminal's title, notifications and progress bar, and who supports them."""
+"""Escape sequences for a terminal's title, notifications and progress bar, by type of terminal."""
 
 import os
 import re
@@ -48,7 +48,10 @@ _VTE_WITH_PROGRESS = 8_000
 
 
 class EnterKeys(Enum):
-    """Enter with modifiers; without the kitty protocol, Textual drops the Alt (its issue 6378)."""
+    """Name of the key Alt+Enter in terminals without the kitty keyboard protocol.
+
+    There, Textual drops the Alt (Textual issue 6378).
+    """
 
     ALT = "alt+enter"
 
@@ -58,7 +61,7 @@ for _sequence in ("\x1b\r", "\x1b\n"):
 
 
 def title_sequence(title: str) -> str:
-    """Return the sequence that sets the terminal's title; control characters are removed."""
+    """Return the sequence that sets the title, cut to 80 characters, without control characters."""
     return f"\x1b]2;{_UNSAFE.sub('', one_line(title, 80))}\x07"
 
 
@@ -75,7 +78,7 @@ def through_multiplexer(sequence: str, environment: Mapping[str, str] = os.envir
 
 
 def notification(title: str, body: str, environment: Mapping[str, str] = os.environ) -> str | None:
-    """Return the sequence that shows a notification; None if the terminal has none.
+    """Return the sequence that shows a desktop notification; None if the terminal can't show any.
 
     Control characters in ``title`` and ``body`` are removed. Sources: the documentation of kitty
     (OSC 99), iTerm2 (9) and rxvt-unicode (777).
@@ -115,7 +118,7 @@ def shows_progress(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def progress(state: Progress, environment: Mapping[str, str] = os.environ) -> str:
-    """Return the sequence that sets the progress bar; "" if the terminal has none.
+    """Return the sequence that sets the terminal's progress bar; "" if the terminal has none.
 
     Sources: the documentation of ConEmu, Windows Terminal, Ghostty and iTerm2 (OSC 9;4). VTE needs
     ST at the end.
@@ -126,11 +129,11 @@ def progress(state: Progress, environment: Mapping[str, str] = os.environ) -> st
 
 
 def default_theme(environment: Mapping[str, str] = os.environ, *, last: bool | None = None) -> str:
-    """Return the theme to use until the terminal reports its background, if the user chose none.
+    """Return the name of the theme to use until the terminal reports its background colour.
 
-    Reads ``COLORFGBG`` (rxvt, Konsole, iTerm2 and others): foreground and background as ANSI colour
-    numbers, of which 7 and 9 to 15 are light. Without it, ``last`` counts: whether the background was
-    light the last time.
+    Decided by ``COLORFGBG`` (rxvt, Konsole, iTerm2 and others), foreground and background as ANSI
+    colour numbers: 7 and 9 to 15 are light. Without it, by ``last``: whether the background was
+    light at the last start; None means dark.
     """
     background = environment.get("COLORFGBG", "").rpartition(";")[2]
     return THEMES[int(background) in {7, *range(9, 16)} if background.isdecimal() else bool(last)]

@@ -1,8 +1,7 @@
-"""Parses the terminal's input: keys, pastes and mouse go to Textual, answers of the terminal don't.
+"""Parses the terminal's input: passes on keys, pastes and mouse, and drops the terminal's answers.
 
-Whoever asked for an answer, and in however many pieces it arrives: control sequences (ECMA-48: CSI,
-OSC, DCS, SOS, PM, APC) that are not keys are dropped. Textual's own parser would type what it does
-not know.
+Control sequences (ECMA-48: CSI, OSC, DCS, SOS, PM, APC) that Textual doesn't know are dropped, even
+if they arrive in several pieces. Textual's own parser would type them into the focused widget.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -29,18 +28,19 @@ from textual.message import Message
 from tui_agent.lazy import LazyPattern, dataclass
 
 PIECE_SECONDS: Final = 0.25
-"""Seconds to wait for the rest of a sequence that may have been typed."""
+"""Seconds to wait for the rest of a sequence that the user may have typed as separate keys."""
 ANSWER_SECONDS: Final = 2.0
-"""Seconds to wait for the rest of a sequence that nobody types, before it is dropped."""
+"""Seconds to wait for the rest of a sequence that can't have been typed, before it is dropped."""
 SLOW_PASTE_SECONDS: Final = 0.3
 """Seconds after which a paste that is still arriving is reported."""
 
 _PASTE_END: Final = "\x1b[201~"
 _STRING: Final = r"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])"
 _INSIDE: Final = r"[^\x03\x07\x1b\x9c\x18\x1a]*"
-"""Content of a string sequence. Ctrl+C ends it: the user types that if an answer is incomplete."""
+"""Content of a string sequence. Ctrl+C ends it, so that the user can after an incomplete answer."""
 _ONE_BYTE_STRINGS: Final = "\x90\x98\x9e\x9f"
-"""Single characters that begin a string sequence, but may be stray bytes: the wait is not extended."""
+"""Single characters that begin a string sequence. They may be stray bytes, so more input does not
+extend the wait for the end."""
 _BEGIN: Final = LazyPattern(r"[\x1b\x90\x98\x9b\x9d-\x9f]")
 _WHOLE: Final = LazyPattern(
     r"(?P<paste>\x1b\[200~)"
@@ -56,7 +56,7 @@ _PIECE: Final = LazyPattern(
 _BROKEN: Final = LazyPattern(
     rf"(?:\x1b\[|\x9b)[0-?]+[ -/]*|(?:\x1b\]|\x9d)[0-9]+;{_INSIDE}|[\x90-\x9f]{_INSIDE}"
 )
-"""Beginning of a sequence that nobody types, broken off by another character."""
+"""Beginning of a sequence that can't have been typed, cut off by another character."""
 _UNMISTAKABLE: Final = LazyPattern(
     r"(?:\x1b\[|\x9b)[0-?]|(?:\x1b\]|\x9d)[0-9]+;|(?:\x1bP|\x90)[0-9;]*[>!$+]|(?:\x1b_|\x9f)G|[\x90-\x9f]"
 )
@@ -71,23 +71,23 @@ _ARROWS: Final = {"A": "up", "B": "down", "C": "right", "D": "left"}
 
 @dataclass
 class BackgroundKnown(Message):
-    """The terminal reported its background colour; ``light`` if dark text is readable on it."""
+    """The terminal reported its background colour; ``light`` if its brightness is over 50 %."""
 
     light: bool
 
 
 @dataclass
 class PasteComing(Message):
-    """A paste is still arriving; ``characters`` is how many have arrived so far."""
+    """A paste is still arriving; ``characters`` is the number received so far."""
 
     characters: int
 
 
 class InputParser(XTermParser):
-    """Textual's input parser, given only sequences that it knows.
+    """Textual's input parser, limited to sequences that it knows.
 
-    Terminals send the same for Escape and a letter as for Alt+letter: here it is Alt, and `KeyOrder`
-    decides.
+    Escape followed by a letter and Alt+letter are the same bytes: this parser yields Alt+letter,
+    and `KeyOrder` splits it if that key has no binding.
     """
 
     def __init__(self, debug: bool = False, clock: Callable[[], float] = monotonic) -> None:  # noqa: FBT001, FBT002 - as inherited
@@ -99,7 +99,7 @@ class InputParser(XTermParser):
         self._paste_told = 0.0
 
     def feed(self, data: str) -> Iterable[Message]:
-        """Yield the messages of an input; an incomplete sequence waits for the next call or `tick`."""
+        """Yield an input's messages; keep an incomplete sequence for the next call or `tick`."""
         if not data:
             yield from super().feed(data)
             return
@@ -123,7 +123,10 @@ class InputParser(XTermParser):
             at = yield from self._sequence(data, end, continues=continues)
 
     def tick(self) -> Iterable[Message]:
-        """Type or drop an incomplete sequence whose rest did not come in time; then tick as inherited."""
+        """Give up an incomplete sequence after its time; then do what Textual's `tick` does.
+
+        Yields the sequence's characters as keys, or drops it if it can't have been typed.
+        """
         if (
             self._piece
             and self._pasted is None
@@ -157,9 +160,10 @@ class InputParser(XTermParser):
     # -- sequences
 
     def _sequence(self, data: str, at: int, *, continues: bool) -> Generator[Message, None, int]:
-        """Yield the messages of the sequence at ``at``; return its end, the data's if it is incomplete.
+        """Yield the messages of the sequence at ``at``, and return the index after it.
 
-        ``continues``: the data begins with a piece that was waiting.
+        An incomplete sequence is kept, and the length of the data returned. ``continues``: the data
+        begins with a piece that was kept.
         """
         found = _WHOLE.match(data, at)
         if found is not None:
@@ -191,7 +195,10 @@ class InputParser(XTermParser):
             yield from super().feed(letter)
 
     def _whole(self, kind: str, written: str) -> Iterator[Message]:
-        """Yield the messages of a complete sequence; none for most answers."""
+        """Yield the messages of a complete sequence; none for the terminal's answers but a few.
+
+        ``kind`` is the group of `_WHOLE` that matched, ``written`` the sequence.
+        """
         match kind:
             case "paste":
                 self._pasted = []
@@ -243,8 +250,11 @@ class InputParser(XTermParser):
     # -- pastes
 
     def _paste(self, data: str, at: int) -> Generator[Message, None, int]:
-        """Collect a part of a paste, and yield the paste at its end; return where the part ends."""
-        assert self._pasted is not None  # noqa: S101 - callers look
+        """Collect the part of a paste that begins at ``at``; return the index after it.
+
+        Yields the whole paste at its end, and `PasteComing` while a long one arrives.
+        """
+        assert self._pasted is not None  # noqa: S101 - callers check it
         end = data.find(_PASTE_END, at)
         if end >= 0:
             self._pasted.append(data[at:end])
@@ -269,7 +279,7 @@ class InputParser(XTermParser):
 
 
 def _share_of_colour(digits: str) -> float:
-    """Return a colour's share, 0 to 1, from hexadecimal digits of any length."""
+    """Return the intensity of a colour component, 0 to 1, from its hexadecimal digits."""
     return int(digits, 16) / int("f" * len(digits), 16)
 
 

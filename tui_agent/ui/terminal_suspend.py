@@ -20,7 +20,7 @@ from tui_agent.processes.own_programs import find_program
 from tui_agent.text_files.encodings import user_text
 
 FROM_KEYS = frozenset({signal.SIGINT, signal.SIGQUIT})
-"""Signals that keys send to all programs of a terminal in its normal state."""
+"""Signals that Ctrl+C and Ctrl+\\ send to all programs of a terminal in its normal mode."""
 
 
 class Lending:
@@ -33,7 +33,9 @@ class Lending:
 
     @cached_property
     def directory(self) -> Path:
-        """Directory for edited texts, removed at the end. Removes those that killed programs left.
+        """Directory for the edited files, created on first use and removed when the program ends.
+
+        Creating it also removes the directories left behind by killed programs.
 
         Raises:
             OSError: it can't be created.
@@ -64,11 +66,11 @@ class Lending:
                     app.call_later(self._waiting)
 
     def concerns(self, number: int) -> bool:
-        """Return whether a signal comes from a key that was meant for the borrowing program."""
+        """Return True if a signal comes from a key that was meant for the borrowing program."""
         return self._lent and number in FROM_KEYS
 
     def take_back(self, then: Callable[[], object]) -> None:
-        """Ask the borrowing program to end, then call ``then``; at once if the terminal is not lent."""
+        """Terminate the borrowing program and call ``then`` after it; at once without one."""
         if not self._lent:
             then()
             return
@@ -86,9 +88,9 @@ class EditorError(Exception):
 
 
 async def edit_outside(app: App[Any], text: str, name: str) -> str | None:
-    """Open a text in $VISUAL or $EDITOR, in a file called ``name``, and return the edited text.
+    """Let the user edit a text in $VISUAL or $EDITOR, as a file called ``name``; return the result.
 
-    Returns None if the editor exits with an error.
+    Returns None if the editor exits with an error. Newlines at the end are removed.
 
     Raises:
         EditorError: no editor can be started, or the text can't be written.
@@ -108,7 +110,11 @@ async def edit_outside(app: App[Any], text: str, name: str) -> str | None:
 
 
 async def _open_in_editor(app: App[Any], path: Path) -> int:
-    """Open a file in $VISUAL or $EDITOR; return the editor's exit code."""
+    """Open a file in $VISUAL, $EDITOR or vi; return the editor's exit code.
+
+    Raises:
+        EditorError: no editor can be started. One inside the project is not used.
+    """
     from tui_agent.files.own_git import find_project
 
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
@@ -131,4 +137,4 @@ async def _open_in_editor(app: App[Any], path: Path) -> int:
 
 
 lending = Lending()
-"""The lending of this process's terminal."""
+"""The only instance: tracks this process's terminal."""

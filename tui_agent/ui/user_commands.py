@@ -9,10 +9,10 @@ from tui_agent.app.format import one_line
 
 
 async def run(command: str, cwd: Path, given: bytes, *, seconds: float) -> tuple[str, str]:
-    """Run a command with ``given`` as standard input, for at most ``seconds``.
+    """Run a shell command with ``given`` as standard input, for at most ``seconds``.
 
     Returns:
-        Its output, and why it failed ("" if it didn't).
+        Its output, and why it failed ("" if it didn't). If it could not be run, the output is "".
     """
     # Imported here because few users have such a command.
     from tui_agent.files.own_git import find_project
@@ -26,5 +26,5 @@ async def run(command: str, cwd: Path, given: bytes, *, seconds: float) -> tuple
     problem = ""
     if code:
         said = one_line(errors.decode("utf-8", "replace"), 200)
-        problem = f"it ended with {code}: {said}".removesuffix(": ")
+        problem = f"exit code {code}: {said}".removesuffix(": ")
     return out.decode("utf-8", "replace"), problem

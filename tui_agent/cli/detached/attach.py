@@ -27,10 +27,12 @@ _LEAVE_KEY = re.compile(rb"\x1c|\x1b\[92;5(?::1)?u")
 
 
 def attach(run: Run) -> int:
-    """Pass keys and output between this terminal and a run; returns the exit code.
+    """Pass keys and output between this terminal and a run until it ends or this terminal detaches.
+
+    Return the run's exit code, 0 after detaching, 1 if the run is gone.
 
     Raises:
-        DetachedError: the standard streams are no terminal, or the run does not answer.
+        DetachedError: the standard streams are not a terminal, or the run does not answer.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise DetachedError("Attaching needs a terminal; without one use: tui-agent logs -f")

@@ -39,9 +39,9 @@ from tui_agent.session.ids import short_id
 from tui_agent.text_files.encodings import user_text
 
 START_PATIENCE = 20.0
-"""Seconds that a new run may take to fail, or to open its session."""
+"""Seconds to wait for the error output of a run that failed to start, or for a run's session."""
 STOP_PATIENCE = 15.0
-"""Seconds to wait for the end of a run that was asked to end."""
+"""Seconds that ``stop`` waits for a run to end."""
 LOOK_SECONDS = 0.4
 """Seconds between two reads of a followed session."""
 
@@ -52,7 +52,9 @@ SILENT = "does not answer"
 
 
 def start(arguments: Sequence[str], *, prompt: str, cwd: Path) -> str:
-    """Start a detached run of the program with ``arguments``; returns the run's name.
+    """Start a detached run of the program with ``arguments`` and return its name.
+
+    ``prompt`` is only recorded, to be shown by ``ps``.
 
     Raises:
         DetachedError: the run could not be started.
@@ -133,7 +135,7 @@ def _facts(run: Run, reported: DetachedState | None) -> dict[str, object]:
 
 
 def _read_title(title: str) -> tuple[str, str]:
-    """Return the state that the sign in a terminal's title stands for, and the session's title."""
+    """Return a run's state, by the first character of its terminal title, and the session title."""
     state = _SIGNS.get(title[:1], IDLE)
     words = title if state is IDLE else title[1:]
     name = words.strip().removesuffix("tui-agent").strip(" ·")
@@ -159,7 +161,10 @@ def run_stop(arguments: Namespace) -> int:
 
 
 def run_logs(arguments: Namespace) -> int:
-    """Print the messages of a detached run; with ``--follow`` also new ones until the run ends."""
+    """Print the entries of a detached run's session.
+
+    With ``--follow`` also new ones until the run ends.
+    """
     from tui_agent.cli.sessions import open_store
     from tui_agent.session.session import session_to_read
 

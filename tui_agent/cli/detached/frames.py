@@ -1,4 +1,4 @@
-"""The messages between a detached run and attached terminals: a kind, a length, a payload."""
+"""Encodes messages between a detached run and terminals: kind, length of the payload, payload."""
 
 import struct
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ class Kind(Enum):
     """The kind of a message; its value is the message's first byte."""
 
     INPUT = b"i"
-    """To the run: what was typed."""
+    """To the run: input that was typed."""
     SIZE = b"w"
     """To the run: the size of the terminal. The first message of a terminal that attaches."""
     LEAVE = b"d"
@@ -25,13 +25,13 @@ class Kind(Enum):
     STOP = b"s"
     """To the run: end the program."""
     OUTPUT = b"o"
-    """From the run: what the program wrote."""
+    """From the run: output of the program."""
     END = b"x"
-    """From the run: the program ended with this exit code."""
+    """From the run: the program ended; the payload is its exit code in digits."""
 
 
 class BadFrameError(Exception):
-    """The received bytes are not a valid message."""
+    """Raised if received bytes are not a valid message."""
 
 
 def frame(kind: Kind, payload: bytes = b"") -> bytes:
@@ -43,7 +43,10 @@ def size_frame(columns: int, rows: int) -> bytes:
 
 
 def read_size(payload: bytes) -> tuple[int, int]:
-    """Return columns and rows, at least 2 by 2; raises `BadFrameError`."""
+    """Return columns and rows, each at least 2.
+
+    Raises `BadFrameError` if the payload is invalid.
+    """
     try:
         columns, rows = _SIZE.unpack(payload)
     except struct.error as error:

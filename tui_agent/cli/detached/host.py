@@ -1,4 +1,4 @@
-"""The process of a detached run: holds the program on a pseudo-terminal, serves attached terminals.
+"""The process of a detached run: holds the program on a pseudo-terminal and serves terminals.
 
 It outlives the terminal it was started from. A slow or lost terminal affects neither the program
 nor the other terminals.
@@ -45,11 +45,15 @@ MAX_WAITING = 4 << 20
 STOP_PATIENCE = 10.0
 """Seconds between SIGTERM and SIGKILL when the program is stopped."""
 CLEAR = b"\x1b[2J"
-"""Clears a terminal, which may be larger than what will be drawn on it."""
+"""Clears a terminal, as it may be larger than the area that the program draws on."""
 
 
 class Client:
-    """A connection to the run; an attached terminal once ``size`` (columns, rows) is known."""
+    """A connection to the run.
+
+    It is an attached terminal once its ``size`` (columns, rows) is known. ``waiting`` is output
+    that is not sent yet.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
@@ -118,7 +122,7 @@ class Host:
             data = os.read(self._terminal, CHUNK)
         except BlockingIOError:
             return True
-        except OSError:  # nobody has the terminal open any more
+        except OSError:  # the program has closed the terminal
             return False
         self._modes.feed(data)
         self._tell_terminals(data)
@@ -130,7 +134,7 @@ class Host:
                 self._send(client, frame(Kind.OUTPUT, data))
 
     def _type(self) -> None:
-        """Write as much input as the program takes now; the rest is written when it reads again."""
+        """Write as much input to the program as it accepts now; the rest when it reads again."""
         # Errors other than a full buffer come with the program's end, which its output shows.
         with contextlib.suppress(OSError):
             while self._typed:
@@ -142,7 +146,10 @@ class Host:
         self._selector.modify(self._terminal, events)
 
     def _fit(self, *, again: bool = False) -> None:
-        """Set the program's size to what fits on every terminal; ``again`` has it redraw all."""
+        """Set the pseudo-terminal's size to fit every attached terminal; clear these.
+
+        With ``again`` the program redraws everything even if the size is the same.
+        """
         sizes = [client.size for client in self._clients.values() if client.size is not None]
         if not sizes:
             return
@@ -154,7 +161,7 @@ class Host:
             set_size(self._terminal, (columns, rows - 1))
         set_size(self._terminal, (columns, rows))
 
-    # -- whoever is connected
+    # -- the connections
 
     def _accept(self, listener: socket.socket) -> None:
         try:
@@ -265,10 +272,10 @@ def set_size(terminal: int, size: tuple[int, int]) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the program as a detached run until it ends; returns its exit code.
+    """Run the program as a detached run until it ends; return its exit code.
 
-    ``arguments`` are the run's name, its prompt and the arguments of the program. A line “ready” on
-    standard output says that terminals can attach.
+    ``arguments`` are the run's name, its prompt and the program's arguments. Prints a line “ready”
+    once terminals can attach.
     """
     name, prompt, *given = arguments
     child, terminal = pty.fork()
@@ -299,7 +306,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _let_go_of_streams() -> None:
-    """Close the inherited standard streams: the starting process waits for their end."""
+    """Replace standard input and output by the null device, so that the starter sees them end."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):
         os.dup2(nothing, stream)

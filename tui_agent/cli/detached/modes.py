@@ -1,4 +1,4 @@
-"""Tracks the state that a program puts its terminal in, to put other terminals in it too."""
+"""Tracks the modes that a program sets on a terminal, to set them on others that attach later."""
 
 import re
 
@@ -21,7 +21,7 @@ _BEGUN = re.compile(rb"\x1b(?:\[[?><0-9;]*|\][^\x07\x1b]*\x1b?)?\Z")
 
 
 class TerminalModes:
-    """Reads a program's output for the modes, keyboard protocol and title it sets."""
+    """Finds the modes, keyboard protocol and title that a program sets in its output."""
 
     def __init__(self) -> None:
         self.title = ""
@@ -51,7 +51,7 @@ class TerminalModes:
             self.title = user_text(found["title"])
 
     def entering(self) -> bytes:
-        """Return the bytes that put a fresh terminal in the tracked state."""
+        """Return the escape sequences that put a fresh terminal in the tracked state."""
         parts: list[bytes] = []
         if self._modes.get(_ALTERNATE_SCREEN):
             parts.append(b"\x1b[?1049h\x1b[2J")
@@ -66,7 +66,7 @@ class TerminalModes:
         return b"".join(parts)
 
     def leaving(self) -> bytes:
-        """Return the bytes that put a terminal in the tracked state back to normal."""
+        """Return the escape sequences that put a terminal in the tracked state back to normal."""
         parts = [b"\x1b[<u"] * len(self._keyboards)
         for mode, is_on in self._modes.items():
             if is_on and mode not in {_ALTERNATE_SCREEN, _CURSOR}:

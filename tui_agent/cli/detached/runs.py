@@ -1,4 +1,4 @@
-"""Detached runs of this user: their names, their files and their state.
+"""Finds, records and asks the detached runs of this user.
 
 Each run has three files in a private directory: a socket, a record of what was started, and the id
 of the session it has open.
@@ -31,12 +31,12 @@ _PATIENCE = 2.0
 
 
 class DetachedError(Exception):
-    """A detached run can't be started or reached; the message is one sentence for the user."""
+    """Raised if a detached run can't be started, found or reached; the message is for the user."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A detached run, as it was started."""
+    """A detached run, as recorded when it started."""
 
     name: str
     pid: int
@@ -53,7 +53,7 @@ class Run:
 
 @dataclass(frozen=True)
 class DetachedState:
-    """The present state of a detached run."""
+    """The current state of a detached run, as its process reports it."""
 
     title: str
     """The terminal's title: a sign for the program's state, and the session's title."""
@@ -64,10 +64,12 @@ class DetachedState:
 
 
 def runs_dir() -> Path:
-    """Return the private directory of this user's detached runs, made if it does not exist.
+    """Return the directory of this user's detached runs, closed to other users.
+
+    Create it if needed.
 
     Raises:
-        DetachedError: no directory can be used that is closed to other users.
+        DetachedError: there is no such directory and it can't be created.
     """
     if os.environ.get(DATA_VARIABLE):
         place = data_dir() / "run"
@@ -129,7 +131,7 @@ def session_of(name: str) -> str:
 
 
 def run_of(session_id: str) -> str:
-    """Return the name of the run that has a session open, "" for none."""
+    """Return the name of the live run that has a session open; "" if none."""
     try:
         runs = all_runs()
     except DetachedError:
@@ -153,7 +155,7 @@ def find(name: str) -> Run:
     """Return the run whose name begins, or whose session id ends, with ``name``; the newest for "".
 
     Raises:
-        DetachedError: no run fits, or more than one.
+        DetachedError: no run matches, or more than one.
     """
     runs = all_runs()
     if not runs:
@@ -168,12 +170,12 @@ def find(name: str) -> Run:
         return fitting[0]
     if fitting:
         names = ", ".join(run.name for run in fitting)
-        raise DetachedError(f"“{name}” fits several runs: {names}.")
+        raise DetachedError(f"“{name}” matches several runs: {names}.")
     raise DetachedError(f"There is no detached run “{name}”. Choose one of: {', '.join(runs)}.")
 
 
 def connect(run: Run) -> socket.socket:
-    """Return a connection to a run; raises `DetachedError` if the run does not answer."""
+    """Return a socket connected to a run; raises `DetachedError` if the run does not answer."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.connect(str(run.socket))
@@ -184,13 +186,13 @@ def connect(run: Run) -> socket.socket:
 
 
 def tell(run: Run, kind: Kind) -> None:
-    """Send a run a message that needs no answer."""
+    """Send a run a message without waiting for an answer; raises `DetachedError` or OSError."""
     with connect(run) as connection:
         connection.sendall(frame(kind))
 
 
 def ask(run: Run) -> DetachedState | None:
-    """Return the state of a run, None if it does not answer in time."""
+    """Return the state of a run; None if it does not answer within 2 seconds."""
     try:
         with connect(run) as connection:
             connection.settimeout(_PATIENCE)
@@ -219,7 +221,7 @@ def _read(path: Path) -> Run | None:
 
 
 def is_alive(run: Run) -> bool:
-    """Whether a run accepts connections."""
+    """Return whether a run accepts connections."""
     try:
         connect(run).close()
     except DetachedError:

@@ -1,1 +1,1 @@
-"""litellm in a process of its own, for providers without a wire in this program."""
+"""Runs litellm in a separate process, for providers whose format has no module in ``wires``."""

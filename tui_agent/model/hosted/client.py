@@ -1,4 +1,4 @@
-"""Sends requests to the model host, the process with litellm, and restarts it if needed."""
+"""Sends requests to the model host, the process that runs litellm, and restarts it if needed."""
 
 import asyncio
 import itertools
@@ -31,7 +31,7 @@ from tui_agent.session.effort import Effort
 
 _MARK = {"type": "ephemeral"}
 _MARKS_ON_CALLS = {"anthropic", "vertex_ai", "azure_ai"}
-"""Providers that accept a cache mark on a tool call; for others it must be on text."""
+"""Providers that accept a cache mark on a tool call; others accept it only on text."""
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,10 @@ log = logging.getLogger(__name__)
 def build_call(
     request: ModelRequest, route: Route, *, with_reasoning: bool = True
 ) -> dict[str, Any]:
-    """Return the arguments of ``litellm.acompletion`` for a request, including the key."""
+    """Return the arguments of ``litellm.acompletion`` for a request, including the key.
+
+    Without ``with_reasoning``, the reasoning of earlier answers is left out.
+    """
     call = dict(route.parameters)
     if route.key is not None:
         call["api_key"] = route.key.get_secret_value()
@@ -66,11 +69,11 @@ def build_call(
 def _message(
     message: Message, request: ModelRequest, route: Route, *, with_reasoning: bool
 ) -> dict[str, Any]:
-    """Return a chat completions message with cache marks and reasoning in litellm's places."""
+    """Return a chat completions message with cache mark and reasoning in litellm's fields."""
     wire = chat.chat_message(replace(message, cache=False), request, route)
     if message.cache and route.info.cache_marks:
         if message.role == "tool":
-            # A tool's result is one block, whatever is in it.
+            # litellm makes one block of a tool's result, so the mark is on the message.
             wire["cache_control"] = _MARK
         elif message.tool_calls and route.provider.id in _MARKS_ON_CALLS:
             wire["tool_calls"][-1]["cache_control"] = _MARK
@@ -89,10 +92,11 @@ def _message(
 
 
 class HostClient:
-    """Answers requests through litellm in another process.
+    """Answers requests through litellm in another process, the model host.
 
-    The process is started by ``warm`` or the first request, and again when it ends or hangs.
-    ``environ`` are the variables it may have; ``log_path`` takes its output.
+    The process is started by ``warm`` or the first request, and restarted after it ended or hung.
+    ``environ``: the program's variables, of which it gets those that it needs. ``log_path``: file
+    for its output; None discards it.
     """
 
     def __init__(
@@ -117,17 +121,21 @@ class HostClient:
     async def answer(
         self, call: dict[str, Any], reader: Reader
     ) -> AsyncGenerator[ModelEvent, None]:
-        """Have litellm called and yield the events ``reader`` makes of its chunks.
+        """Call litellm in the model host and yield the events that ``reader`` makes of its chunks.
+
+        ``call`` are the arguments of ``litellm.acompletion``. Closing the iterator early cancels
+        the request.
 
         Raises:
-            ModelError: the process failed.
+            ModelError: the process failed or can't be started.
             WireFailure: the request failed, before or in the middle of the answer.
         """
         link, number, inbox = await self._submit(call)
         last = lines.ACCEPTED
         try:
             while last not in lines.LAST:
-                # Beginning, it waits for the head of the answer, then for its first piece.
+                # The host waits first for the answer's headers and then for its first piece, each
+                # for at most this time.
                 limits = self.settings
                 begins = last == lines.ACCEPTED
                 if begins:
@@ -147,10 +155,10 @@ class HostClient:
             link.close(number, cancel=last not in lines.LAST)
 
     async def _submit(self, call: dict[str, Any]) -> tuple[Link, int, Inbox]:
-        """Pass a request to the host.
+        """Send a request to the host; return the link, the request's number and its inbox.
 
-        A host that has died or hung is replaced, which is safe as the provider hasn't been sent
-        anything.
+        If the host has ended or hung, it is replaced once. That is safe, because nothing has been
+        sent to the provider yet.
         """
         link = await self._connected()
         try:
@@ -183,9 +191,13 @@ class HostClient:
         return link, number, inbox
 
     async def _next(self, link: Link, inbox: Inbox, seconds: float) -> Event:
-        """Return the next event.
+        """Return the next event of a request.
 
-        A host that is silent for longer than it may wait for the provider is ended.
+        ``seconds`` is the time that the host may wait for the provider. If it is silent for
+        ``answer_timeout`` longer, it is killed.
+
+        Raises:
+            ModelError: the host ended or was killed.
         """
         try:
             async with asyncio.timeout(seconds + self.settings.answer_timeout):
@@ -193,18 +205,18 @@ class HostClient:
         except HostGoneError as error:
             reason = str(error)
         except TimeoutError:
-            log.warning("the model host hangs and is ended")
+            log.warning("the model host hangs and is killed")
             link.kill()
             reason = "it hung"
         raise ModelError(
             ErrorKind.HOST,
-            f"The process that talks to providers ended ({reason}); it is started anew.",
+            f"The process that talks to providers ended ({reason}); it is restarted.",
         )
 
     # -- the process ------------------------------------------------------------------------------------------
 
     def warm(self) -> None:
-        """Start the host, if it isn't running, without waiting for it."""
+        """Start the host in the background, unless it is running or starting."""
         if (
             not self._closed
             and self._starting is None
@@ -234,7 +246,7 @@ class HostClient:
         self.warm()
         if self._starting is None:
             raise ModelError(ErrorKind.HOST, "The program is ending.")
-        # One request that is given up must not stop the start that others wait for.
+        # Cancelling this request must not cancel the start that other requests wait for.
         return await asyncio.shield(self._starting)
 
     async def _start(self) -> Link:

@@ -1,11 +1,11 @@
-"""The model host: the process that has litellm, answers requests given as JSON lines, and does nothing else.
+"""The model host: the process that runs litellm and answers requests sent as JSON lines.
 
-``python -m tui_agent.model.hosted.host`` speaks over stdin and stdout and ends with its parent. Its
-stderr is a log file. The lines are described in ``tui_agent.model.hosted.lines``. A request
-is retried only once, without parameters that the model lacks, before anything was answered.
+``python -m tui_agent.model.hosted.host`` reads stdin, writes stdout, logs to stderr, and ends with
+its parent. The lines are described in ``tui_agent.model.hosted.lines``. A request is retried only
+once, without parameters that the model lacks, and only before the answer begins.
 
-litellm is loaded silent, offline, and without parts no chat request uses; a later version that
-hasn't a part that is stood in for here works as well, only larger.
+litellm is loaded without its own output, network access, and parts that chat requests don't use. A
+later version in which the replaced parts are missing works as well, but takes more memory.
 """
 
 import asyncio
@@ -36,12 +36,12 @@ _READ = 1 << 18
 _SECRETS = ("api_key", "aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 
 Send = Callable[..., Awaitable[None]]
-"""Sends an event of one request: its name and its fields."""
+"""Sends an event of one request: its name, then its fields."""
 
 _ENCODING_MODULE = "litellm.litellm_core_utils.default_encoding"
 
 _TURN = 0.004
-"""Seconds that one request's chunks may be processed before other requests get their turn."""
+"""Seconds for which one request's chunks are processed before other requests get their turn."""
 
 _CLOSE_GRACE_SECONDS = 2.0
 """Seconds allowed for closing connections after the parent process has ended."""
@@ -58,7 +58,7 @@ _FIELDS = (
 
 
 class SlowError(Exception):
-    """The provider took too long; ``cause`` and ``seconds`` as in ``errors.Failure``."""
+    """The provider exceeded a time limit; ``cause`` and ``seconds`` as in ``errors.Failure``."""
 
     def __init__(self, cause: str, seconds: float) -> None:
         super().__init__(cause)
@@ -67,7 +67,7 @@ class SlowError(Exception):
 
 
 class Connection:
-    """The connection to the program that started the host."""
+    """Serves the program that started the host: reads its lines and answers its requests."""
 
     def __init__(
         self, caller: "Caller", reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -89,7 +89,7 @@ class Connection:
             self._writer.close()
 
     async def _send(self, number: int, *event: Any) -> None:
-        """Send an event of a request; waits while the program doesn't read."""
+        """Send an event of a request; waits until the program has room to read it."""
         self._writer.write(encode([number, event]))
         await self._writer.drain()
 
@@ -127,15 +127,15 @@ def load() -> Any:
     os.environ["LITELLM_MODE"] = "PRODUCTION"
     os.environ["LITELLM_LOG"] = "ERROR"
     module = types.ModuleType(_ENCODING_MODULE)
-    # Stands in for a tokenizer: nothing here counts tokens, and the real one takes 60 MB and 0.1 s
-    # to load. Its result is about as long as the tokens would be.
+    # Replaces the tokenizer, which takes 60 MB and 0.1 s to load and isn't needed here. The result
+    # is about as long as the tokens would be.
     tokenizer = types.SimpleNamespace(
         name="cl100k_base", encode=lambda text, **_: range(len(text) // 4)
     )
     module.__dict__["encoding"] = tokenizer
     sys.modules[_ENCODING_MODULE] = module
-    # Collecting garbage over and over while 200,000 lasting objects are made takes a fifth of the
-    # import.
+    # The import creates 200,000 permanent objects; collecting garbage meanwhile takes a fifth of
+    # its time.
     gc.disable()
     import litellm
 
@@ -156,11 +156,12 @@ def load() -> Any:
     litellm.disable_token_counter = True
     litellm.disable_streaming_logging = True
     litellm.turn_off_message_logging = True
-    # A model may well say the same thing a hundred times: rules of tables, for example.
+    # A model may repeat the same chunk a hundred times, for example in the rule of a table.
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = 1 << 30
-    # Putting the whole answer together again at its end is for logs nobody writes.
+    # litellm assembles the whole answer at its end only for its logs, which are off.
     litellm.stream_chunk_builder = lambda *_, **__: None
-    # It says "stop" to every piece of an answer of Gemini's, so that one that was cut looks whole.
+    # litellm reports "stop" for every piece of Gemini's answers, so that one that was cut off looks
+    # complete.
     try:
         gemini = importlib.import_module(
             "litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini"
@@ -174,7 +175,7 @@ def load() -> Any:
             staticmethod(lambda message, said: reason_of(message, said) if said else None),
         )
     except (ImportError, AttributeError):
-        log.warning("litellm reads reasons to end of Gemini's otherwise now")
+        log.warning("litellm has changed how it reads Gemini's finish reasons")
     return litellm
 
 
@@ -191,10 +192,13 @@ class Caller:
         self._timeout = httpx.Timeout
 
     async def answer(self, call: dict[str, Any], limits: dict[str, Any], send: Send) -> None:
-        """Answer one request.
+        """Call litellm with the arguments ``call`` and send the answer's events.
+
+        ``limits`` are time limits in seconds: ``connect``, ``first_byte`` and ``stall``.
 
         Raises:
-            Exception: whatever litellm raises.
+            SlowError: the provider exceeded a time limit.
+            Exception: any error that litellm raises.
         """
         first = limits["first_byte"]
         stall = limits["stall"]
@@ -217,28 +221,28 @@ class Caller:
             await _close(stream)
 
     async def _begin(self, call: dict[str, Any]) -> Any:
-        """Send a request and return its stream; parameters that the model lacks are left out."""
+        """Send a request and return litellm's stream, if need be without unsupported parameters."""
         call = {
             **call,
             "stream": True,
             "stream_options": {"include_usage": True},
             "num_retries": 0,
             "max_retries": 0,
-            # The handler is litellm's proxy's; loading it needs packages that only the proxy has.
+            # The handler belongs to litellm's proxy, and loading it needs the proxy's packages.
             "_skip_mcp_handler": True,
         }
         try:
             return await self._litellm.acompletion(**call)
         except self._litellm.UnsupportedParamsError:
-            # Nothing was sent yet. Asked to drop them at once, litellm repeats a request a server
-            # finds unprocessable.
+            # Nothing was sent yet. With drop_params from the start, litellm would repeat requests
+            # that the server refuses with status 422.
             return await self._litellm.acompletion(**call, drop_params=True)
 
     @staticmethod
     async def _pump(stream: Any, send: Send, limits: dict[str, Any]) -> str | None:
-        """Pass an answer on, and return the provider's reason of the end, None if it sent none.
+        """Send an answer's chunks; return the provider's finish reason, None if it sent none.
 
-        litellm itself also reports "stop" for an answer whose connection broke.
+        litellm also reports "stop" if the connection broke, which is not returned.
         """
         chunks = aiter(stream)
         finish: str | None = None
@@ -253,8 +257,7 @@ class Caller:
             except StopAsyncIteration:
                 return finish if is_said or _says_why(stream) else None
             except Exception:
-                # An error after the answer is complete (odd usage, mostly) doesn't make it
-                # incomplete.
+                # An error after the finish reason (mostly about usage) doesn't matter.
                 if finish is None:
                     raise
                 log.exception("after the answer was complete")
@@ -262,7 +265,7 @@ class Caller:
             is_said = is_said or _says_why(stream)
             delta, reason = _delta_of(chunk)
             finish = reason or finish
-            # Also of a piece that says nothing the program hears: the host does not hang.
+            # An empty chunk is sent too: it shows the program that the host doesn't hang.
             await send(lines.CHUNK, json.dumps({"choices": [{"delta": delta}]}, default=str))
             wait = limits["stall"]
             cause = "stalled"
@@ -281,7 +284,7 @@ async def _within(seconds: float, cause: str) -> AsyncIterator[None]:
 
 
 async def _close(stream: Any) -> None:
-    """Close the connection to the provider, also while the request is being cancelled."""
+    """Close litellm's stream, and so the connection to the provider; errors are only logged."""
     close = getattr(stream, "aclose", None)
     if close is None:
         return
@@ -293,7 +296,7 @@ async def _close(stream: Any) -> None:
 
 
 def _delta_of(chunk: Any) -> tuple[dict[str, Any], str | None]:
-    """Return the chat completions delta of a chunk, and the reason of the answer's end."""
+    """Return a litellm chunk's delta, with the fields in ``_FIELDS``, and its finish reason."""
     choices = getattr(chunk, "choices", None)
     choice = {}
     if choices:
@@ -312,9 +315,9 @@ def _plain(thing: Any) -> dict[str, Any]:
 
 
 def _says_why(stream: Any) -> bool:
-    """Whether the provider has said by now why its answer ends; Gemini's reason stands with the last piece of content.
+    """Return whether litellm's stream has received a finish reason from the provider.
 
-    A stream that doesn't keep the reason is believed.
+    Also True for a stream that doesn't store the reason. Gemini's comes with the last content.
     """
     names = ("received_finish_reason", "intermittent_finish_reason")
     return not hasattr(stream, names[0]) or any(
@@ -326,7 +329,10 @@ def _says_why(stream: Any) -> bool:
 
 
 def _watch_parent(incoming: int, serving: threading.Event) -> None:
-    """End this process when its parent has closed the connection."""
+    """Wait until the parent closes the pipe ``incoming``, then end this process.
+
+    If ``serving`` is set, connections get time to be closed first.
+    """
     poll = select.poll()
     poll.register(incoming, 0)
     poll.poll()
@@ -352,7 +358,7 @@ def main() -> None:
     handler.setFormatter(RedactingFormatter(LOG_LINE))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     warnings.simplefilter("ignore")
-    # The line is on private copies of stdin and stdout; other output there harms nobody.
+    # The protocol uses private copies of stdin and stdout, so that other output can't disturb it.
     incoming = os.dup(0)
     outgoing = os.dup(1)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -367,7 +373,7 @@ def main() -> None:
     serving.set()
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve_parent(caller, incoming, outgoing))
-    # Threads of libraries must not hold the process.
+    # Threads of libraries must not keep the process alive.
     os._exit(0)
 
 

@@ -1,8 +1,8 @@
-"""The lines between the program and the model host: JSON, one document a line.
+"""The protocol between the program and the model host: JSON, one document per line.
 
 To the host: ``{"op": "stream", "id", "call", "limits"}``, ``{"op": "cancel", "id"}``, ``{"op":
-"shutdown"}``. From the host: ``[id, event]``, id 0 being the host itself. An event is a list that
-begins with its name.
+"shutdown"}``. From the host: ``[id, event]`` with the request's id, 0 for the host itself. An event
+is a list that begins with its name.
 """
 
 import json
@@ -14,13 +14,13 @@ HOST: Final = 0
 """The id of lines that don't belong to a request."""
 
 READY: Final = "ready"
-"""``["ready"]``: the host takes requests now."""
+"""``["ready"]``: the host accepts requests now."""
 
 ACCEPTED: Final = "accepted"
-"""``["accepted"]``: the host works on the request."""
+"""``["accepted"]``: the host has begun to work on the request."""
 
 CHUNK: Final = "chunk"
-"""``["chunk", text]``: a piece of the answer, as a chunk of chat completions."""
+"""``["chunk", text]``: a piece of the answer, as the JSON text of a chat completions chunk."""
 
 FINISHED: Final = "finished"
 """``["finished"]``: the last event of an answer."""
@@ -33,21 +33,21 @@ LAST: Final = frozenset({FINISHED, FAILED})
 
 
 def encode(document: Any) -> bytes:
-    """Return a value as one line of ASCII JSON, with its line feed.
+    """Return a value as one line of JSON, with a line feed at the end.
 
-    ASCII, so that lone surrogates and unusual line separators survive.
+    It is ASCII, so that lone surrogates and unusual line separators are preserved.
     """
     return json.dumps(document, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 class LineReader:
-    """Splits a stream of bytes into documents; lines may have any length."""
+    """Splits a stream of bytes into JSON documents, one per line of any length."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[Any]:
-        """Take bytes and return the documents that are complete now.
+        """Add bytes and return the documents that are now complete, parsed.
 
         Raises:
             ValueError: a line is not JSON.

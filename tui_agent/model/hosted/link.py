@@ -1,4 +1,4 @@
-"""The connection to a model host: starts it, and passes its events to requests."""
+"""Starts a model host process, and distributes its events to the requests."""
 
 import asyncio
 import contextlib
@@ -45,23 +45,26 @@ def install_command() -> str:
 
 
 class HostGoneError(Exception):
-    """The model host ended or cannot be reached; the message says why, as far as known."""
+    """The model host has ended; the message is its exit status or signal."""
 
 
 def host_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a model host: nothing secret, keys come with each request."""
+    """Return the environment variables for a model host, without secrets.
+
+    Keys are sent with each request instead.
+    """
     kept = chosen_for("host", environ)
     return own(kept | read_proxies(environ).variables())
 
 
 class Inbox(asyncio.Queue[Event | HostGoneError]):
-    """The waiting events of one request; the last may be the error that the host is gone."""
+    """Queue of the events of one request; the last may be the error that the host has ended."""
 
     async def take(self) -> Event:
-        """Return the next event.
+        """Wait for the next event and return it.
 
         Raises:
-            HostGoneError: the host ended before there was one.
+            HostGoneError: the host has ended.
         """
         event = await self.get()
         if isinstance(event, HostGoneError):
@@ -70,7 +73,7 @@ class Inbox(asyncio.Queue[Event | HostGoneError]):
 
 
 class Link:
-    """A connection to a model host that is ready to take requests."""
+    """The connection to a running model host; ``host`` receives the event that it is ready."""
 
     def __init__(
         self,
@@ -82,7 +85,7 @@ class Link:
         self._writer = writer
         self._process = process
         self.host = Inbox()
-        """Events that don't belong to a request; the first says that the host is ready."""
+        """Events of the host itself; the first one is ``READY``."""
         self._inboxes = {lines.HOST: self.host}
         self._reading = asyncio.create_task(self._read())
         self.pid = process.pid
@@ -97,13 +100,13 @@ class Link:
         return inbox
 
     def close(self, number: int, *, cancel: bool) -> None:
-        """Remove a request; ``cancel``: the host is still working on it."""
+        """Remove a request's inbox; with ``cancel``, also tell the host to stop working on it."""
         if cancel:
             self.send({"op": "cancel", "id": number})
         self._inboxes.pop(number, None)
 
     def send(self, line: dict[str, Any]) -> None:
-        """Send a line; a lost host is noticed when reading."""
+        """Send a line to the host; does nothing if it has ended, which the inboxes report."""
         if self.is_alive and not self._writer.is_closing():
             self._writer.write(lines.encode(line))
 
@@ -134,7 +137,7 @@ class Link:
                         self._inboxes[number].put_nowait(event)
         except (OSError, ValueError):
             log.exception("reading the model host")
-        # It has ended, or has to: nothing more is read of it.
+        # The host has ended, or must end because nothing more is read from it.
         try:
             async with asyncio.timeout(_EXIT_GRACE_SECONDS):
                 status = await self._process.wait()
@@ -150,7 +153,9 @@ class Link:
 
 
 async def start(environ: Mapping[str, str], log_path: Path | None) -> Link:
-    """Start a host, which ends with this program.
+    """Start a model host and return the link to it, without waiting until it is ready.
+
+    The host ends with this program. ``log_path``: file for its output; None discards it.
 
     Raises:
         OSError: no process could be started.
@@ -163,7 +168,7 @@ async def start(environ: Mapping[str, str], log_path: Path | None) -> Link:
             stderr=log_file,
             env=host_environment(environ),
             cwd=Path(sys.executable).anchor,
-            # Ctrl+C in the terminal is the program's, not the host's.
+            # Ctrl+C in the terminal must not interrupt the host.
             start_new_session=True,
         )
     assert process.stdout is not None and process.stdin is not None  # noqa: S101, PT018 - both are pipes
@@ -187,7 +192,7 @@ def _log_file(path: Path | None) -> Iterator[int]:
 
 
 def last_words(path: Path | None) -> str:
-    """Return the last line of a host's log, which usually says why it ended."""
+    """Return the last line of a host's log, which usually says why it ended; "" if unreadable."""
     try:
         text = ""
         if path is not None:

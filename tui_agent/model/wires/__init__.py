@@ -1,1 +1,1 @@
-"""The providers' wire formats: requests as bytes, and answers as events."""
+"""The providers' request and answer formats ("wires"), one module each, and the HTTP client."""

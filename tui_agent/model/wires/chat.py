@@ -1,6 +1,6 @@
-"""The chat completions format, defined by OpenAI and spoken a little differently by everyone else.
+"""The chat completions format of OpenAI, in the variants of other providers.
 
-``route.chat`` has a provider's differences in requests. All known variants of answers are read:
+Requests differ by ``route.chat``. Answers of all known variants are read, whatever the provider:
 calls with any numbering, reasoning in five places, usage in any chunk.
 """
 
@@ -61,13 +61,14 @@ _REASONS: dict[str, FinishReason] = {
     "sensitive": "content_filter",  # Z.ai
     "model_context_window_exceeded": "length",  # Z.ai, Claude behind gateways
 }
-"""The reason of an answer's end by the format's value, including other providers' values."""
+"""Finish reasons by value of ``finish_reason``, with the values of several providers."""
 
 _FAILED = {"error", "network_error", "insufficient_system_resource", "abort"}
-"""Values that mean that the provider failed: OpenRouter and Mistral, Z.ai, DeepSeek, vLLM."""
+"""Values of ``finish_reason`` that mean that the provider failed: OpenRouter and Mistral, Z.ai,
+DeepSeek, vLLM."""
 
 _REASONING = ("reasoning_content", "reasoning", "reasoning_text")
-"""Fields for plain reasoning; the first with text is used, as some send the same text in two."""
+"""Fields with reasoning as text. The first that has text is used; some servers send two copies."""
 
 _OPTIONAL = (
     "stream_options",
@@ -157,27 +158,30 @@ def _effort(effort: Effort | None, route: Route) -> dict[str, Any]:  # noqa: PLR
 def chat_message(
     message: Message, request: ModelRequest, route: Route, *, with_reasoning: bool = False
 ) -> dict[str, Any]:
-    """Return a message in the form of the format."""
+    """Return a message in the chat completions format.
+
+    ``with_reasoning``: add the message's reasoning in the provider's field.
+    """
     wire: dict[str, Any] = {"role": message.role}
     if message.call_id is not None:
         wire["tool_call_id"] = message.call_id
     parts = [_part(part, request) for part in message.content]
     texts = [part["text"] for part in parts if part["type"] == "text"]
-    # Marks move on with every request. Where they may stand on text it is always sent in parts, so
-    # that a text without its mark is the same to the byte.
+    # Cache marks are at other messages in the next request. If the model accepts marks, text is
+    # always sent in parts, so that its other bytes stay the same without the mark.
     if parts and (route.info.cache_marks or len(texts) < len(parts)):
         wire["content"] = parts
         if message.cache and route.info.cache_marks:
             parts[-1]["cache_control"] = cache_mark(request)
     else:
-        # A call's message without text has no content at all; some refuse an empty one.
+        # With calls but no text, the content is null; some servers refuse an empty text.
         wire["content"] = "".join(texts) or (None if message.tool_calls else "")
     if message.tool_calls:
         wire["tool_calls"] = wire_calls(message)
     if with_reasoning:
         kept = blobs(message)
         _put_back(kept, wire, route.chat)
-        # Fields that came with the calls of an answer stand beside them: Google's signatures.
+        # Extra fields that came with a call, such as Google's signature, are added to it again.
         extras: dict[str, Any] = {}
         for blob in kept:
             extras |= as_dict(blob.get("extra_content"))
@@ -202,8 +206,7 @@ def _put_back(kept: list[dict[str, Any]], wire: dict[str, Any], chat: ChatFormat
     match form:
         case "reasoning_content" | "reasoning":
             if plain or (chat.reasoning_required and wire.get("tool_calls")):
-                # DeepSeek and Kimi refuse calls whose reasoning is missing, also those of other
-                # models.
+                # DeepSeek and Kimi refuse calls without reasoning, even calls of other models.
                 wire[form] = plain or " "
         case "details":
             details = []
@@ -230,7 +233,7 @@ def _plain(blob: Mapping[str, Any]) -> str:
 
 
 def _text_of(details: Any) -> str:
-    """Return the text of reasoning that was sent as parts."""
+    """Return the joined texts of a list of reasoning details; "" for anything else."""
     texts = []
     for detail in objects(details):
         texts.append(as_text(detail.get("text") or detail.get("summary")))
@@ -241,7 +244,7 @@ def _text_of(details: Any) -> str:
 
 
 class ChatReader(Reader):
-    """Reads answers with any numbering of calls, and with reasoning in any place."""
+    """Reads answers in chat completions, in all known variants."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
@@ -316,7 +319,7 @@ class ChatReader(Reader):
         return events
 
     def _take_part(self, part: Any) -> list[ModelEvent]:
-        """Read a part of Mistral's content: text, or thinking with texts."""
+        """Read a part of Mistral's content list: text or thinking; others are ignored."""
         match part:
             case {"type": "text", "text": str(text)} if text:
                 return [TextDelta(text)]
@@ -388,19 +391,20 @@ class ChatReader(Reader):
 
 
 def _choice(chunk: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the only choice of a chunk, {} if it has none."""
+    """Return the first choice of a chunk, {} if it has none."""
     return first_object(chunk.get("choices"))
 
 
 def _said(choice: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a choice's content: a delta, a whole message, or a completion's text."""
+    """Return a choice's delta or whole message; a completion's text as ``{"content": text}``."""
     return as_dict(choice.get("delta") or choice.get("message") or {"content": choice.get("text")})
 
 
 def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:
-    """Return a usage report in a common form.
+    """Return the numbers of a usage report by the names of `usage_of`, None for missing ones.
 
-    ``apart``: the provider counts reasoning in addition to the output.
+    ``apart``: the provider's ``completion_tokens`` don't include reasoning, so it is added. It is
+    added, too, if the report's other numbers show this.
     """
     read = as_dict(reported.get("prompt_tokens_details"))
     written = as_dict(reported.get("completion_tokens_details"))
@@ -431,13 +435,15 @@ def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:
 
 
 class _Blocks:
-    """Assembles blocks of reasoning from pieces; a block is known by type, index and id."""
+    """Assembles blocks of reasoning from streamed pieces.
+
+    A piece with another type, index or id than the last block begins a new one.
+    """
 
     def __init__(self) -> None:
         self._blocks: list[dict[str, Any]] = []
         self._pieces: dict[str, list[str]] = {}
-        """The pieces of the last block, joined at its end, because joining each time takes
-        quadratic time."""
+        """Text pieces of the last block, by key; joined only at its end to avoid quadratic time."""
 
     def add(self, piece: Any) -> None:
         if not isinstance(piece, dict):
@@ -467,7 +473,7 @@ class _Blocks:
 
 def _continues(last: Mapping[str, Any], piece: Mapping[str, Any]) -> bool:
     if piece.get("type") == "redacted_thinking":
-        return False  # comes whole
+        return False  # is sent as a whole
     if (last.get("type"), last.get("index")) != (piece.get("type"), piece.get("index")):
         return False
     if last.get("signature") and (piece.get("text") or piece.get("thinking")):

@@ -1,4 +1,4 @@
-"""Google's own format for Gemini: generateContent as a stream of server-sent events.
+"""Google's format for Gemini, ``streamGenerateContent``: builds requests and reads answers.
 
 Source: ai.google.dev, "GenerateContent", "Function calling", "Thinking" and "Thought signatures".
 """
@@ -51,12 +51,12 @@ _FILTERED = {
     "MODEL_ARMOR",
 }
 _NO_SIGNATURE = "skip_thought_signature_validator"
-"""Google's signature for other models' calls, as models since Gemini 3 refuse a call without
-one."""
+"""Google's placeholder signature for calls of other models; Gemini 3 and newer refuse a call
+without a signature."""
 _SIGNATURE_IN_ID = "__thought__"
-"""Separator after which litellm put a signature into a call's id, as in older sessions."""
+"""Separator before a signature in a call's id, as litellm wrote it in older sessions."""
 _NEEDED = {"thoughtSignature", "part", "id"}
-"""Fields of a kept place that can't be made again from the answer's text and calls."""
+"""Fields of a kept part that can't be restored from the answer's text and calls."""
 _GENERATION = re.compile(r"(?:^|/)gemini-(\d+)")
 _VERSIONED = re.compile(r"/v\d+\w*$")
 _LEVELS = {**LEVELS, Effort.OFF: "minimal", Effort.MINIMAL: "minimal"}
@@ -68,7 +68,7 @@ _BUDGETS = {
     Effort.HIGH: 24_576,
     Effort.MAX: 24_576,
 }
-"""Thinking budgets in tokens for Gemini 2 models; the last is the maximum of all of them."""
+"""Thinking budgets of Gemini 2 models, in tokens; the last is the largest all of them accept."""
 
 
 # -- the request --------------------------------------------------------------------------------------------
@@ -117,7 +117,10 @@ def _config(request: ModelRequest, route: Route) -> dict[str, Any]:
 
 
 def _signs_calls(route: Route) -> bool:
-    """Return True for Gemini 3 or newer; a name without a number counts as new."""
+    """Return whether the model is Gemini 3 or newer, which signs calls and has thinking levels.
+
+    True for a name without a number.
+    """
     found = _GENERATION.search(route.name)
     return found is None or int(found[1]) >= 3
 
@@ -133,8 +136,7 @@ def _contents(
             results += _result(message, request, tools, given)
             continue
         if results:
-            # The results of one answer's calls stand together: there have to be as many as there
-            # were calls.
+            # The results of one answer's calls must be in one message, as many as there were calls.
             yield {"role": "user", "parts": results}
             results = []
         if message.role == "assistant":
@@ -183,10 +185,10 @@ def _result(
 def _answer(
     message: Message, kept: list[dict[str, Any]], *, signs: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield the parts of an answer, with each signature on the part it came with.
+    """Yield the parts of an answer in their original order, each with its signature.
 
-    If the message has changed since then, its text comes first, then its calls with their
-    signatures.
+    If they no longer fit the message, the text comes first, then the calls with their signatures.
+    ``signs``: the model needs a signature on the first call, so one without gets a placeholder.
     """
     calls = calls_in([message])
     written = [item for item in kept if "call" in item]
@@ -213,7 +215,7 @@ def _answer(
 def _fits(
     message: Message, kept: Sequence[dict[str, Any]], written: Sequence[dict[str, Any]]
 ) -> bool:
-    """Return True if the kept places still fit the answer's text and calls."""
+    """Return whether the kept parts have the answer's length of text and its calls, in order."""
     chars = 0
     for item in kept:
         if isinstance(item.get("text"), int):
@@ -246,7 +248,7 @@ def _signature(kept: dict[str, Any]) -> dict[str, str]:
 
 
 class GeminiReader(Reader):
-    """Reads answers, in which each call is one whole part."""
+    """Reads Gemini's answers, in which each call is one whole part."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
@@ -256,7 +258,7 @@ class GeminiReader(Reader):
 
     def feed(self, event: str, data: str) -> list[ModelEvent]:
         if data.lstrip().startswith("["):
-            # The whole answer came as one list, as it does without server-sent events.
+            # Without server-sent events, the whole answer comes as one list.
             try:
                 chunks = objects(loads(data))
             except ValueError:
@@ -278,7 +280,7 @@ class GeminiReader(Reader):
             reason = "content_filter"
             note = self._said
         elif finish not in _REASONS:
-            # MALFORMED_FUNCTION_CALL and its like: asked again, the model writes something else.
+            # MALFORMED_FUNCTION_CALL and the like: a retry may give another answer.
             error = {"code": finish, "message": self._said or f"the answer ended with {finish}"}
             raise WireFailure(Failure(json.dumps({"error": error}), status=502))
         elif self.calls and finish == "STOP":
@@ -323,12 +325,12 @@ class GeminiReader(Reader):
             if text:
                 return [TextDelta(text)]
             return []
-        # A part that ran at Google's: nobody here asks for one; it goes back as it came.
+        # Any other part, such as of a tool run by Google, is kept and sent back unchanged.
         self._kept.append({"part": part})
         return []
 
     def _keep_text(self, size: int, signature: dict[str, str]) -> None:
-        """Keep the place of a text; pieces without a signature in between are one text."""
+        """Keep the length of a text piece, added to the piece before if neither has a signature."""
         last = self._kept[-1] if self._kept else {}
         if isinstance(last.get("text"), int) and not signature and "thoughtSignature" not in last:
             last["text"] += size

@@ -1,8 +1,7 @@
 """Sends the calls of wires and reads the answers: connections, time limits, server-sent events.
 
-The program has one pool of connections. Proxies and certificates are the environment's
-(HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE, SSL_CERT_DIR, REQUESTS_CA_BUNDLE); servers on this machine
-are never reached through a proxy.
+Proxies and certificates are those of the environment (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE,
+SSL_CERT_DIR, REQUESTS_CA_BUNDLE); servers on this machine are never reached through a proxy.
 """
 
 import asyncio
@@ -19,7 +18,7 @@ from typing import Any
 
 import anyio._backends._asyncio  # noqa: F401 - httpcore loads it with its first connection, when a user waits
 import certifi
-import httpcore  # noqa: F401 - and httpx this one with its first client
+import httpcore  # noqa: F401 - httpx loads it with its first client
 import httpx
 
 from tui_agent.model.error_body import PAGE
@@ -44,7 +43,7 @@ _ERROR_BODY = 64 << 10
 """Maximum bytes read of an error response."""
 
 FINISH_GRACE_SECONDS = 2.0
-"""Seconds to wait for usage and the final event after the provider has sent the reason of the
+"""Seconds to wait for usage and the final event after the provider has sent the reason for the
 end."""
 
 _CLOSE_GRACE_SECONDS = 0.05
@@ -55,26 +54,29 @@ _IDLE_SECONDS = 55.0
 """Seconds for which an idle connection is kept; most servers close it after a minute."""
 
 _MAX_OBJECT_LINES = 100
-"""Maximum lines of data that are tried as a JSON object."""
+"""Maximum lines of an event's data that are tested for being a complete JSON object."""
 
 _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 class EventDecoder:
-    """Decodes ``text/event-stream`` (HTML standard, section 9.2), without comments and ids."""
+    """Decodes ``text/event-stream`` (HTML standard, section 9.2); comments and ids are ignored.
+
+    Servers that leave out the empty line between events are understood too.
+    """
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self._event = ""
         self._later = ""
-        """An event name that came after data: it belongs to this event or the next."""
+        """An event name that came after data; it belongs to this event or to the next one."""
         self._data: list[str] = []
         self.heard = False
         """Whether a part of an event, other than a comment, has come since this was last set to
         False."""
 
     def feed(self, data: bytes) -> list[tuple[str, str]]:
-        """Add bytes and return the complete events, each as name ("" for none) and data."""
+        """Add bytes and return the events that are now complete, as (name or "", data)."""
         if b"\n" not in data and b"\r" not in data:
             self._rest += data
             self._note_part()
@@ -82,7 +84,7 @@ class EventDecoder:
         if self._rest:
             data = bytes(self._rest) + data
         if b"\r" in data:
-            # The first half of a line's end may be all that has come of it.
+            # Of a line end \r\n, only \r may have come yet.
             half = b"\r" if data.endswith(b"\r") else b""
             data = data.removesuffix(half).replace(b"\r\n", b"\n").replace(b"\r", b"\n") + half
         *lines, rest = data.split(b"\n")
@@ -94,7 +96,7 @@ class EventDecoder:
         self.heard = self.heard or bool(self._rest.strip() and not self._rest.startswith(b":"))
 
     def end(self) -> list[tuple[str, str]]:
-        """Return the last event if no empty line followed it, in a list."""
+        """Return the last event in a list if no empty line followed it, else []."""
         rest = bytes(self._rest).rstrip(b"\r")
         self._rest = bytearray()
         return self._take([rest, b""])
@@ -124,7 +126,7 @@ class EventDecoder:
         return events
 
     def _is_whole(self) -> bool:
-        """Return True if the lines of data so far are a JSON object."""
+        """Return True if the data lines so far are a complete JSON object."""
         lines = self._data
         if not lines or len(lines) > _MAX_OBJECT_LINES or not lines[-1].endswith("}"):
             return False
@@ -139,7 +141,7 @@ class EventDecoder:
 
 
 class DocumentDecoder:
-    """Decodes JSON: one document per line, as sent by Ollama, or a single one on many lines."""
+    """Decodes JSON documents: one per line, as sent by Ollama, or one that spans several lines."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -147,13 +149,13 @@ class DocumentDecoder:
         """Whether a part of a document has come since this was last set to False."""
 
     def feed(self, data: bytes) -> list[tuple[str, str]]:
-        """Add bytes and return the documents that are now complete, with "" for their name."""
+        """Add bytes and return the documents that are now complete, as ("", document)."""
         self._rest += data
         self.heard = True
         if b"\n" not in data:
             return []
         *lines, rest = bytes(self._rest).split(b"\n")
-        # The first line of a document of many is never a whole one.
+        # The first line of a document that spans several lines isn't an object by itself.
         if not all(
             line.startswith(b"{") and line.rstrip().endswith(b"}") for line in lines if line.strip()
         ):
@@ -169,14 +171,14 @@ class DocumentDecoder:
         return []
 
 
-# It logs the address of each request, which may hold a key.
+# httpx logs the URL of each request, which may contain a key.
 logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 class Http:
-    """The program's connections to providers.
+    """Connections to providers, with a pool for each proxy.
 
-    ``environ`` names proxies and trusted certificates.
+    ``environ`` has the variables that set proxies and trusted certificates.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -191,10 +193,10 @@ class Http:
             await client.aclose()
 
     async def client(self, url: str) -> httpx.AsyncClient:
-        """Return the client for an address, with its proxy.
+        """Return the httpx client for a URL, by scheme and proxy; it is made on first use.
 
-        Certificates, which take 30 ms to load, are loaded only for encrypted connections. Raises
-        WireFailure if the environment's certificates can't be read.
+        For https, that takes 30 ms to load the certificates. Raises WireFailure if the certificates
+        that the environment names can't be read.
         """
         scheme = "https" if url.lower().startswith("https:") else "http"
         proxy = read_proxies(self._environ).of(url)
@@ -220,13 +222,14 @@ class Http:
     async def fetch(
         self, method: str, url: str, limit: int = _ERROR_BODY, **options: Any
     ) -> tuple[httpx.Response, bytes]:
-        """Send a request and read its answer, of a body over ``limit`` bytes the first.
+        """Send a request; return the response and its body. Redirects are not followed.
 
-        No redirection is followed.
+        Reading stops once the body has more than ``limit`` bytes, so a longer one is incomplete.
+        ``options`` are passed to httpx.
 
         Raises:
-            httpx.HTTPError: it was not answered.
-            WireFailure: the certificates the environment names can't be read.
+            httpx.HTTPError: the request was not answered.
+            WireFailure: the certificates that the environment names can't be read.
         """
         client = await self.client(url)
         body = bytearray()
@@ -240,12 +243,12 @@ class Http:
     async def answer(
         self, call: Call, route: Route, reader: Reader, limits: HostSettings
     ) -> AsyncGenerator[list[ModelEvent], None]:
-        """Post a call and yield the events of its answer, piece by piece.
+        """Post a call and yield the events of its answer, a list for each piece that is received.
 
-        Closed early, it drops the connection.
+        Closing the iterator early closes the connection, which cancels the request.
 
         Raises:
-            WireFailure: anything went wrong.
+            WireFailure: the request failed, before or in the middle of the answer.
         """
         secrets = []
         if route.key is not None:
@@ -286,7 +289,7 @@ def _post(
         **route.headers,
         **call.headers,
     }
-    # Reading is timed apart: an answer may begin late, but not pause as long.
+    # The time limits of reading are enforced by _Patience: the first piece may take longer.
     timeout = httpx.Timeout(None, connect=limits.connect_timeout, write=limits.first_byte_timeout)
     url = f"{route.base_url}{call.path}"
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
@@ -303,9 +306,11 @@ def _post(
 
 
 class _Patience:
-    """Waits for the next piece of an answer: long for the first, less for others, and briefly once it has ended.
+    """Waits for the next piece of an answer within a time limit.
 
-    Only events count as progress. Comments keep a connection open that has nothing to say.
+    The limit is ``first_byte_timeout`` until the first event, then ``stall_timeout``, and
+    ``FINISH_GRACE_SECONDS`` after the reason for the end. Comments, which keep a connection open,
+    don't extend it.
     """
 
     def __init__(self, limits: HostSettings) -> None:
@@ -317,10 +322,13 @@ class _Patience:
     def _allow(self, seconds: float) -> None:
         self._allowed = seconds
         self._left = seconds
-        """Seconds left; only waiting counts, not the time that the consumer of the events takes."""
+        """Seconds left; only time spent waiting counts, not that spent by the events' consumer."""
 
     def note(self, reader: Reader, *, is_event: bool, with_more: bool) -> None:
-        """Record a piece: whether it had a part of an event, and whether it adds to the answer."""
+        """Start a new time limit after a piece was fed to the reader.
+
+        ``is_event``: the piece had a part of an event. ``with_more``: it made model events.
+        """
         if reader.finished and (with_more or not self._is_ending):
             self._is_ending = True
             self._allow(FINISH_GRACE_SECONDS)
@@ -329,7 +337,7 @@ class _Patience:
             self._allow(self._stall_timeout)
 
     async def for_piece(self, body: AsyncIterator[bytes]) -> bytes:
-        """Return the next piece, b"" at the end; raises WireFailure if it takes too long."""
+        """Return the next piece, b"" at the end. Raises WireFailure after the time limit."""
         clock = asyncio.get_running_loop().time
         began = clock()
         data: bytes = await _within(
@@ -342,7 +350,11 @@ class _Patience:
 async def _read(
     response: httpx.Response, reader: Reader, limits: HostSettings
 ) -> AsyncGenerator[list[ModelEvent], None]:
-    """Feed an answer's body to its reader until the answer is complete or the connection ends."""
+    """Feed the response's body to the reader and yield the events, a list for each piece.
+
+    Ends when the answer is complete or the connection ends. Raises WireFailure or httpx.HTTPError
+    for an error before the reader has the reason for the end.
+    """
     body = response.aiter_bytes()
     decoder: EventDecoder | DocumentDecoder | None = None
     patience = _Patience(limits)
@@ -359,8 +371,7 @@ async def _read(
             if failed is not None:
                 raise failed
     except (httpx.HTTPError, WireFailure):
-        # A break after the answer is complete doesn't make it incomplete, and silence then is its
-        # end.
+        # After the reason for the end, a broken connection or a timeout doesn't matter.
         if not reader.finished:
             raise
     if decoder is not None and not reader.done:
@@ -371,11 +382,10 @@ async def _read(
             if failed.failure.cause == "broken":
                 raise WireFailure(
                     Failure(cause="closed")
-                )  # half of an event: the rest of the answer is missing
+                )  # the last event is incomplete: the rest of the answer is missing
             raise failed
     yield reader.end()
-    # Read to the end of the body, if it comes at once: the next request then needs no new
-    # connection.
+    # If the end of the body comes at once, read to it, so that the connection can be reused.
     with contextlib.suppress(TimeoutError, httpx.HTTPError, httpx.StreamError):
         async with asyncio.timeout(_CLOSE_GRACE_SECONDS):
             async for _rest in body:
@@ -383,7 +393,10 @@ async def _read(
 
 
 def _decoder(begin: bytes) -> EventDecoder | DocumentDecoder:
-    """Return the decoder for a body by its first bytes, as some servers don't send a stream."""
+    """Return the decoder for a body by its first bytes, because some servers send no event stream.
+
+    Raises WireFailure for a web page or XML.
+    """
     if begin.startswith(b"<"):
         text = begin.decode("utf-8", "replace")
         if PAGE.match(text):
@@ -397,7 +410,7 @@ def _decoder(begin: bytes) -> EventDecoder | DocumentDecoder:
 def _fed(
     reader: Reader, events: list[tuple[str, str]]
 ) -> tuple[list[ModelEvent], WireFailure | None]:
-    """Feed a reader; returns its events up to a failure, and the failure."""
+    """Feed (name, data) pairs to a reader; return its events, and the failure that stopped it."""
     found: list[ModelEvent] = []
     for name, text in events:
         try:
@@ -411,7 +424,7 @@ async def _refusal(response: httpx.Response, limits: HostSettings) -> Failure:
     if response.is_redirect:
         where = response.headers.get("location", "elsewhere")
         return Failure(
-            f"it redirects to {where}: put that address into base_url", status=response.status_code
+            f"it redirects to {where}: set base_url to that address", status=response.status_code
         )
     text = bytearray()
     body = response.aiter_bytes()
@@ -421,7 +434,7 @@ async def _refusal(response: httpx.Response, limits: HostSettings) -> Failure:
         ):
             text += data
     except (httpx.HTTPError, WireFailure):
-        # The status says enough.
+        # Without the body, the status is enough.
         pass
     return Failure(
         text.decode("utf-8", "replace"), response.status_code, wait_headers(response.headers)
@@ -429,7 +442,10 @@ async def _refusal(response: httpx.Response, limits: HostSettings) -> Failure:
 
 
 async def _within(left: float, cause: Cause, waiting: Any, *, seconds: float | None = None) -> Any:
-    """Await something for at most ``left`` seconds. A failure names ``seconds`` if given."""
+    """Return the result of ``waiting``. Raises WireFailure with ``cause`` after ``left`` seconds.
+
+    The failure states ``seconds`` as the time limit if given, else ``left``.
+    """
     try:
         async with asyncio.timeout(left):
             return await waiting
@@ -440,11 +456,9 @@ async def _within(left: float, cause: Cause, waiting: Any, *, seconds: float | N
 
 
 def encode(body: Mapping[str, Any]) -> bytes:
-    """Return a body as JSON.
+    """Return a body as compact JSON in UTF-8.
 
-    Half characters, which have no bytes of their own, become question marks.
-
-    Dates of the settings, which TOML has and JSON hasn't, are written out.
+    Lone surrogates become question marks; dates, which TOML settings may contain, become text.
     """
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"), default=str).encode(
         "utf-8", "replace"
@@ -452,7 +466,7 @@ def encode(body: Mapping[str, Any]) -> bytes:
 
 
 def merged(events: list[ModelEvent]) -> list[ModelEvent]:
-    """Return events with adjacent ones that add to the same text joined."""
+    """Return events with adjacent deltas of the same text, reasoning or call joined."""
     found: list[ModelEvent] = []
     for event in events:
         match (found[-1] if found else None), event:
@@ -470,7 +484,10 @@ def merged(events: list[ModelEvent]) -> list[ModelEvent]:
 
 
 def _trusted(environ: Mapping[str, str]) -> ssl.SSLContext:
-    """Return the trusted certificates: the environment's, or the system's, or certifi's."""
+    """Return a TLS context with the environment's certificates, else the system's or certifi's.
+
+    Raises WireFailure if those that the environment names can't be read.
+    """
     named = next((environ[name] for name in _CERTIFICATES if environ.get(name)), None)
     try:
         context = ssl.create_default_context(

@@ -1,14 +1,12 @@
-"""Anthropic's Messages format: requests out, events in.
+"""Anthropic's Messages format: builds requests and reads answers.
 
-Requests are described in Anthropic's API reference ("Messages", "Streaming", "Tool use",
-"Thinking", "Prompt caching", "Stop reasons"); the parameters of each of its models are in
-``model.claude``.
+Source: Anthropic's API reference ("Messages", "Streaming", "Tool use", "Thinking", "Prompt
+caching", "Stop reasons"); the thinking parameters of each model are in ``model.claude``.
 
-An answer's reasoning blob lists its content blocks in order. Those that are signed, encrypted or
-made by the provider's own tools stand there as they came. ``{"type": "text", "chars": n}`` and
-``{"type": "tool_use"}`` hold the places of the next ``n`` characters of the answer's text and of
-its next call; ``{"type": "added", "chars": n}`` is text that was written for people and doesn't go
-back.
+An answer's reasoning blob lists its content blocks in order. Blocks that are signed, encrypted or
+of the provider's own tools are kept unchanged. ``{"type": "text", "chars": n}`` and ``{"type":
+"tool_use"}`` are placeholders for the next ``n`` characters of the answer's text and for its next
+call; ``{"type": "added", "chars": n}`` is text for the user that isn't sent back.
 """
 
 import json
@@ -49,7 +47,7 @@ from tui_agent.pictures import PDF
 from tui_agent.session.effort import Effort
 
 ContentBlock = dict[str, Any]
-"""A content block of the format, or a placeholder for one in a blob."""
+"""A content block of the format, or a placeholder for one in a reasoning blob."""
 
 DEFAULT_MAX_OUTPUT = 32_000
 """The limit of an answer, in tokens, for a model whose limit is unknown; the format requires
@@ -61,7 +59,7 @@ _BINDING = "thinking-binding-controls-2026-08-01"
 _COMPACTION = "compact-2026-09-04"
 
 _SEARCH = "web_search_20250305"
-"""The provider's own search tool, in the version that all models with one accept."""
+"""The provider's own search tool, in the version that all models with web search accept."""
 _MAX_SEARCHES = 2
 
 _MAX_CACHE_MARKS = 4
@@ -69,10 +67,11 @@ _MARKABLE = {"text", "image", "document", "tool_use", "tool_result"}
 _THINKING = {"thinking", "redacted_thinking"}
 
 _SHORT_ANSWER = 8_192
-"""Limit of an answer, in tokens, below which thinking gets extra room; larger limits include it."""
+"""Requested answer limit, in tokens, below which the thinking budget is added to the limit; a
+larger limit includes thinking."""
 
 _WORDS = {**LEVELS, Effort.OFF: "low", Effort.MAX: "max"}
-"""Anthropic's names for the levels of effort; a model that can't stop thinking gets "low"."""
+"""Anthropic's names of the effort levels; "low" stands for off with models that always think."""
 
 # -- answers ------------------------------------------------------------------------------------------------
 _REASONS: dict[str, FinishReason] = {
@@ -100,7 +99,7 @@ _READABLE = {
     "tool_name",
     "model",
 }
-"""Fields of the provider's own tools that are shown to people."""
+"""Fields in the blocks of the provider's own tools whose text is shown to the user."""
 
 _MAX_MESSAGE_CHARS = 240
 
@@ -137,7 +136,7 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         tools = [_search_tool(request.search_hosts)]
         options.pop("tools", None)
     elif isinstance(more := options.get("tools"), list):
-        # The provider's own tools, asked for in the settings.
+        # The provider's own tools, requested in the settings.
         options["tools"] = [*tools, *more]
     if tools:
         body["tools"] = tools
@@ -151,7 +150,7 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
     if request.compact:
         body["compaction"] = {"type": "summarize"}
     if compacts:
-        # The block and edits of the context by the provider exclude each other.
+        # A compaction block can't be combined with context edits by the provider.
         options.pop("context_management", None)
     headers = _headers(route, model, body, compacts=compacts)
     return Call(
@@ -164,9 +163,9 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
 
 @dataclass
 class _Thinking:
-    """The thinking fields of a request.
+    """The limit of the answer, in tokens, and the thinking parameters of a request.
 
-    ``is_off``: the model must not think, and accepts no thinking back.
+    ``is_off``: thinking is turned off, so earlier thinking isn't sent back either.
     """
 
     max_tokens: int
@@ -175,7 +174,7 @@ class _Thinking:
     is_off: bool = False
 
     def room(self, request: ModelRequest) -> int:
-        """Return the answer's token limit, which must include the thinking budget."""
+        """Return the request's ``max_tokens``: 1 for a ping without a thinking budget."""
         if request.ping and "budget_tokens" not in self.field:
             return 1
         return self.max_tokens
@@ -195,7 +194,7 @@ def _thinking(request: ModelRequest, route: Route, model: Claude | None) -> _Thi
     answer = most if asked is None else asked
     max_tokens = min(most, answer + room if answer < _SHORT_ANSWER else answer)
     if model is not None and model.style == "adaptive":
-        # Its thinking is left out unless it is asked for.
+        # Without "display", adaptive models leave their thinking out of the answer.
         said: dict[str, Any] = {"type": "adaptive", "display": "summarized"}
         if model.bound and _is_makers_own(route):
             said["block_binding"] = {"prefix_mismatch_behavior": "drop_block"}
@@ -207,9 +206,9 @@ def _thinking(request: ModelRequest, route: Route, model: Claude | None) -> _Thi
 
 
 def _is_makers_own(route: Route) -> bool:
-    """Return True for Anthropic's own address.
+    """Return whether the request goes to Anthropic's own address.
 
-    Others often refuse unknown fields and beta headers.
+    Other servers often refuse beta headers and fields they don't know.
     """
     return route.provider.messages.betas and route.base_url == route.provider.url
 
@@ -225,7 +224,7 @@ def _headers(
         betas.append(_BINDING)
     headers = {"anthropic-version": _VERSION}
     if betas:
-        # The user's own stay.
+        # The beta headers in the user's settings are kept.
         name = "anthropic-beta"
         for header in route.headers:
             if header.lower() == name:
@@ -242,7 +241,7 @@ def _tools(request: ModelRequest, *, eager: bool) -> list[ContentBlock]:
         if tool.description:
             block["description"] = tool.description
         if eager:
-            # Arguments are sent as they are written instead of value by value.
+            # Stream the arguments as they are generated instead of value by value.
             block["eager_input_streaming"] = True
         tools.append(block)
     return tools
@@ -272,7 +271,11 @@ def _system(request: ModelRequest, route: Route) -> list[ContentBlock]:
 def _turns(
     request: ModelRequest, route: Route, *, keep_thinking: bool, keep_summary: bool, signed: bool
 ) -> list[dict[str, Any]]:
-    """Return the conversation, with consecutive messages of one role joined to a turn."""
+    """Return the messages of the request's body, with consecutive ones of one role joined.
+
+    ``keep_thinking`` and ``keep_summary``: send thinking and the provider's own compaction back.
+    ``signed``: the model accepts thinking only with its signature.
+    """
     marked = _marked(request, route)
     turns: list[dict[str, Any]] = []
     summary: list[ContentBlock] = []
@@ -299,7 +302,7 @@ def _turns(
             turns.append({"role": role, "content": blocks})
     _tidy(turns)
     if summary:
-        # A block of the provider's stands before everything else.
+        # The provider's compaction block must come before everything else.
         if not turns or turns[0]["role"] == "assistant":
             turns.insert(0, {"role": "user", "content": []})
         turns[0]["content"][:0] = summary
@@ -307,7 +310,10 @@ def _turns(
 
 
 def _tidy(turns: Sequence[dict[str, Any]]) -> None:
-    """Put tool results first in each user turn; strip white space at the end of a final answer."""
+    """Put tool results first in each user turn, and strip white space after a final answer.
+
+    The format requires both. The turns are changed in place.
+    """
     for turn in turns:
         if turn["role"] == "user":
             turn["content"].sort(key=lambda block: block["type"] != "tool_result")
@@ -325,7 +331,7 @@ def _marked(request: ModelRequest, route: Route) -> set[int]:
 
 
 def _mark(blocks: Sequence[ContentBlock], request: ModelRequest) -> None:
-    """Put the cache mark on the last block that can have one."""
+    """Put a cache mark on the last block that can have one, if there is any."""
     for block in reversed(blocks):
         if block["type"] in _MARKABLE:
             block["cache_control"] = cache_mark(request)
@@ -342,7 +348,7 @@ def _content(message: Message, request: ModelRequest) -> list[ContentBlock]:
 
 
 def _part(part: ContentText | ImageRef, request: ModelRequest) -> ContentBlock | None:
-    """Return a part as a block, None for mere white space, which is refused."""
+    """Return a part of a message as a block; None for blank text, which the format refuses."""
     if isinstance(part, ContentText):
         if part.text.strip():
             return {"type": "text", "text": part.text}
@@ -364,9 +370,10 @@ def _result(message: Message, request: ModelRequest) -> ContentBlock:
 
 
 def _answer(message: Message, *, keep_thinking: bool, signed: bool) -> list[ContentBlock]:
-    """Return an answer's blocks in their original order, if known.
+    """Return an answer's blocks in their original order, if it is known and still fits the text.
 
-    ``signed``: the model accepts thinking back only with its signature.
+    Otherwise they are thinking, text and calls. ``signed``: the model accepts thinking only with
+    its signature, so thinking without one is left out.
     """
     text = message.text
     calls = [_tool_use(call) for call in message.tool_calls]
@@ -393,9 +400,9 @@ def _tool_use(call: RequestToolCall) -> ContentBlock:
 
 
 def _kept(message: Message) -> Iterator[ContentBlock]:
-    """Yield the kept blocks of an answer, with placeholders for text and calls."""
+    """Yield copies of the blocks and placeholders in an answer's reasoning blobs."""
     for blob in blobs(message):
-        # ``thinking_blocks`` are those of sessions that went through litellm.
+        # ``thinking_blocks`` are from answers that came through litellm.
         for block in objects(blob.get("messages", blob.get("thinking_blocks"))):
             if isinstance(block.get("type"), str):
                 yield dict(block)
@@ -433,7 +440,10 @@ def _text_block(text: str) -> list[ContentBlock]:
 
 
 def _may_think_on(turns: Sequence[Mapping[str, Any]]) -> bool:
-    """Return True if the model's turn began with thinking, which can't begin later in a turn."""
+    """Return whether thinking can be requested: it can't begin in the middle of a turn.
+
+    True for a new turn, and for one whose first block is thinking.
+    """
     begun = None
     for turn in turns:
         if turn["role"] == "assistant":
@@ -445,23 +455,23 @@ def _may_think_on(turns: Sequence[Mapping[str, Any]]) -> bool:
 
 @dataclass
 class _Part:
-    """A content block being received: its beginning, and the pieces since.
-
-    ``shown`` is the number of characters of its text.
-    """
+    """A content block as far as it was received."""
 
     type: str
     block: ContentBlock
+    """The block as it was started, with fields that came later."""
     pieces: list[str] = field(default_factory=list)
+    """Pieces of its text, its thinking, or its arguments' JSON text."""
     citations: list[Any] = field(default_factory=list)
     shown: int = 0
+    """Number of characters that it added to the answer's text."""
     call_id: str = ""
     number: int = 0
-    """The index of the call in the answer."""
+    """The index of the call among the answer's calls."""
 
     @property
     def tool(self) -> str:
-        """The name of the called tool."""
+        """The name of the called tool, "" if the block names none."""
         return str(self.block.get("name") or "")
 
     @property
@@ -470,7 +480,7 @@ class _Part:
 
     @property
     def arguments(self) -> str:
-        """The JSON text of a call's arguments, which some servers send at the block's beginning."""
+        """The JSON text of a call's arguments; if it wasn't streamed, that in the block's start."""
         return self.written or json.dumps(self.block.get("input") or {}, ensure_ascii=False)
 
     def whole(self) -> ContentBlock:
@@ -485,7 +495,7 @@ class _Part:
 
 
 class MessagesReader(Reader):
-    """Reads content blocks, even without their beginning."""
+    """Reads answers in Anthropic's format; text and thinking also without a block's start event."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
@@ -496,7 +506,7 @@ class MessagesReader(Reader):
         self._stop = ""
         self._why = ""
         self._added = 0
-        """Number of characters of text before the first block."""
+        """Number of characters shown before the answer began again (see ``_begin``)."""
 
     def feed(self, event: str, data: str) -> list[ModelEvent]:  # noqa: PLR0911 - one arm per event
         if self.done or not data.strip():
@@ -557,7 +567,7 @@ class MessagesReader(Reader):
             raise WireFailure(
                 Failure(f"the answer has no compaction: {self._stop}", cause="broken")
             )
-        # The answer itself took nothing: its one step is reported beside it.
+        # The usage of the answer itself is zero; its steps are reported in "iterations".
         for step in as_list(self.usage.get("iterations")):
             self.count(as_dict(step))
         text = TextDelta("\n\n".join(texts))
@@ -573,7 +583,10 @@ class MessagesReader(Reader):
     # -- events ---------------------------------------------------------------------------------------------
 
     def _begin(self, message: Mapping[str, Any]) -> list[ModelEvent]:
-        """Begin the answer, or begin it again, as some gateways switch servers after a failure."""
+        """Begin the answer; a second start drops the blocks so far, but their text stays shown.
+
+        Some gateways send it when they switch servers after a failure.
+        """
         self._added += sum(part.shown for part in self._parts)
         self._parts.clear()
         self._open.clear()
@@ -637,7 +650,7 @@ class MessagesReader(Reader):
         return self._pages(citations)
 
     def _pages(self, rows: Iterable[Mapping[str, Any]]) -> list[ModelEvent]:
-        """Return events for the pages in search results or citations, if a search was requested."""
+        """Return a `PageFound` for each row with a URL; [] if the request asked for no search."""
         if not self._searches:
             return []
         pages: list[ModelEvent] = []
@@ -654,7 +667,7 @@ class MessagesReader(Reader):
         return part
 
     def _close(self, part: _Part | None) -> list[ModelEvent]:
-        """End a block: input and output of the provider's own tools are put into words."""
+        """End a block; input and output of the provider's own tools are added to the text."""
         if part is None:
             return []
         if part.type == "tool_use" and not part.pieces and part.block.get("input"):
@@ -696,7 +709,7 @@ class MessagesReader(Reader):
         return self.report(usage, hour_writes=hour if isinstance(hour, int) else 0)
 
     def _blob(self) -> str | None:
-        """Return the blocks to send back; None if text and calls alone restore the answer."""
+        """Return JSON of the blocks to send back; None if there are only texts, then calls."""
         kept: list[ContentBlock] = []
         if self._added:
             kept = [{"type": "added", "chars": self._added}]
@@ -723,7 +736,7 @@ class MessagesReader(Reader):
 
 
 def _is_plain(kept: Iterable[ContentBlock]) -> bool:
-    """Whether blocks are nothing but text and then calls."""
+    """Return whether blocks are only text and then calls, without citations and callers."""
     has_call = False
     for block in kept:
         is_call = block["type"] == "tool_use"
@@ -736,7 +749,10 @@ def _is_plain(kept: Iterable[ContentBlock]) -> bool:
 
 
 def told(block: Mapping[str, Any]) -> str:
-    """Return a line on the input or output of one of the provider's own tools."""
+    """Return a line for the user with the input or output of one of the provider's own tools.
+
+    It is ``[tool] texts``, cut at ``_MAX_MESSAGE_CHARS`` characters.
+    """
     kind = str(block.get("type"))
     if kind.endswith("tool_use"):
         name = block.get("name")

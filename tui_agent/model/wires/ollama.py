@@ -1,4 +1,8 @@
-"""Ollama's own chat: its chat completions take no window size and cut longer prompts silently."""
+"""Ollama's own chat format: builds requests and reads answers.
+
+It is used instead of Ollama's chat completions, which accept no window size and silently cut longer
+prompts.
+"""
 
 import json
 from collections.abc import Mapping
@@ -36,11 +40,11 @@ from tui_agent.pictures import PDF
 from tui_agent.session.effort import Effort
 
 _LEVELED = "gpt-oss"
-"""The models that take a level of thinking; others take a switch
+"""Part of the names of models that accept a thinking level; others accept only on or off
 (docs.ollama.com/capabilities/thinking)."""
 
 _TOP = {"format", "keep_alive", "logprobs", "think", "truncate", "shift"}
-"""Fields beside the messages; all others are the model's ``options``."""
+"""Options in the settings that are top-level fields of the body; all others go to ``options``."""
 
 
 def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
@@ -97,7 +101,7 @@ def _message(
     thinking = ""
     if with_reasoning:
         for blob in blobs(message):
-            # Sessions from before have it under the name litellm gave it.
+            # In older sessions the reasoning is under litellm's name.
             thinking += as_text(blob.get("reasoning") or blob.get("reasoning_content"))
     if thinking:
         wire["thinking"] = thinking
@@ -110,7 +114,7 @@ def _call(call: RequestToolCall) -> dict[str, Any]:
 
 
 class OllamaReader(Reader):
-    """Takes lines of JSON; calls come whole."""
+    """Reads Ollama's answers: JSON lines, in which each call comes whole."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)

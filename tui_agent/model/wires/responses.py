@@ -1,9 +1,9 @@
-"""OpenAI's Responses: the whole path goes out as items, and reasoning comes and goes encrypted.
+"""OpenAI's Responses format: builds requests and reads answers.
 
-Nothing is stored at the provider (``store`` is false, no ``previous_response_id``), so that the
-path alone decides the model's input. For that the reasoning items of an answer are kept whole and
-sent back in their places. OpenAI refuses one whose following item is not the one it was made for,
-so items that don't fit any more go without their reasoning. Source:
+Each request has the whole conversation as items, and nothing is stored at the provider (``store``
+is false, no ``previous_response_id``). The encrypted reasoning items of an answer are kept and sent
+back in their places. OpenAI refuses a reasoning item that isn't followed by its original item, so
+if those have changed, the reasoning is left out. Source:
 https://platform.openai.com/docs/api-reference/responses, "Reasoning models" of the same site.
 """
 
@@ -52,10 +52,10 @@ from tui_agent.session.entries import ToolSchema
 
 _PATH = "/responses"
 _MIN_OUTPUT_TOKENS = 16
-"""The smallest ``max_output_tokens`` OpenAI takes."""
+"""The smallest ``max_output_tokens`` that OpenAI accepts."""
 _MAX_CACHE_KEY_CHARS = 64
 _BETWEEN = "\n\n"
-"""Stands between two messages of one answer, and between two parts of a reasoning summary."""
+"""Separator between two messages of one answer, and between two parts of a reasoning summary."""
 
 _OPTIONAL = (
     "reasoning.summary",
@@ -66,10 +66,10 @@ _OPTIONAL = (
     "max_output_tokens",
     PROGRESS,
 )
-"""Fields that a server may not know, and that can be done without."""
+"""Fields that can be left out if a server refuses them."""
 
 _ECHOES = frozenset({"response.created", "response.in_progress", "response.queued"})
-"""Events that repeat the request and tell nothing new."""
+"""Events that only repeat the request; llama.cpp adds its progress to them."""
 
 _LAST = frozenset(
     {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
@@ -81,19 +81,19 @@ _HOSTED = frozenset(
 """Items of tools run by the provider, which need no result; sent back unchanged, like reasoning."""
 
 _BARE = frozenset({"type", "chars"})
-"""The fields of a kept place for which only the entry's text or call is sent back."""
+"""Fields of a placeholder in the reasoning blob that adds nothing to the answer's text or call."""
 
 _Part = tuple[str, int]
-"""A part of an item: its kind of text, and its index among those."""
+"""A part of an item: the kind of its text ("text", "summary", "content") and its index."""
 
 
 # -- the request --------------------------------------------------------------------------------------------
 
 
 def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
-    """Return the call for a request.
+    """Return the HTTP call for a request; with ``request.compact``, for the provider's compaction.
 
-    ``with_reasoning`` False neither sends nor requests reasoning.
+    Without ``with_reasoning``, reasoning is neither sent back nor requested.
     """
     form = route.provider.responses
     items = _input(request, form, with_reasoning=with_reasoning)
@@ -149,7 +149,7 @@ def _thinking(
         reasoning["effort"] = levels[effort]
     fields: dict[str, Any] = {}
     pattern = form.thinking
-    # To be asked for encrypted reasoning is refused by a model that hands out none.
+    # A model without encrypted reasoning refuses a request for it.
     by_catalog = route.info.reasoning and not route.is_small_server
     if with_reasoning and pattern and (by_catalog or re.search(pattern, route.name)):
         fields["include"] = ["reasoning.encrypted_content"]
@@ -163,10 +163,10 @@ def _thinking(
 def _input(
     request: ModelRequest, form: ResponsesFormat, *, with_reasoning: bool
 ) -> list[dict[str, Any]]:
-    """Return the items of a conversation. Each message makes the same ones whatever follows it.
+    """Return the items of a conversation. A message's items don't depend on later messages.
 
-    Images of results come after all results of an answer where the provider takes only text in
-    them.
+    If the provider accepts only text in results, their images follow in a user message after all
+    results of the answer.
     """
     items: list[dict[str, Any]] = []
     moved: list[dict[str, Any]] = []
@@ -218,7 +218,10 @@ def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]
 
 
 def _answer(message: Message, *, with_reasoning: bool) -> list[dict[str, Any]]:
-    """Return an answer's items, in their original order if it is known and still fits."""
+    """Return an answer's items, in their original order if it is known and still fits the text.
+
+    Otherwise they are the text and then the calls, without reasoning.
+    """
     kept = kept_items(message, "responses")
     if kept is None or not _fits(kept, message):
         kept = [{"type": "function_call"}] * len(message.tool_calls)
@@ -228,7 +231,7 @@ def _answer(message: Message, *, with_reasoning: bool) -> list[dict[str, Any]]:
 
 
 def _fits(kept: Sequence[Any], message: Message) -> bool:
-    """Return True if the kept places still fit the answer's text and calls."""
+    """Return whether the kept items have the answer's length of text and number of calls."""
     total = 0
     calls = 0
     for item in kept:
@@ -268,8 +271,8 @@ def _replayed(
 
 
 def _message(text: str, own_id: str | None, phase: str | None) -> dict[str, Any]:
-    """Return an answer's text as an item, the provider's own if its id is known."""
-    # llama.cpp takes an answer only where its type is named.
+    """Return a message item for a text; with ``own_id``, in the form of the provider's items."""
+    # llama.cpp accepts an answer's message only with its type.
     item: dict[str, Any] = {"type": "message"}
     if own_id is None:
         item |= {"role": "assistant", "content": text}
@@ -296,9 +299,10 @@ def reader(request: ModelRequest, route: Route) -> "ResponsesReader | Compaction
 
 
 class CompactionReader(Reader):
-    """Reads the document ``/responses/compact`` answers with (OpenAI, "Compact a response"; xAI, "Context Compaction").
+    """Reads the answer of ``/responses/compact``, a single JSON document.
 
-    All it lists goes back as it is, but for instructions: those are sent with every request.
+    All its items are kept to be sent back, except system and developer messages, which are in every
+    request anyway. Sources: OpenAI, "Compact a response"; xAI, "Context Compaction".
     """
 
     _document: Mapping[str, Any] = MappingProxyType({})
@@ -318,22 +322,23 @@ class CompactionReader(Reader):
 
 @dataclass(eq=False)
 class _Item:
-    """One item of the answer as received so far; ``whole`` is the completed item."""
+    """One item of the answer as far as it was received."""
 
     type: str
     position: int = 0
-    """The index of the call in the answer."""
+    """The number of calls before this item; of a call, its index among the answer's calls."""
     call_id: str = ""
     tool: str = ""
     pieces: list[str] = field(default_factory=list)
-    """Pieces of a call's arguments."""
+    """Pieces of a call's arguments (JSON text)."""
     told: dict[_Part, list[str]] = field(default_factory=dict)
-    """The text passed on so far, by part."""
+    """The text or reasoning passed on so far, in pieces, by part."""
     whole: dict[str, Any] | None = None
+    """The completed item as the provider sent it; None while it is incomplete."""
 
     @property
     def told_kind(self) -> str:
-        """The kind of the first text passed on, "" if there is none."""
+        """The kind of the first part that was passed on, "" if there is none."""
         for kind, _index in self.told:
             return kind
         return ""
@@ -350,10 +355,10 @@ class _Item:
 
     @property
     def goes_back(self) -> bool:
-        """Whether it is sent back with the answer.
+        """Whether the item itself allows sending it back with the answer.
 
-        A reasoning item that the provider doesn't store can be sent back only with its reasoning,
-        encrypted or plain.
+        Messages need text, reasoning items their content (encrypted or plain, because the provider
+        doesn't store it), and items of the provider's tools must be complete.
         """
         match self.type:
             case "message":
@@ -369,24 +374,25 @@ class _Item:
 
 
 class ResponsesReader(Reader):
-    """Reads items, whole or in pieces, and keeps the order of their texts."""
+    """Reads answers in the Responses format, whose items come whole or in pieces."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
         self._searches = request.search_hosts is not None
         self._items: list[_Item] = []
         self._by_key: dict[int | str | None, _Item] = {}
-        """Items by ``output_index``, or by id without one; some servers change ids between
+        """Items by ``output_index``, or by id if there is none; some servers change ids between
         events."""
         self._runs: list[tuple[_Item | None, int]] = []
-        """The order of the received texts: item and number of characters; None for text added for
-        people."""
+        """The answer's text in order, as (item, number of characters); None for text that this
+        program added for the user."""
         self._thought: tuple[int, str, int] | None = None
-        """Item and part of the last reasoning."""
+        """Item (its ``id()``) and part of the last reasoning."""
         self._refused = False
         self._response: dict[str, Any] = {}
-        """The provider's final description of the whole answer."""
+        """The provider's final object for the whole answer; {} until it comes."""
         self._out: list[ModelEvent] = []
+        """Events of the current ``feed`` call."""
 
     def feed(self, event: str, data: str) -> list[ModelEvent]:
         if self.finished or event in _ECHOES or not data.strip():
@@ -402,10 +408,10 @@ class ResponsesReader(Reader):
         return out
 
     def end(self) -> list[ModelEvent]:
-        # A server's own [DONE] is taken for the end as well where it had closed every item.
+        # Some servers send only [DONE] at the end; it counts if all items are complete.
         closed = bool(self._items) and all(item.whole is not None for item in self._items)
         if not self.finished and not (self.done and closed):
-            raise WireFailure(Failure("the answer ended without saying why", cause="closed"))
+            raise WireFailure(Failure("the answer ended without its final event", cause="closed"))
         calls = self._calls()
         ready = [ToolCallReady(call.call_id, call.tool, "".join(call.pieces)) for call in calls]
         cause = as_dict(self._response.get("incomplete_details")).get("reason")
@@ -446,7 +452,10 @@ class ResponsesReader(Reader):
                 self._take_rest(str(kind), value)
 
     def _take_rest(self, kind: str, value: dict[str, Any]) -> None:
-        """Read an event about the whole answer; unknown events about one item are ignored."""
+        """Read an event about the whole answer; other events are ignored.
+
+        Raises WireFailure if the provider reports that the answer failed or was cancelled.
+        """
         response = value if value.get("object") == "response" else value.get("response")
         if isinstance(response, dict):
             status = kind.removeprefix("response.") if kind in _LAST else response.get("status")
@@ -457,7 +466,7 @@ class ResponsesReader(Reader):
                 self._take_response(response)
 
     def _take_response(self, response: dict[str, Any]) -> None:
-        """Read the final description of the answer, and what in it didn't come before."""
+        """Read the final object for the answer, and take from it what wasn't streamed."""
         self.finished = self.done = True
         self._response = response
         output = objects(response.get("output"))
@@ -472,7 +481,7 @@ class ResponsesReader(Reader):
     # -- items ----------------------------------------------------------------------------------------------
 
     def _item(self, value: dict[str, Any], kind: object) -> _Item:
-        """Return the item of an event, which is created if it is new."""
+        """Return the item of an event; a new one of the type ``kind`` if there is none yet."""
         item = self._by_key.get(_key(value))
         if item is None:
             return self._opened(value, kind)
@@ -496,7 +505,10 @@ class ResponsesReader(Reader):
             self._cite(objects(whole.get("content")))
 
     def _cite(self, parts: Sequence[dict[str, Any]]) -> None:
-        """Add cited sources that the text doesn't name, and pass on the pages of a web search."""
+        """Append a list of cited sources that the text doesn't name.
+
+        If the request asked for a web search, also pass on the cited pages as events.
+        """
         text = "".join([as_text(part.get("text")) for part in parts])
         lines: dict[str, None] = {}
         for part in parts:
@@ -509,7 +521,7 @@ class ResponsesReader(Reader):
             self._add("\n".join(["\n\nSources:", *lines]))
 
     def _take_item(self, item: _Item, whole: dict[str, Any]) -> None:
-        """Read a begun or completed item, and pass on what didn't come in pieces."""
+        """Read an item that was begun or completed, and pass on what wasn't streamed yet."""
         match item.type:
             case "message":
                 for index, part in enumerate(objects(whole.get("content"))):
@@ -576,9 +588,9 @@ class ResponsesReader(Reader):
     # -- the end --------------------------------------------------------------------------------------------
 
     def _places(self) -> list[dict[str, Any]]:
-        """Return the places of the answer's items.
+        """Return the answer's items to send back, in order, with placeholders for text and calls.
 
-        None if the texts of two messages were interleaved.
+        [] if the texts of two messages were interleaved, so that they can't be told apart.
         """
         speakers = [item for item, _ in self._runs if item is not None]
         if [item for item in self._items if item.type == "message" and item.told] != speakers:
@@ -601,10 +613,10 @@ class ResponsesReader(Reader):
         return places
 
     def _kept(self) -> list[tuple[_Item, bool]]:
-        """Return the items that go back, each with whether by its own id.
+        """Return the items to send back, each with whether to send the provider's id for it.
 
-        A reasoning item goes back only before the item it was made for, and by its own id only an
-        item that goes with the reasoning before it: each alone is refused.
+        A reasoning item is sent back only if the item after it is, and the id only if the reasoning
+        before the item is: the provider refuses one without the other.
         """
         kept: set[int] = set()
         followed = False
@@ -641,7 +653,7 @@ def _usage(reader: Reader, response: Mapping[str, Any]) -> list[ModelEvent]:
 
 
 def _key(value: dict[str, Any]) -> int | str | None:
-    """Return the key of an event's item in the answer."""
+    """Return the key of an event's item in ``_by_key``: its ``output_index``, else its id."""
     index = value.get("output_index")
     if isinstance(index, int):
         return index
@@ -655,7 +667,7 @@ def _part_of(value: dict[str, Any], kind: str) -> _Part:
 
 
 def _source(note: dict[str, Any], text: str) -> str | None:
-    """Return a cited source as a line of Markdown, None if the text names it."""
+    """Return a cited source as Markdown: a link or a file name; None if the text has it already."""
     url = note.get("url")
     title = note.get("title")
     if isinstance(url, str) and url:
@@ -671,7 +683,10 @@ def _source(note: dict[str, Any], text: str) -> str | None:
 
 
 def _cited(part: Mapping[str, Any]) -> Iterator[ModelEvent]:
-    """Yield the pages that a text cites, each with the words before the citation on its line."""
+    """Yield a `PageFound` for each page that a text cites.
+
+    Its ``text`` are the words before the citation, from the line's start or the citation before.
+    """
     text = as_text(part.get("text"))
     end = 0
     for note in objects(part.get("annotations")):
@@ -687,12 +702,12 @@ def _cited(part: Mapping[str, Any]) -> Iterator[ModelEvent]:
 
 
 def _is_bare(place: Mapping[str, Any]) -> bool:
-    """Return True if an item can be made again from the answer's text and calls alone."""
+    """Return True if a kept item can be restored from the answer's text and calls alone."""
     return place.keys() <= _BARE and place.get("type") != "added"
 
 
 def _place(item: _Item, *, own_id: bool, **more: object) -> dict[str, Any]:
-    """Return the kept place of a message or call, whose text is in the entry."""
+    """Return the placeholder for a message or call, without the text, which the entry has."""
     whole = item.whole or {}
     fields: dict[str, Any] = {"type": item.type, **more}
     if own_id and isinstance(whole.get("id"), str):

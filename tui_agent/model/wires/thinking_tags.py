@@ -1,7 +1,7 @@
-"""Separates reasoning in tags from an answer's text, even if the stream splits the tags.
+"""Separates reasoning in ``<think>`` tags from an answer's text, even if a stream splits the tags.
 
-Either the content begins with ``<think>``, or the server's template has put that into the prompt.
-Then only the closing tag comes, and everything before it was sent as text.
+Some servers' templates put the opening tag into the prompt. Then only the closing tag comes, and
+the text before it turns out to be reasoning after it has been passed on as text.
 """
 
 from typing import Literal
@@ -14,23 +14,23 @@ _FENCE = "```"
 
 
 class ThinkingTags:
-    """Separates the reasoning of one answer."""
+    """Separates reasoning and text in the content of one answer."""
 
     def __init__(self) -> None:
         self._held = ""
         self._state: Literal["before", "within", "behind", "open", "text"] = "before"
-        """"before" any content, "within" an open tag, "behind" a closed tag, "open": text that may
-        turn out to be reasoning, and "text"."""
+        """"before": no content yet; "within": after ``<think>``; "behind": white space after
+        ``</think>``; "open": text that may turn out to be reasoning; "text": only text follows."""
         self._is_shown = False
         self._said: list[str] = []
-        """Text so far that may turn out to be reasoning."""
+        """Text so far that may turn out to be reasoning, in pieces."""
         self.parts: list[str] = []
-        """The reasoning with its tags and the space after them, in the received pieces."""
+        """The reasoning with its tags and the white space after them, in pieces."""
 
     def take(self, text: str, *, reasoned: bool) -> list[ModelEvent]:
-        """Add a piece of content.
+        """Add a piece of content and return its events; a part that may be a tag is held back.
 
-        ``reasoned``: reasoning came in a field of its own, so that a tag is only text.
+        ``reasoned``: reasoning came in a field of its own, so that tags are only text.
         """
         if self._state == "text":
             return [TextDelta(text)]
@@ -91,7 +91,7 @@ class ThinkingTags:
         return events
 
     def _behind(self, text: str) -> list[ModelEvent]:
-        """Skip empty lines between the reasoning and the answer."""
+        """Skip white space between the reasoning and the answer's text."""
         answer = text.lstrip()
         self.parts.append(text[: len(text) - len(answer)])
         if not answer:
@@ -100,7 +100,10 @@ class ThinkingTags:
         return [TextDelta(answer)]
 
     def _open(self, text: str, *, is_end: bool = False) -> list[ModelEvent]:
-        """Add text without an opening tag, which becomes reasoning if a closing tag follows."""
+        """Add text before which no opening tag came; a closing tag in it makes it reasoning.
+
+        ``is_end``: no more text follows, so nothing is held back.
+        """
         said, closed, rest = text.partition(CLOSE)
         if not closed:
             if not is_end:
@@ -108,7 +111,7 @@ class ThinkingTags:
             return self._say(said)
         before = "".join([*self._said, said])
         if not is_end and not rest.strip(" ") and not before.endswith("\n"):
-            # Whether the tag ends its line is seen with what comes next.
+            # Only the next piece shows whether the tag is at the end of its line.
             self._held = closed + rest
             return self._say(said)
         if _ends_reasoning(before, rest):
@@ -125,7 +128,7 @@ class ThinkingTags:
 
 
 def _without_begun_tag(text: str) -> tuple[str, str]:
-    """Split off the beginning of a closing tag at the end of a text."""
+    """Split off what may be the beginning of a closing tag at a text's end, "" if nothing."""
     for size in range(len(CLOSE) - 1, 0, -1):
         if text.endswith(CLOSE[:size]):
             return text[:-size], text[-size:]
@@ -133,7 +136,11 @@ def _without_begun_tag(text: str) -> tuple[str, str]:
 
 
 def _ends_reasoning(before: str, after: str) -> bool:
-    """Return True if a closing tag ends reasoning: it begins or ends a line, and isn't quoted."""
+    """Return True if the closing tag between two texts ends reasoning that had no opening tag.
+
+    It must be at the beginning or end of its line, not within code, and without an opening tag
+    before it.
+    """
     if OPEN in before:
         return False
     line = before.rpartition("\n")[2]

@@ -1,7 +1,8 @@
-"""The interface of a wire: a provider format's call for a request and reader of the answer.
+"""The interface of wires, and code that they share.
 
-Wires do no input and output and have no clock: the same request makes the same bytes, and a reader
-is fed server-sent events that others read. ``http`` sends and receives for all of them.
+A wire implements one provider format: it builds the HTTP call for a request, and its reader turns
+the answer into events. Wires do no I/O and have no clock; ``http`` sends and receives for all of
+them. The same request always makes the same bytes.
 """
 
 import base64
@@ -40,7 +41,7 @@ TICKS_PER_DOLLAR = 10_000_000_000
 """xAI's unit of cost: ticks per US dollar."""
 
 MAX_TOKENS = 100_000_000
-"""Number of tokens above which a report is taken for nonsense."""
+"""Largest plausible number of tokens; a usage report with a larger one is ignored."""
 
 
 @frozen
@@ -54,11 +55,11 @@ class Call:
     body: dict[str, Any]
     headers: dict[str, str] = field(default_factory=dict)
     optional: tuple[str, ...] = ()
-    """Fields of the body that can be omitted if a server refuses them."""
+    """Fields of the body that can be left out if a server refuses them; ``a.b`` is a nested one."""
 
 
 def progress_of(event: dict[str, Any]) -> list[ModelEvent]:
-    """Return an event for the progress of reading the prompt, if the server's event reports it."""
+    """Return a `PromptProgress` if a llama.cpp event reports one and isn't the last, else []."""
     match event.get("prompt_progress"):
         case {"processed": int(processed), "total": int(total)} if processed < total:
             return [PromptProgress(processed, total)]
@@ -67,7 +68,10 @@ def progress_of(event: dict[str, Any]) -> list[ModelEvent]:
 
 
 class WireFailure(Exception):  # noqa: N818 - it carries a Failure
-    """An answer failed: the provider reported an error, or ended it before it was complete."""
+    """An answer failed; ``failure`` has the facts.
+
+    The provider reported an error, the connection failed, or the answer ended incomplete.
+    """
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.text or failure.cause or "failed")
@@ -75,64 +79,68 @@ class WireFailure(Exception):  # noqa: N818 - it carries a Failure
 
 
 class Reader(ABC):
-    """Assembles one answer from the provider's events."""
+    """Turns the provider's events of one answer into model events."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         self.route = route
         self.ids = CallIds(calls_in(request.messages))
         self.calls: list[ToolCallReady] = []
-        """The calls, in formats that send them whole."""
+        """The calls so far, in formats that send each call as a whole; else empty."""
         self.usage: dict[str, Any] = {}
-        """The usage reported so far, by the format's names or those of `report`."""
+        """The numbers reported so far, by the format's names or those of `usage_of`."""
         self.finished = False
-        """Whether the provider has sent the reason of the end; a broken connection is then
+        """Whether the provider has sent the reason for the end; a broken connection is then
         harmless."""
         self.done = False
-        """Whether the format's final event has come, after which nothing needs to be awaited."""
+        """Whether the format's final event has come, so that no more data is needed."""
 
     @abstractmethod
     def feed(self, event: str, data: str) -> list[ModelEvent]:
-        """Take a server-sent event and return the events it adds to the answer.
+        """Add one server-sent event and return the model events that it makes.
 
-        ``event`` is "" where the server names none. A server that answers with one JSON document
-        instead of a stream is read by feeding the document.
+        ``event`` is the event's name, "" if it has none. If the server answers with one JSON
+        document instead of a stream, that document is the only event.
 
         Raises:
-            WireFailure: the event is an error, or can't be read (cause "broken").
+            WireFailure: the event is an error, or can't be parsed (cause "broken").
         """
 
     @abstractmethod
     def end(self) -> list[ModelEvent]:
-        """Return the events that end the answer: complete calls, usage, reason. Called once.
+        """Return the last events: complete calls, usage, `Finished`. Called once, after all input.
 
         Raises WireFailure if the answer is incomplete (cause "closed").
         """
 
     def reason(self, of_answer: FinishReason, *, marked: bool) -> FinishReason:
-        """Return the reason of the end.
+        """Return the finish reason ``of_answer``, or "length" if the answer was cut off.
 
-        Without an end mark it is "length" if the server sends marks.
+        It was if it has no end mark (``marked`` False) though the server usually sends one.
         """
         if marked or not self.route.end_marks:
             return of_answer
         return "length"
 
     def take_call(self, given: str | None, tool: str, arguments: str) -> ToolCallDelta:
-        """Add a whole call. ``given`` is the provider's id, ``arguments`` JSON text."""
+        """Add a whole call to ``calls`` and return the event for it.
+
+        ``given`` is the provider's id, None or "" for none; ``arguments`` is JSON text.
+        """
         call = ToolCallReady(self.ids.take(given), tool, arguments)
         self.calls.append(call)
         return ToolCallDelta(len(self.calls) - 1, call.call_id, tool, arguments)
 
     def count(self, numbers: Mapping[str, Any]) -> None:
-        """Add a report of usage. Later numbers replace earlier ones, except zeros and missing ones."""
+        """Add reported numbers to ``usage``. They replace earlier ones, except by 0 or None."""
         self.usage |= {name: value for name, value in numbers.items() if value}
 
     def report(
         self, numbers: Mapping[str, Any], cost: float | None = None, *, hour_writes: int = 0
     ) -> list[ModelEvent]:
-        """Return the event that reports usage, none if it is unknown.
+        """Return a `UsageReport` in a list, or [] if the usage is unknown.
 
-        ``cost`` is the provider's own number, ``hour_writes`` are tokens cached for an hour.
+        ``numbers`` are as for `usage_of`. ``cost`` is the provider's price in US dollars; None: by
+        the catalog. ``hour_writes`` is the number of tokens cached for an hour.
         """
         usage = usage_of(numbers)
         if usage is None:
@@ -144,22 +152,23 @@ class Reader(ABC):
 
 
 class Wire(Protocol):
-    """One format; the modules of this package implement it."""
+    """A provider's format; modules of this package implement it."""
 
     def call(self, request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
-        """Return the call for a request. Pure: a longer conversation begins with the same bytes."""
+        """Return the HTTP call for a request; the body of a longer conversation begins the same.
+
+        Without ``with_reasoning``, reasoning is neither sent back nor requested.
+        """
         ...
 
     reader: Callable[[ModelRequest, Route], Reader]
 
 
 def parse(data: str, event: str = "") -> dict[str, Any]:
-    """Return the object an event's data is.
-
-    The only place that knows an error from a part of an answer.
+    """Return the JSON object in an event's data.
 
     Raises:
-        WireFailure: it is none, or an error, which is judged as one with a status of its own.
+        WireFailure: the data is no JSON object (cause "broken"), or it is an error of the provider.
     """
     try:
         value = loads(data)
@@ -177,19 +186,22 @@ def parse(data: str, event: str = "") -> dict[str, Any]:
 
 
 def cache_mark(request: ModelRequest) -> dict[str, str]:
-    """Return Anthropic's mark, which asks to cache everything before it."""
+    """Return Anthropic's mark on a block, which asks to cache everything up to that block.
+
+    The request's ``cache_ttl`` decides for how long.
+    """
     if request.cache_ttl == "1h":
         return {"type": "ephemeral", "ttl": "1h"}
     return {"type": "ephemeral"}
 
 
 def stand_in(image: ImageRef) -> str:
-    """Return the text in place of an image or PDF that can't be sent."""
+    """Return the text to send in place of an image or PDF: its own text, or ``LOST_IMAGE``."""
     return image.text or LOST_IMAGE
 
 
 def image_url(image: ImageRef, request: ModelRequest) -> str | None:
-    """Return an image of a request as a data URL, None if its bytes are lost."""
+    """Return an image or PDF as a data URL; None if the request doesn't have its bytes."""
     data = image_base64(image, request)
     if data is None:
         return None
@@ -197,7 +209,7 @@ def image_url(image: ImageRef, request: ModelRequest) -> str | None:
 
 
 def image_base64(image: ImageRef, request: ModelRequest) -> str | None:
-    """Return an image's bytes in base64, None if they are lost."""
+    """Return the bytes of an image or PDF in base64; None if the request doesn't have them."""
     content = request.blobs.get(image.blob)
     if content is None:
         return None
@@ -205,9 +217,9 @@ def image_base64(image: ImageRef, request: ModelRequest) -> str | None:
 
 
 def one_system_message(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Join the system messages at the head: some servers' templates take one only.
+    """Return messages with the system messages at the beginning joined into one.
 
-    Cache marks need them apart.
+    Some servers' templates accept only one. Don't use it with cache marks, which need them apart.
     """
     messages = tuple(messages)
     head = list(takewhile(lambda message: message.role == "system", messages))
@@ -218,7 +230,7 @@ def one_system_message(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def blobs(message: Message) -> list[dict[str, Any]]:
-    """Return the readable reasoning blobs of a message."""
+    """Return a message's reasoning blobs as dicts, without any that can't be parsed."""
     found = []
     for blob in message.reasoning:
         try:
@@ -231,7 +243,7 @@ def blobs(message: Message) -> list[dict[str, Any]]:
 
 
 def kept_items(message: Message, name: str) -> list[Any] | None:
-    """Return the items that a message keeps under a format's name, None if it has none."""
+    """Return the list under ``name`` in the message's reasoning blobs; None if none has one."""
     for blob in blobs(message):
         if isinstance(items := blob.get(name), list):
             return items
@@ -239,7 +251,11 @@ def kept_items(message: Message, name: str) -> list[Any] | None:
 
 
 def compacted(message: Message) -> tuple[list[dict[str, Any]], Message]:
-    """Return the items of a provider's own compaction, and the message without their text."""
+    """Return the items of a provider's own compaction, and the rest of the message.
+
+    The rest lacks the first part, which is the items' text, and blank texts. For a message without
+    a compaction: [] and the message itself.
+    """
     kept = kept_items(message, "compacted")
     if kept is None:
         return [], message
@@ -251,11 +267,11 @@ def compacted(message: Message) -> tuple[list[dict[str, Any]], Message]:
 
 
 def usage_of(reported: Mapping[str, Any]) -> Usage | None:
-    """Return the usage a provider reported, None when it reported none or nonsense.
+    """Return the usage for numbers that a provider reported; None if missing or not plausible.
 
-    ``reported`` has prompt, completion, cache_read, cache_write and reasoning. ``prompt`` counts
-    cached tokens too where a provider follows OpenAI, which litellm makes most of them do; one that
-    is smaller than the cached ones cannot have, and counts the rest.
+    ``reported`` has prompt, completion, cache_read, cache_write and reasoning, in tokens.
+    ``prompt`` includes cached tokens, as with OpenAI; only if it is smaller than their number, it
+    is taken as the number of uncached tokens.
     """
     prompt = _count(reported.get("prompt"))
     completion = _count(reported.get("completion"))
@@ -271,14 +287,14 @@ def usage_of(reported: Mapping[str, Any]) -> Usage | None:
         cache_write=cache_write,
         reasoning=min(_count(reported.get("reasoning")) or 0, completion),
     )
-    # A request has at least one token: servers that don't count say zero.
+    # Every request has at least one token; servers that don't count report zero.
     return usage if usage.prompt > 0 else None
 
 
 def named_cost(reported: Mapping[str, Any]) -> float | None:
-    """Return the price in US dollars a provider named with its usage, None when it named none.
+    """Return the price in US dollars in a usage report; None if there is none.
 
-    OpenRouter and others call it ``cost``; xAI counts ticks, ten thousand million a dollar.
+    OpenRouter and others call it ``cost``; xAI reports ``cost_in_usd_ticks``.
     """
     ticks = reported.get("cost_in_usd_ticks")
     named = ticks / TICKS_PER_DOLLAR if _is_number(ticks) else reported.get("cost")
@@ -290,12 +306,12 @@ def _is_number(value: Any) -> TypeGuard[float]:
 
 
 def _count(value: Any) -> int | None:
-    """Return a number of tokens, 0 for a missing one, None for an impossible one."""
+    """Return a reported number of tokens as int: 0 for None; None if it isn't plausible."""
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    # Not a number is not between anything.
+    # NaN fails this comparison.
     if 0 <= value <= MAX_TOKENS:
         return int(value)
     return None

@@ -1,4 +1,4 @@
-"""Shows the branch of a subagent or of a race's runner, live while it works."""
+"""The page with the conversation of a subagent or of a race's runner, updated while it works."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ENDED_KEYS = "j/k blocks  space fold  y copy  t take  d diff  w message  esc bac
 
 
 class BranchScreen(Page[None]):
-    """A page with a branch's conversation; the gauge shows the branch's next request."""
+    """The conversation of a subagent or runner; the gauge shows the next request on its branch."""
 
     AUTO_FOCUS = "Transcript"
     BINDINGS = [
@@ -85,7 +85,7 @@ class BranchScreen(Page[None]):
         self._measure()
 
     def _measure_soon(self) -> None:
-        """Measure soon, once for many events: an answer comes in hundreds of pieces."""
+        """Schedule one `_measure` for many events: an answer arrives in hundreds of pieces."""
         self._measuring.after(REFRESH_SECONDS)
 
     def _measure(self) -> None:
@@ -140,7 +140,7 @@ class BranchScreen(Page[None]):
         return heading, SUBAGENT_KEYS, [*facts, money(spent) if spent else ""]
 
     def _begun(self) -> SubagentEntry | None:
-        """Return the first entry of the subagent's branch; None for one with a session of its own."""
+        """Return the first entry of the subagent's branch; None if it has a separate session."""
         session = self._watched.session
         first = None
         if session.leaf is not None:
@@ -177,7 +177,11 @@ class BranchScreen(Page[None]):
     # -- a runner
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable what doesn't fit: runners can't be forked, running ones can't be taken."""
+        """Disable actions that don't apply.
+
+        A subagent has no runner actions. A runner can't be forked; a running one can't be taken,
+        and an ended one can't be stopped.
+        """
         if self._race is None:
             return action != "runner"
         if action == "fork":

@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 FLUSH_SECONDS = 0.15
 """Interval of showing the streamed summary, in seconds."""
 WEIGH_SECONDS = 0.4
-"""Seconds without an edit after which the summary's effect is computed again."""
-GONE = "The conversation went on without this summary: it is not used."
+"""Seconds without an edit after which the effect of the edited summary is computed again."""
+GONE = "The conversation has gone on without this summary, so it will not be used."
 WORKING = "The agent is working. Nothing was changed; compact when it is done."
 KEYS = {
     "plan": "enter summarise  ↑/↓ move where it ends  pgup/pgdn by a turn  esc back",
     "writing": "esc stop",
     "edit": "ctrl+s apply  esc back",
-    "waiting": "ctrl+s apply after this step  ctrl+n not now  esc back, with your changes",
+    "waiting": "ctrl+s apply after this step  ctrl+n not now  esc back, keeping your changes",
     "refused": "esc back",
 }
-"""Line of keys of each phase."""
+"""The line of keys shown in each phase."""
 
 
 class CompactPhase(StrEnum):
@@ -61,7 +61,7 @@ class CompactPhase(StrEnum):
 
 
 class CompactScreen(Dialog[None]):
-    """Plans, summarises and commits a compaction. Until it is applied, nothing has changed."""
+    """Plans, summarises and commits a compaction. The session changes only when it is applied."""
 
     AUTO_FOCUS = None
     BINDINGS = [
@@ -82,7 +82,10 @@ class CompactScreen(Dialog[None]):
     line = getters.query_one("#line", PlainText)
 
     def __init__(self, controller: Controller, agent: Agent, boundary: int | None = None) -> None:
-        """Create it; the summarised part ends before the entry ``boundary`` (None: the default place)."""
+        """Create it; the summarised part ends before the entry with id ``boundary``.
+
+        None: before the entry that the compaction chooses.
+        """
         super().__init__("Compact the history")
         self._controller = controller
         self._agent = agent
@@ -149,7 +152,10 @@ class CompactScreen(Dialog[None]):
                 self._enter(CompactPhase.PLAN)
 
     def action_boundary(self, step: int, by_turn: bool = False) -> None:  # noqa: FBT001, FBT002 - as the binding says it
-        """Move the end of the summarised part to the next (or previous) place, or beginning of a turn."""
+        """Move the end of the summarised part to the next place, or the previous (``step`` -1).
+
+        With ``by_turn``, only to the beginning of a turn. Does nothing if there is no such place.
+        """
         if self.phase not in {CompactPhase.PLAN, CompactPhase.REFUSED}:
             return
         at = self.ends_before or self._agent.session.leaf or 0
@@ -208,7 +214,7 @@ class CompactScreen(Dialog[None]):
 
     @on(Input.Submitted)
     def action_summarise(self) -> None:
-        """Have the summary written; if none is possible, prune old outputs instead."""
+        """Start writing the summary; if compaction was refused, prune old outputs if possible."""
         if self._agent.running:
             self._say(WORKING, "warning")
         elif self.phase is CompactPhase.PLAN:
@@ -280,7 +286,10 @@ class CompactScreen(Dialog[None]):
             self._say(plans.weighed_text(weighed, self._draft))
 
     def _keep_changes(self) -> None:
-        """Save the editor's text in the prepared summary, which may be applied at any moment."""
+        """Store the editor's text in the prepared summary, which may be applied at any moment.
+
+        Shows a warning if the summary is no longer current.
+        """
         draft = self._draft
         if draft is None or self.editor.text == draft.summary:
             return
@@ -311,7 +320,7 @@ class CompactScreen(Dialog[None]):
             self._say(committed.message, "error")
 
     def action_put_off(self) -> None:
-        """Postpone the compaction for which the summary was prepared."""
+        """Drop the prepared summary, postpone the compaction and close the dialog."""
         if self.phase is CompactPhase.WAITING:
             self._agent.context.compactor.prepared.put_off()
             self.dismiss(None)
@@ -335,8 +344,8 @@ class CompactScreen(Dialog[None]):
 
     async def _ask_to_discard(self) -> None:
         answers = [
-            ("keep", "Go on editing"),
-            ("discard", "Discard the summary and what you changed in it"),
+            ("keep", "Continue editing"),
+            ("discard", "Discard the summary and your changes"),
         ]
         question = Choice("Discard the summary you edited?", answers)
         if await self._controller.ask(question) == "discard":

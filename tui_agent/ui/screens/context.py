@@ -1,7 +1,7 @@
-"""The context map: shows every block of a request and its cost, and edits what the model sees.
+"""The page of the context map: shows every block of a request, and edits what the model sees.
 
-The timeline above it plots the size of each request on the path; its cursor chooses the request
-that the map shows.
+The timeline above the map plots the size of each request on the path; its cursor chooses the
+request that the map shows.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ REST_SECONDS = 0.08
 """Seconds for which the timeline's cursor has to rest before the map follows it."""
 
 LATER_SECONDS = 0.5
-"""Minimum seconds from an event to redrawing the timeline; at least nine times what that takes."""
+"""Minimum seconds from an event to the redrawing of the timeline; if drawing is slow, nine times
+its duration."""
 
 NEAR_MAPS = 8
-"""Maximum maps of requests kept for stepping back and forth."""
+"""Maximum number of maps of sent requests that are cached, for stepping back and forth."""
 
 KEYS = (
     "p pin  x hide  m clear  e edit  b bring back  u undo  tab timeline  v order  V group  space mark  r race"
@@ -61,46 +62,46 @@ KEYS = (
 )
 TIMELINE_KEYS = "←→ step  enter open in the tree  end next request  tab blocks  ? keys  esc back"
 NEXT_KEYS = "←→ step  enter open in the tree  tab blocks  ? keys  esc back"
-ALL_KEYS = """enter       read the block; open or fold what is gathered under a heading
+ALL_KEYS = """enter       read the block; unfold or fold the group
 ← →         fold, unfold
-p           pin: it is never cleared, and a compaction carries it as it is
-x           hide it from the model (a result with its call)
-m           clear it: a placeholder of one line stands for it
-e           edit it: the model is sent your text from the next request on
-b           bring it back; one that you edited, as it was
+p           pin: never cleared, and kept verbatim by a compaction
+x           hide from the model (a result with its call)
+m           clear: replace by a one-line placeholder
+e           edit: send your text in its place, from the next request on
+b           bring back: send it unchanged again
 u           undo the last edit
-space       mark a block, or take the mark away
+space       mark or unmark a block
 r           race the next answer with and without the marked blocks
 v           order: as in the request, largest first, newest first
-V           group: not, by kind, by tool, by file
-o           the whole request as JSON
-ctrl+o      the conversation as the model sees it, or all of it
-[ ]         the map of the request before, of the one after
+V           group: none, by kind, by tool, by file
+o           show the whole request as JSON
+ctrl+o      show the conversation as the model sees it, or all of it
+[ ]         the map of the previous, the next request
 tab         to the timeline, and back
 esc q       back
 
-●           the provider remembers it from the last request
-○           it is read anew with the next one
+●           in the provider's cache since the last request
+○           not in the cache: the next request reads it at full price
 
 On the timeline
-←→          a step back, a step on; home end: the first, the next request
-shift+←→    to the mark before, to the next one
-ctrl+←→     a tenth of the session back, on
+←→          one step back, forward; home end: the first, the next request
+shift+←→    to the previous, the next mark
+ctrl+←→     a tenth of the session back, forward
 enter       go to that request in the tree
 
 ◆           the history was summarised before this step
-◇           old outputs were cleared
-↩           somebody went back and on from an earlier place
-×           the provider's cache missed much of the request
+◇           old outputs were cleared before this step
+↩           the session continued from an earlier entry
+×           much of the request was not in the provider's cache
 •           the context was edited
 """
-ANSWER_FIRST = "The agent waits for an answer: an edit can be undone when it is done."
-WORK_FIRST = "The agent is working: an edit can be undone when it is done."
+ANSWER_FIRST = "The agent waits for your answer. You can undo an edit when the agent is done."
+WORK_FIRST = "The agent is working. You can undo an edit when it is done."
 OVERTAKEN = (
-    "The conversation has gone on since the last edit: b brings back the block under the cursor."
+    "The conversation has gone on since the last edit. b brings back the block under the cursor."
 )
-PAST = "This request was sent; only the next one can be changed (end on the timeline)."
-NOTHING = "Nothing yet: the first message brings the prompt and the tools into the window."
+PAST = "This request was already sent. Only the next one can be changed (end on the timeline)."
+NOTHING = "Nothing yet. The first message adds the system prompt and the tools."
 
 
 class BlockPreview(Widget):
@@ -130,7 +131,7 @@ class BlockPreview(Widget):
 
 
 class ContextScreen(Page[None]):
-    """The context map of an agent, which it follows while it is open."""
+    """The page with an agent's context map and timeline, updated while it is open."""
 
     HEADING = "Context of the next request"
     KEYS = KEYS
@@ -207,7 +208,7 @@ class ContextScreen(Page[None]):
         return not (self._drawing.is_waiting or self._following.is_waiting)
 
     def _look(self) -> None:
-        # An edit made here is shown at once, and not again at the agent's event.
+        # An edit made here is drawn at once, and need not be drawn again at the agent's event.
         self._looking.stop()
         self._request = None
         if not self.is_attached or not self._at_next:
@@ -235,7 +236,7 @@ class ContextScreen(Page[None]):
 
     @work(exclusive=True, group="timeline")
     async def _draw_timeline(self) -> None:
-        """Plot every request of the path; the cursor stays on its step or on the next request."""
+        """Plot every request on the path; the cursor stays on its step, else goes to the last."""
         start = perf_counter()
         steps = await self._agent.inspector.timeline()
         self._pause = max(LATER_SECONDS, 9 * (perf_counter() - start))
@@ -270,7 +271,7 @@ class ContextScreen(Page[None]):
 
     @work(exclusive=True, group="follow")
     async def _follow(self) -> None:
-        """Show the request of the step under the cursor, and its changes since the previous request."""
+        """Show the sent request under the timeline's cursor, and what changed since the last."""
         step = self._step
         at = self.plot.cursor
         if step is None or step.answer is None:
@@ -295,7 +296,7 @@ class ContextScreen(Page[None]):
         self.blocks.show(shown, change.came)
 
     async def _map_of(self, step: Step) -> ContextMap:
-        """Return the map of a sent request; the last ones are cached."""
+        """Return the map of a sent request; the last `NEAR_MAPS` are cached."""
         if step not in self._maps:
             self._maps[step] = await self._agent.inspector.map_of(step)
             if len(self._maps) > NEAR_MAPS:
@@ -348,7 +349,7 @@ class ContextScreen(Page[None]):
         elif group is not None and group.name == REST:
             self.preview.show(REST, context_text.REST_WORDS)
         elif group is not None:
-            about = "An action here is for all of them."
+            about = "An action here applies to all of them."
             if group.name == HEAD:
                 about = context_text.HEAD_WORDS
             self.preview.show(f"{group.name}: {plural(len(group.places), 'block')}", about)
@@ -432,7 +433,7 @@ class ContextScreen(Page[None]):
         self._say(f"{question}  enter yes · esc no", asks=True)
 
     def _refuses(self) -> bool:
-        """Return True, and say why, if nothing can be changed here."""
+        """Return True, and show why, if the shown request or the session can't be changed."""
         if not self._at_next:
             self._say(PAST)
         elif self._agent.session.read_only:
@@ -472,7 +473,7 @@ class ContextScreen(Page[None]):
         if isinstance(edit, str):
             self._say(edit)
         elif self._agent.running:
-            self._say("The agent is working: a race begins when it is idle.")
+            self._say("The agent is working. Start the race when it is idle.")
         else:
             self.dismiss(None)
             draft = self._controller.frontend.draft.strip()
@@ -491,12 +492,12 @@ class ContextScreen(Page[None]):
             return
         self._look()
         if self._agent.running:
-            self._say("The agent is working: this happens before its next step.")
+            self._say("The agent is working. The edit applies before its next step.")
         else:
             self._say(f"{edit_cost.done(edit)} u undoes it.")
 
     async def action_undo(self) -> None:
-        """Undo the last edit by moving to before it; while a question is open, cancel that instead."""
+        """Undo the last edit if no entry followed; if a question is open, cancel that instead."""
         if self._asking is not None:
             self._asking = None
             self._say("Nothing was changed.")

@@ -1,4 +1,4 @@
-"""Dialogs over another screen: title, text, body and keys. Escape cancels."""
+"""Dialogs shown over another screen: title, text, body and keys. Escape closes them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 BESIDE_ANSWERS = 8
-"""Cells of the screen's width that answers can't use."""
+"""Cells of the screen's width that are not available to the answers."""
 
 
 class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[ResultT]):
-    """Base of dialogs; Escape dismisses it with None."""
+    """Base class of dialogs. Subclasses define ``body``; Escape dismisses the dialog with None."""
 
     KEYS = "esc back"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal")]
@@ -62,7 +62,7 @@ class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[Re
         self.call_after_refresh(self._fill)
 
     def _fill(self) -> None:
-        """Use the whole screen if the body does not fit, so that it scrolls."""
+        """Use the whole screen if the body does not fit above the keys."""
         parts = self.query(".dialog > *").exclude(".dialog-keys")
         self.set_class(max(part.region.bottom for part in parts) > self.keys.region.y, "-full")
 
@@ -76,7 +76,7 @@ class ReportScreen(Dialog[None]):
     BINDINGS = [hidden("q,enter,f1", "back", "close")]
 
     def __init__(self, title: str, content: Content, at: int = 0) -> None:
-        """Create it; ``at`` is the number of the line that is at the top first."""
+        """Create it; ``at`` is the index of the line that is at the top when it opens."""
         super().__init__(title)
         self._content = content
         self._at = at
@@ -97,7 +97,7 @@ class ReportScreen(Dialog[None]):
 
 
 class ChoiceScreen(Dialog[str]):
-    """Dismissed with the key of an answer."""
+    """Asks a `Choice`; dismissed with the name of the chosen answer."""
 
     KEYS = "enter choose  esc back"
     BINDINGS = [
@@ -129,7 +129,7 @@ class ChoiceScreen(Dialog[str]):
         yield Options(*(Option(text, id=name) for text, name in rows), compact=True)
 
     def on_resize(self) -> None:
-        """Wrap the answers for the new width, keeping their columns aligned."""
+        """Wrap the answers for the new width, with continuation lines indented."""
         for place, text in enumerate(self._texts):
             self.answers.replace_option_prompt_at_index(
                 place, hung(text, self.app.size.width - BESIDE_ANSWERS)
@@ -145,7 +145,10 @@ class ChoiceScreen(Dialog[str]):
             self.answer(key)
 
     def meant(self, character: str) -> str | None:
-        """Return the name of the answer whose key, number or name is ``character``; None if none."""
+        """Return the name of the answer whose name, key or number is ``character``; None if none.
+
+        None also if the answers are not shown with keys.
+        """
         if not self._is_keyed or not character:
             return None
         numbers = zip(map(str, range(1, 10)), self._names, strict=False)
@@ -172,7 +175,7 @@ class ChoiceScreen(Dialog[str]):
 
 
 class LineScreen(Dialog[str]):
-    """Asks for one line of text; dismissed with it, stripped."""
+    """Asks for one line of text; dismissed with the text, stripped."""
 
     def __init__(self, question: TextLine) -> None:
         super().__init__(question.question, question.details, f"enter {question.confirm}  esc back")
@@ -186,7 +189,7 @@ class LineScreen(Dialog[str]):
 
 
 class LongTextScreen(Dialog[str]):
-    """Edits a text of several lines; dismissed with it, stripped."""
+    """Lets the user edit a text of several lines; dismissed with the text, stripped."""
 
     BINDINGS = [hidden("ctrl+s", "keep", "keep", priority=True)]
 

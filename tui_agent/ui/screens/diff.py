@@ -1,4 +1,4 @@
-"""Shows how files differ: a list of files, and the diff of the highlighted one."""
+"""The page of changed files: a list of files, and the diff of the highlighted one."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -23,7 +23,7 @@ MAX_DRAWN = 200_000
 
 
 class DiffScreen(PanePage):
-    """The page of changed files with their diffs."""
+    """Shows a list of changed files and the diff of the highlighted one; ``y`` copies all diffs."""
 
     KEYS = "↑↓ file  pgup/pgdn scroll  y copy all  esc back"
     AUTO_FOCUS = "OptionList"

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _LOOKS: Final = {
     ServerState.READY: ("●", "good", "ready"),
     ServerState.STARTING: ("◐", "accent", "starting"),
-    ServerState.LOGIN: ("◐", "warning", "wants a login"),
+    ServerState.LOGIN: ("◐", "warning", "needs a login"),
     ServerState.FAILED: ("✗", "error", "failed"),
     ServerState.STOPPED: ("○", "faint", "stopped"),
     ServerState.DISABLED: ("○", "faint", "disabled"),
@@ -48,30 +48,33 @@ _LOOKS: Final = {
 _Row: TypeAlias = "tuple[EquipmentLine | None, McpServerStatus | None, McpToolRow | None]"
 _NAME_CELLS: Final = 20
 _MIN_WIDTH_FOR_FACTS: Final = 70
-"""Minimum width, in cells, for counts of prompts and resources too."""
+"""Minimum width, in cells, at which a server's prompts and resources are counted too."""
 
 NONE = "  No servers. Press a to add one, or use `tui-agent mcp add`."
-LATER = "The model learns it in the next session or after a switch; ctrl+r tells it now, uncached."
+LATER = "Applies to new sessions and after a model switch; ctrl+r applies it now, uncached."
 
 LOG_BYTES = 200_000
-"""Maximum bytes shown of a server's log, the last ones."""
+"""Maximum bytes of a server's log that are shown: the last ones."""
 
 MESSAGES_SHOWN = 3
-"""Maximum messages shown of a server, newest; its log has all."""
+"""Maximum messages of a server that are shown: the newest. Its log has all."""
 
 MAX_NAMED = 6
-"""Maximum prompts or resources named."""
+"""Maximum prompts, resources or templates of a server that are listed by name."""
 
 _REMEDIES: dict[Remedy, str] = {
-    "restart": "r starts it again.",
-    "reload": "Ctrl+R reads the settings again.",
-    "login": "i asks for the login again.",
+    "restart": "r restarts it.",
+    "reload": "Ctrl+R reloads the settings.",
+    "login": "i starts the login again.",
 }
-"""What the user can do about a failed server, with the keys of this page."""
+"""Hints what to do about a failed server, with the keys of this page."""
 
 
 class EquipmentList(LineList):
-    """A list of lines, and below them the servers, which unfold to their tools."""
+    """The page's list: lines about agents, skills and tools, then the servers.
+
+    A server can be unfolded to show its tools.
+    """
 
     BINDINGS = [
         hidden("left", "fold(True)", "fold"),
@@ -89,7 +92,10 @@ class EquipmentList(LineList):
 
     @property
     def highlighted(self) -> _Row:
-        """The line, server and tool under the cursor, each None if it is not one."""
+        """The row under the cursor, as line, server and tool: None for what it does not have.
+
+        A tool's row has its server, too.
+        """
         if self._rows:
             return self._rows[self.cursor]
         return (None, None, None)
@@ -99,7 +105,7 @@ class EquipmentList(LineList):
         return self.highlighted[1]
 
     def go_to(self, heading: str) -> None:
-        """Scroll a heading to the top, with the cursor on the row after it."""
+        """Scroll a heading to the top and move the cursor to the row after it."""
         at = 0
         for place, (line, _, _) in enumerate(self._rows):
             if line is not None and line.text == heading:
@@ -109,7 +115,10 @@ class EquipmentList(LineList):
         self.scroll_to(y=at, animate=False, force=True)
 
     def show(self, servers: Sequence[McpServerStatus]) -> None:
-        """List servers; the cursor stays on its row if possible. A single server is unfolded."""
+        """List the servers; the cursor stays on its row if possible.
+
+        If the first call has a single server, it is unfolded.
+        """
         if not self._servers and len(servers) == 1:
             self._open.add(servers[0].name)
         self._servers = tuple(servers)
@@ -184,7 +193,10 @@ class EquipmentList(LineList):
 
 
 def _address(row: _Row) -> tuple[str, str | None] | None:
-    """Return a row's server and tool names, by which it is found again; None for a line."""
+    """Return a row's server and tool names, to find the row after a change; None for a line.
+
+    The tool's name is None in the row of a server.
+    """
     _line, server, tool = row
     if server is None:
         return None
@@ -219,7 +231,7 @@ def _tool_row(server: McpServerStatus, tool: McpToolRow, width: int) -> Sequence
 
 
 class EquipmentScreen(Page[None]):
-    """The page of an agent's equipment, which follows its servers while it is open."""
+    """The page of an agent's equipment, updated when the state of its servers changes."""
 
     HEADING = "Agents and tools"
     KEYS = "esc back"
@@ -307,7 +319,7 @@ class EquipmentScreen(Page[None]):
                 self._switch(server, tool)
 
     def _switch(self, server: McpServerStatus, tool: McpToolRow) -> None:
-        """Switch a tool on or off, and save that for servers of the user's settings."""
+        """Switch a tool on or off; save that if the server is from the user's settings."""
         try:
             settings = self._hub.switch(server.name, tool.own, on=not tool.on)
         except McpError as error:
@@ -332,7 +344,7 @@ class EquipmentScreen(Page[None]):
 
     def action_restart(self) -> None:
         if (server := self.servers.server) is not None:
-            self._do(self._hub.restart(server.name), f"{server.name} is started again.")
+            self._do(self._hub.restart(server.name), f"Restarted {server.name}.")
 
     def action_reload(self) -> None:
         self._say("Reading the settings …")
@@ -342,17 +354,20 @@ class EquipmentScreen(Page[None]):
         self._do(self._agent.mcp.reload_and_resend(), message)
 
     def action_login(self) -> None:
-        """Open a server's login page; if the user is signed in, sign out first."""
+        """Open the login page of the server under the cursor, if it waits for a login.
+
+        Otherwise sign out of it and restart it, so that it asks for a new login.
+        """
         server = self.servers.server
         if server is None:
             return
         if server.login is LoginState.WAITING:
             self.app.open_url(server.detail)
-            self._say("The page for the login is open in your browser.")
+            self._say("Opened the login page in your browser.")
         else:
             self._do(
                 self._hub.sign_out(server.name),
-                f"Signed out of {server.name}; it is asked again.",
+                f"Signed out of {server.name} and restarted it for a new login.",
             )
 
     @work(group="log", exclusive=True)
@@ -364,7 +379,7 @@ class EquipmentScreen(Page[None]):
         if log is not None and is_file(log):
             read = await asyncio.to_thread(log.read_bytes)
         text = read[-LOG_BYTES:].decode("utf-8", "replace")
-        self._controller.show(Output(f"{server.name}: what it wrote", text or "(nothing)"))
+        self._controller.show(Output(f"{server.name}: log", text or "(empty)"))
 
     @work(group="servers")
     async def _do(self, action: Awaitable[None], done: str) -> None:
@@ -378,7 +393,10 @@ class EquipmentScreen(Page[None]):
 
 
 def facts_text(servers: Sequence[McpServerStatus], window: int) -> str:
-    """Return the counts of servers and tools, and the tools' share of the context window."""
+    """Return a line with the counts of servers and tools, and the tools' share of the window.
+
+    Only servers that are ready count. ``window`` is in tokens. "" without servers.
+    """
     if not servers:
         return ""
     ready = [server for server in servers if server.state is ServerState.READY]
@@ -413,20 +431,20 @@ def server_text(server: McpServerStatus) -> Content:
     failed = server.state is ServerState.FAILED
     heads = {
         ServerState.FAILED: f"Failed: {server.detail}.",
-        ServerState.LOGIN: "It requires a login; i opens this page in your browser:",
+        ServerState.LOGIN: "The server requires a login; i opens this page in your browser:",
         ServerState.DISABLED: "Disabled in the settings (enabled = false).",
     }
     where = "the project's .mcp.json"
     if server.source == "user":
         where = "your config.toml"
-    loud = f"Last messages ({server.log_level} and above; its setting log_level changes that):"
+    loud = f"Last messages ({server.log_level} and above, as set by the server's log_level):"
     instructions = (
         f"Its instructions take {tokens(server.instruction_tokens)} tokens of every request."
     )
     lines = [
         f"{server.advice} {_REMEDIES[server.remedy]}".strip() if failed else _said(server),
         f"{server.address}  ({where})",
-        "Signed in; i signs out and asks again." if server.login is LoginState.SIGNED_IN else "",
+        "Signed in; i signs out for a new login." if server.login is LoginState.SIGNED_IN else "",
         _named("Prompts: ", [f"/{row.command} {row.usage}".strip() for row in server.prompts]),
         _named("Resources: ", [f"@{row.mention}" for row in server.resources]),
         _named("Resource templates: ", [f"@{row.mention}" for row in server.templates]),
@@ -445,11 +463,11 @@ def tool_text(server: McpServerStatus, tool: McpToolRow) -> Content:
     head = Content(visible(f"{tool.name}{state}")).stylize("bold")
     about = Content(one_line(tool.description or "It has no description.", 1_000))
     rule = Content(
-        visible(f'Allow it unasked in config.toml: [permissions.mcp] "{tool.name}" = "allow"')
+        visible(f'Allow it always, in config.toml: [permissions.mcp] "{tool.name}" = "allow"')
     )
     if tool.omitted:
         about += Content(
-            f" (The model is not told the last {tool.omitted:,} characters of its description.)"
+            f" (The last {tool.omitted:,} characters of its description are not sent to the model.)"
         )
     gone = []
     if server.state is not ServerState.READY:

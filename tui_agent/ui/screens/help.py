@@ -1,4 +1,4 @@
-"""The help: the conversation's keys, and every command, key and setting, found by typing."""
+"""The help page: fixed keys, and a searchable list of every command, key and setting."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 KEYS_HERE = 10
-"""Number of keys shown above the list."""
+"""Number of keys of `PROMPT_KEYS` shown above the list."""
 ROOM_FOR_KEYS = 20
-"""Minimum rows of the screen for these keys."""
+"""Minimum height of the screen, in rows, to show keys above the list."""
 ROOM_FOR_KEY_COLUMN = 60
-"""Minimum columns of the screen for a column of keys."""
+"""Minimum width of the screen, in cells, to show a column of keys in the list."""
 SMALL_WORD = 2
-"""Maximum letters of a word that is ignored in a search, such as do, I, a."""
+"""Maximum length of words that a search ignores if there are longer ones, such as do, I, a."""
 NAME_CELLS = 20
 KEY_CELLS = 14
 
 
 @frozen
 class HelpRow:
-    """A row of the help. Choosing it runs ``command``, if it has one."""
+    """A row of the help's list. Choosing it runs ``command`` with ``arguments``, if it has one."""
 
     id: str
     name: str
@@ -48,15 +48,19 @@ class HelpRow:
     command: str = ""
     arguments: str = ""
     waits: bool = False
-    """Whether the command needs an argument, so that choosing it puts it into the prompt."""
+    """Whether the command takes an argument, so that choosing the row puts it in the prompt."""
     also: str = ""
-    """More search words."""
+    """More words by which a search finds the row."""
 
 
 def help_rows(
     controller: Controller, own: Sequence[BindingType], keymap: Mapping[str, str]
 ) -> Iterator[HelpRow]:
-    """Yield commands, most used first, then keys, then settings; ``own`` are the main screen's bindings."""
+    """Yield the rows of commands, the most used first, then of keys, then of settings.
+
+    ``own`` are the main screen's bindings, ``keymap`` the user's keys by action id. Settings are
+    left out if they can't be read.
+    """
     used = command_uses(controller.services.state_dir)
     for command in sorted(
         controller.commands, key=lambda row: -used[row.name] * (row.name != "help")
@@ -100,7 +104,10 @@ def help_rows(
 
 
 def best_matches(rows: Sequence[HelpRow], words: Sequence[str]) -> list[HelpRow]:
-    """Return the rows with all words; if there are none, those with most words, rare ones first."""
+    """Return the rows that contain the most words; of these, the ones whose words are rarest.
+
+    ``words`` are in lower case. Returns all rows if there are no words, [] if no row has any.
+    """
     long = [word for word in words if len(word) > SMALL_WORD] or words
     texts = [f"{row.name} {row.keys} {row.text} {row.also}".lower() for row in rows]
     had = []
@@ -119,21 +126,21 @@ def best_matches(rows: Sequence[HelpRow], words: Sequence[str]) -> list[HelpRow]
 
 
 def _distance(row: HelpRow, words: Sequence[str]) -> tuple[bool, bool]:
-    """Return a sort key: commands of that name first, then rows that show the words."""
+    """Return a sort key: commands that a word names first, then rows that show all words."""
     is_named = any(row.name.startswith(f"/{word}") for word in words)
     says_so = has_words(f"{row.name} {row.text}", words)
     return not is_named, not says_so
 
 
 def details_of(row: HelpRow) -> str:
-    """Return a row in full, which a narrow list truncates."""
+    """Return a row's full text, which the list truncates: name, keys, help, search words."""
     name = dotted(row.name, row.keys.replace(",", " "))
     also = row.also and f"also: {row.also}"
     return "\n".join(filter(None, (name, row.text, also)))
 
 
 class HelpScreen(PickerScreen[HelpRow]):
-    """The help page; dismissed with the chosen row."""
+    """The help page with a search field; dismissed with the chosen row."""
 
     HEADING = "Help"
     PLACEHOLDER = "Type to find commands, keys, settings"

@@ -1,4 +1,4 @@
-"""The page of background jobs: their states and output; stops them and types into their terminals."""
+"""The page of background jobs: shows state and output, stops jobs, types into their terminals."""
 
 import time
 
@@ -25,22 +25,25 @@ from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript import sanitize
 
 MAX_OUTPUT_CHARS = 20_000
-"""Maximum characters shown of a job's output, the last ones."""
+"""Maximum characters of a job's output that are shown: the last ones."""
 
-TAKEN_KEYS = "ctrl+] give it back"
+TAKEN_KEYS = "ctrl+] give the terminal back"
 RELEASE = "ctrl+right_square_bracket"
 SHOWN_SECONDS = 0.1
 """Interval of redrawing a terminal that the user types into, in seconds."""
 
 MAX_PASTED = 1_000
-"""Maximum characters of a paste that are typed."""
+"""Maximum characters of a paste that are typed into a job's terminal; the rest is dropped."""
 
 WORDS_SECONDS = 0.5
-"""Seconds for which the agent's text events, which change nothing here, are collected."""
+"""Seconds for which the agent's text events are collected; they change nothing on this page."""
 
 
 def how_it_is(state: JobState, now: float) -> str:
-    """Return a job's state and duration in a few words; ``now`` is in seconds since the epoch."""
+    """Return a job's state, duration and any failing exit code: "ended after 3 s, exit 1".
+
+    ``now`` is in seconds since the epoch.
+    """
     took = seconds((now if state.ended_at is None else state.ended_at) - state.started_at)
     if state.running:
         return f"running {took}"
@@ -50,7 +53,10 @@ def how_it_is(state: JobState, now: float) -> str:
 
 
 def typed(event: Key) -> str:
-    """Return what a key types into a terminal; "" if terminals don't have the key."""
+    """Return a key as text for `Job.type`: its character, or a name such as <up> or <C-a>.
+
+    "" if the terminal has no such key.
+    """
     if event.is_printable and event.character:
         return event.character
     name = event.key.replace("+", "-")
@@ -61,7 +67,7 @@ def typed(event: Key) -> str:
 
 
 def screen_of(terminal: Terminal) -> Content:
-    """Return a terminal's screen; highlighted text and the cursor are reversed."""
+    """Return the text on a terminal's screen; highlighted text and the cursor are reversed."""
     rows = []
     for row in terminal.rows():
         line = Content()
@@ -73,7 +79,7 @@ def screen_of(terminal: Terminal) -> Content:
 
 
 class JobsScreen(PanePage):
-    """The page of jobs, which follows their output and lets the user take over a terminal."""
+    """The page of jobs, updated while they run. The user can type into a job's terminal."""
 
     KEYS = "x stop it  w take over  ↑↓ job  pgup/pgdn scroll  y copy output  esc back"
     AUTO_FOCUS = "OptionList"
@@ -176,7 +182,7 @@ class JobsScreen(PanePage):
             self._show()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - as inherited
-        """Disable all actions while a terminal is taken over, which gets every key."""
+        """Disable all actions while a terminal is taken over, because it gets every key."""
         return self._taken is None
 
     def action_take_over(self) -> None:

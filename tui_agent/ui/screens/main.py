@@ -47,16 +47,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 WARNED = 20
-"""Seconds for which a warning of the start is shown."""
+"""Seconds for which a warning about the program's start is shown."""
 TWICE_WITHIN = 1.5
 """Maximum seconds between two presses of a key that count as a double press."""
 TWICE = frozenset(f"transcript.{name}" for name in ("retry", "undo", "restore", "compact"))
-"""Actions of a block that cost money, move or change the context: their key has to be pressed twice."""
-AGAIN = "Escape again: go back to an earlier message."
+"""Binding ids of a block's actions whose key must be pressed twice.
+
+They cost money, move the leaf or change the context.
+"""
+AGAIN = "Press Escape again to go back to an earlier message."
 
 
 class MainScreen(SessionFrame):
-    """The controller's frontend on the full screen."""
+    """The controller's full-screen frontend: shows the session and opens other pages over it."""
 
     has_screen = True
     keeps_asides = True
@@ -70,7 +73,7 @@ class MainScreen(SessionFrame):
         hidden("ctrl+end", "scroll_conversation('end')", "newest", id="newest"),
         hidden("ctrl+home", "scroll_conversation('home')", "oldest", id="oldest"),
         hidden("shift+f3", "copy_code", "copy the last code", id="copy_code"),
-        hidden("ctrl+up", "show_message(-1)", "your message before", id="message_before"),
+        hidden("ctrl+up", "show_message(-1)", "your previous message", id="message_before"),
         hidden("ctrl+down", "show_message(1)", "your next message", id="message_after"),
         *(
             Binding(
@@ -86,7 +89,7 @@ class MainScreen(SessionFrame):
     ]
 
     def __init__(self, apply_look: Callable[[Look], None]) -> None:
-        """Create the screen; ``apply_look`` applies the settings that concern every screen."""
+        """Create the screen; ``apply_look`` applies theme and motion settings to the program."""
         super().__init__(self._on_agent_event)
         self._apply_look = apply_look
         self.view: SessionView | None = None
@@ -100,9 +103,9 @@ class MainScreen(SessionFrame):
         self._opened: tuple[object, Screen[Any]] = (None, self)
         """Identity of the page opened last, and its screen."""
         self._late: list[object] = []
-        """Identities of pages that wait for a pause in typing."""
+        """Identities of the pages that open once the user pauses typing."""
         self._resumed = asyncio.Condition()
-        """Notified when this screen is on top again, for pages that wait."""
+        """Notified when this screen is on top again; the pages in `_late` wait for it."""
 
     async def attach(self, services: AppServices) -> None:
         from tui_agent.ui.widgets.session_view import SessionView
@@ -110,7 +113,7 @@ class MainScreen(SessionFrame):
         self.controller.attach(services)
         self.apply_settings(services.config())
         for warning in services.warnings:
-            # Not in the notice above the prompt, which an early first message would clear.
+            # Not shown in the notice above the prompt: sending a first message would clear it.
             self.controller.warnings.said.append((self.clock(), warning))
             self.notify(warning, severity="warning", timeout=WARNED)
         view = SessionView(self, services)
@@ -196,16 +199,20 @@ class MainScreen(SessionFrame):
         self.app.push_screen(screen, callback)
 
     def _has(self, asked: Shown) -> bool:
-        """Return whether the same page is on top or waiting, as after a key pressed twice."""
+        """Return True if the page is on top or waiting to open, as after a double key press.
+
+        Pages are compared by ``identity``.
+        """
         identity, screen = self._opened
         is_on_top = identity == asked.identity and self.app.screen is screen
         return is_on_top or asked.identity in self._late
 
     async def _pause_in_typing(self, identity: object) -> None:
-        """Wait while the user is typing since the last command: a page would take the keys.
+        """Wait until the user pauses typing, because an opening page would take the keys.
 
-        Pages that open meanwhile have to be left first. ``identity`` is the waiting page's, as of the
-        request: that of a working subagent changes.
+        If another page opens meanwhile, waits until it is closed. Removes ``identity``, the waiting
+        page's, from `_late` at the end. It is passed in because that of a working subagent's page
+        changes after the request.
         """
         try:
             while wait := self._keys_awaited():
@@ -221,7 +228,10 @@ class MainScreen(SessionFrame):
             self._resumed.notify_all()
 
     def _keys_awaited(self) -> float:
-        """Return the seconds until a page may open; 0 if it may now."""
+        """Return the seconds to wait before a page may open; 0.0 if it may open now.
+
+        A page waits only if this screen is on top and the user has typed since the last command.
+        """
         typed = self.prompt.last_typed
         if self.app.screen is not self or typed <= self._commanded:
             return 0.0
@@ -309,7 +319,7 @@ class MainScreen(SessionFrame):
             self.view.transcript.action_move(0, pages)
 
     def action_scroll_conversation(self, where: str) -> None:
-        """Scroll to the ``home`` or ``end`` of the conversation; at the end, new text is followed."""
+        """Scroll to the ``home`` or ``end`` of the conversation; at the end, follow new text."""
         if self.view is not None:
             self.view.transcript.action_go_to(where)
 
@@ -318,7 +328,10 @@ class MainScreen(SessionFrame):
             self.view.transcript.show_message(step)
 
     def action_tab(self) -> None:
-        """Move the keys to the open question, or the first screen's sessions, or the conversation."""
+        """Move the focus from the prompt to the open question, else to the recent sessions.
+
+        Without either, or if the prompt does not have the focus, focuses the next widget.
+        """
         view = self.view
         if view is None or not self.prompt.has_focus:
             self.focus_next()
@@ -330,7 +343,11 @@ class MainScreen(SessionFrame):
             self.focus_next()
 
     def _nearest(self) -> Callable[[], object] | None:
-        """Return how to leave the innermost thing: find bar, selection, question, conversation; or None."""
+        """Return the function with which Escape goes one step back; None if there is none.
+
+        It closes the find bar, else clears the selection, else goes back in the open question, else
+        returns the focus from the conversation to the prompt.
+        """
         view = self.view
         if view is None:
             return None
@@ -367,7 +384,7 @@ class MainScreen(SessionFrame):
         if self.view is not None:
             self.view.question.draft_changed()
         if has_draft and not self._is_writing:
-            # Check once per message, at its first letter.
+            # Check once per message, when its first character is typed.
             self.controller.look_for_take_over()
         self._is_writing = has_draft
         warm_until = None
@@ -390,20 +407,23 @@ class MainScreen(SessionFrame):
         is_words = isinstance(parse(message.text), MessageIntent) and not message.follow_up
         if question is not None and question.comes_first and is_words:
             self.put_back(message.text)
-            self.say("Choose first; your message stays in the prompt.")
+            self.say("Answer the question first. Your message stays in the prompt.")
             return
         if question is not None and is_words and question.answer_in_words(message.text):
             self.unsent.save()
             return
         if not isinstance(parse(message.text), CommandIntent):
-            # Whoever sends a message wants to see the answer.
+            # The user wants to see the answer to the message.
             self.action_scroll_conversation("end")
         await self.controller.outbox.send(message.text, follow_up=message.follow_up)
         self.unsent.save()
 
     @on(Prompt.SentNothing)
     def _nothing_sent(self) -> None:
-        """Take the offer under the cursor on a new session's first screen; otherwise do nothing."""
+        """Take the highlighted answer of the question that a new session starts with.
+
+        Does nothing if the session has entries. Called for Enter in an empty prompt.
+        """
         is_first = self.agent is not None and self.agent.session.leaf is None
         if self.view is not None and is_first:
             self.view.question.take_at_cursor()
@@ -411,7 +431,7 @@ class MainScreen(SessionFrame):
     @on(Prompt.PasteAsked)
     @work(exclusive=True, group="paste")
     async def _paste_asked(self) -> None:
-        """Paste an image from the system's clipboard, otherwise the text copied in this program."""
+        """Paste the image in the system's clipboard, else the text last copied in this program."""
         from tui_agent.ui.clipboard import read_image
 
         await self.controller.attached.wait()
@@ -425,7 +445,7 @@ class MainScreen(SessionFrame):
         elif self.app.clipboard:
             self.prompt.post_message(events.Paste(self.app.clipboard))
         else:
-            self.say("The clipboard has no image; text is pasted with your terminal's own key.")
+            self.say("The clipboard has no image. To paste text, use your terminal's paste key.")
 
     @on(Prompt.QuitAsked)
     @on(Gauge.Pressed)
@@ -511,10 +531,11 @@ class MainScreen(SessionFrame):
     # -- sources
 
     def on_key(self, event: events.Key) -> None:
-        """Send typed text to the prompt, wherever the focus is, unless it is a key of the focused block.
+        """Handle a key that no widget took: Escape goes one step back, text goes to the prompt.
 
-        Keys of a burst may be on their way to a block before the first of them has moved the focus:
-        text that arrives here while the prompt has the focus is such text.
+        A character that is bound to an action of the focused block is left to that action.
+        Characters may arrive here although the prompt has the focus: those of a quick burst, sent
+        to a block before the first of them moved the focus.
         """
         if (
             event.key == "escape"
@@ -534,9 +555,10 @@ class MainScreen(SessionFrame):
         event.prevent_default()
 
     def _as_text(self, event: events.Key) -> str | None:
-        """Return the text that a key types; "" for the first of a double press, None for an action's key.
+        """Return the text to type for a key; None if the key is bound to an action that should run.
 
-        Actions in `TWICE` need their key twice.
+        The first press of a key of `TWICE` is held and returns "". If a different character
+        follows, both are returned.
         """
         held = self._held_letter
         self._held_letter = ""
@@ -551,7 +573,7 @@ class MainScreen(SessionFrame):
         if held or binding.id not in TWICE:
             return None
         self._held_letter = character
-        self.say(f"{character} again: {binding.description}")
+        self.say(f"Press {character} again: {binding.description}")
         self.set_timer(TWICE_WITHIN, self._forget_letter)
         return ""
 
@@ -559,7 +581,7 @@ class MainScreen(SessionFrame):
         self._held_letter = ""
 
     def on_click(self) -> None:
-        """Give the keys back to the prompt, so that the user can type after a click."""
+        """Return the focus from the conversation or side panel to the prompt after a click."""
         view = self.view
         if view is not None and (view.transcript.has_focus or view.panel.has_focus):
             view.give_keys_back()

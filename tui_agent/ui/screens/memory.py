@@ -29,10 +29,10 @@ _STYLES = {"+": "added", "-": "removed", " ": "kept"}
 
 
 class MemoryScreen(Page[None]):
-    """The page of the memory, where keys accept, drop and edit proposals and lines."""
+    """The page of the project's memory; keys accept, drop and edit proposals and kept lines."""
 
     HEADING = "Memory of this project"
-    KEYS = "t take  x drop  e edit  u undo  enter where it is from  ↑↓ move  esc back"
+    KEYS = "t take  x drop  e edit  u undo  enter show the source  ↑↓ move  esc back"
     AUTO_FOCUS = "OptionList"
     BINDINGS = [
         hidden("t", "take", "take"),
@@ -131,7 +131,7 @@ class MemoryScreen(Page[None]):
             self._controller.soon(self._show_source(row.line.source))
 
     async def _show_source(self, source: str) -> None:
-        """Show the entry that a line comes from."""
+        """Show the text of the entry that a line comes from, or say why there is none."""
         if "#" not in source:
             self.notice.say_briefly("This line was written by hand.")
             return
@@ -147,12 +147,15 @@ class MemoryScreen(Page[None]):
             self._controller.soon(self._do(lambda: act(row)))
 
     async def _edit(self, row: MemoryRow) -> None:
-        text = await self._controller.ask(TextLine("Keep it as", row.line.shown, "keep"))
+        text = await self._controller.ask(TextLine("Keep the line as", row.line.shown, "keep"))
         if text is not None:
             await self._do(lambda: self._view.edit(row, text))
 
     async def _do(self, act: Callable[[], str], then: str = " u takes it back.") -> None:
-        """Change the memory by ``act``, and show it again with ``act``'s sentence followed by ``then``."""
+        """Call ``act``, which changes the memory, in a thread; then show the memory again.
+
+        Also shows the sentence that ``act`` returns, followed by ``then``; or the error's text.
+        """
         try:
             said = f"{await asyncio.to_thread(act)}{then}"
             await asyncio.to_thread(self._view.read)

@@ -1,6 +1,7 @@
-"""The model picker: usable models first, with window, price and abilities; any other id can be typed.
+"""The model picker: lists models with window, price and abilities, usable ones first.
 
-While the list is shown, the user's servers and the usual ports of this machine are asked for models.
+Any other id can be typed. While the list is open, the user's servers and the usual ports of this
+machine are queried for models.
 """
 
 import asyncio
@@ -24,19 +25,19 @@ NOBODY = (
 
 _TYPED = "typed:"
 RECENT = 5
-"""Maximum recently used models, which are listed first."""
+"""Maximum recently used models listed at the top."""
 SWITCH_KEYS = "↑↓ move  enter use, also at the next start  ctrl+s this session only  esc back"
 USED_SESSIONS = 40
-"""Number of newest sessions whose models count as recently used."""
+"""Number of the newest sessions whose models count as recently used."""
 
 
 def key_of(row: ModelRow) -> str:
-    """Return a row's unique key; a provider and a server may have models of the same id."""
+    """Return a row's unique key: the model's id and its server, as several may have the same id."""
     return f"{row.id} {row.server}".rstrip()
 
 
 def price(row: ModelRow) -> str:
-    """Return the prices of a million input and output tokens: ``$3 / $15``; "" if unknown."""
+    """Return the prices of a million input and output tokens: "$3 / $15", "free"; "" if unknown."""
     if row.input_price is None or row.output_price is None:
         return ""
     if not row.input_price and not row.output_price:
@@ -45,7 +46,10 @@ def price(row: ModelRow) -> str:
 
 
 def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) -> list[ModelRow]:
-    """Return the models in order: the current one, recently used ones, those with a key, the others."""
+    """Return the models in order: the current one, those in ``used``, those with a key, the others.
+
+    ``current`` is a model id, ``used`` are ids, the most recently used first.
+    """
     places = {model: place for place, model in enumerate(used)}
     return sorted(
         models, key=lambda row: (row.id != current, places.get(row.id, len(used)), not row.has_key)
@@ -55,7 +59,10 @@ def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) ->
 def groups(
     models: Sequence[ModelRow], current: str, used: Sequence[str]
 ) -> Iterator[tuple[str, list[ModelRow]]]:
-    """Yield models by heading: recent ones, the user's servers', each provider's with a key, others."""
+    """Yield headings with their models, in the order of the list; a group may be empty.
+
+    Recent ones, then those of each server, of each provider with a key, and the others.
+    """
     ordered = order(models, current, used)
     recent = []
     for row in ordered:
@@ -115,7 +122,7 @@ class ModelPicker(PickerScreen[ModelPick]):
         await self._read()
         services = self._services
         said: list[str] = []
-        # Show each result as it comes: a gateway may take seconds, a local server does not.
+        # Show each result as it arrives: a gateway may take seconds, a local server does not.
         for asked in asyncio.as_completed((services.find_servers(), services.ask_servers(None))):
             if rows := await asked:
                 said += rows
@@ -125,7 +132,7 @@ class ModelPicker(PickerScreen[ModelPick]):
             self._say(NOBODY)
 
     def _usable(self) -> list[ModelRow]:
-        """Return the models that can be used now, without the demo's."""
+        """Return the models with a key, except the demo's."""
         found = []
         for row in self._models or ():
             if row.has_key and row.provider != "demo":
@@ -138,7 +145,7 @@ class ModelPicker(PickerScreen[ModelPick]):
         )
 
     async def _read(self) -> None:
-        """Read and show the models again; the highlight stays on its row."""
+        """Read and show the models again; a highlight that the user has moved stays on its row."""
         usable = {key_of(row) for row in self._usable()}
         self._models = order(
             await asyncio.to_thread(self._services.models), self._current, self._used

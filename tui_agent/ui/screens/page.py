@@ -1,4 +1,4 @@
-"""Base classes of pages: title, facts, body, a line for notices, keys. Escape goes back."""
+"""Base classes of pages: title, facts, body, a line for notices, and a line of keys."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -18,7 +18,7 @@ ResultT = TypeVar("ResultT")
 
 
 class Page(PageScreen[ResultT | None], Generic[ResultT]):
-    """Base of pages; Escape dismisses it with None. Subclasses yield the ``body``."""
+    """Base class of pages. Subclasses define ``body``; Escape dismisses the page with None."""
 
     HEADING = ""
     KEYS = "esc back"
@@ -60,7 +60,7 @@ class Page(PageScreen[ResultT | None], Generic[ResultT]):
 
 
 class PanePage(Page[None]):
-    """A page with a pane that PgUp and PgDn scroll, whatever has the focus."""
+    """A page with a pane that PgUp and PgDn scroll, whatever widget has the focus."""
 
     BINDINGS = [
         # With priority over a focused list.

@@ -25,7 +25,7 @@ _IN_WORDS: tuple[tuple[str, str, str], ...] = (
     ("allow", "changing files of the project", "only in auto-edit"),
     ("ask", "git commit, a host, a place outside", "in the sandbox, too"),
 )
-"""Built-in decisions that can't be written as rules: action, subject, condition."""
+"""Built-in decisions that can't be written as rules, each as action, subject and condition."""
 
 _EXPLAINED = (
     "Decided by what a call does, before the built-in rules; a rule of your own overrules it. "
@@ -37,7 +37,7 @@ class PermissionsScreen(PickerScreen[None]):
     """The page of permission rules, in the order in which they apply."""
 
     HEADING = "Permissions"
-    KEYS = "↑↓ move  enter remove or keep  ctrl+z take a removal back  esc back"
+    KEYS = "↑↓ move  enter remove or keep  ctrl+z undo a removal  esc back"
     EMPTY = "No rule matches."
 
     BINDINGS = [hidden("ctrl+z", "undo", "take back", priority=True)]
@@ -84,13 +84,13 @@ class PermissionsScreen(PickerScreen[None]):
 
     def action_undo(self) -> None:
         if not self._removed:
-            self.notify("Nothing was removed here.")
+            self.notify("No rule was removed on this page.")
             return
         rule = self._removed.pop()
         self._gate.restore(rule)
         if rule.source == "user":
             self._keep(rule)
-        self.notify(f"Back: {one_line(str(rule), 160)}.")
+        self.notify(f"Restored: {one_line(str(rule), 160)}.")
         self.redraw()
 
     def _row(self, rule: Rule, kinds: int, patterns: int) -> Content:
@@ -116,7 +116,7 @@ class PermissionsScreen(PickerScreen[None]):
         self._controller.soon(self._ask_about(rule))
 
     async def _ask_about(self, rule: Rule) -> None:
-        """Ask whether to remove a rule, or to keep a session's rule for all sessions."""
+        """Ask whether to remove a rule or keep a session's rule for all sessions, and do so."""
         answers = [("remove", f"Remove it from {STORED[rule.source]}"), ("leave", "Leave it")]
         if rule.source == "session":
             answers.insert(1, ("keep", "Keep it for every session, in your config.toml"))
@@ -135,7 +135,7 @@ class PermissionsScreen(PickerScreen[None]):
             self.notify(problem, severity="warning")
         elif self._gate.remove(rule):
             self._removed.append(rule)
-            self.notify(f"Removed: {one_line(str(rule), 160)}. Ctrl+Z takes it back.")
+            self.notify(f"Removed: {one_line(str(rule), 160)}. Ctrl+Z restores it.")
 
     def _keep(self, rule: Rule) -> None:
         if (problem := self._services.keep_rule(rule)) is not None:

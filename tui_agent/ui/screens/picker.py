@@ -1,4 +1,4 @@
-"""Pages to pick a row of a list, with a filter above it."""
+"""Pages on which the user picks a row of a list, with a filter above it."""
 
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar, cast
@@ -22,16 +22,16 @@ MAX_ROWS = 200
 """Maximum rows shown; the user can narrow the list by typing."""
 
 MAX_SCORED = 5_000
-"""Maximum rows that are matched fuzzily if none contains the typed words."""
+"""Maximum rows that are searched for fuzzy matches if no row contains the typed words."""
 
 FACTS_FROM = 60
-"""Minimum width, in columns, for facts beside the rows."""
+"""Minimum width of the page, in cells, to show facts at the right of the rows."""
 
 RowT = TypeVar("RowT")
 
 
 def has_words(text: str, words: Sequence[str]) -> bool:
-    """Return whether a text contains all words, which have to be in lower case, ignoring its case."""
+    """Return True if the text, in any case, contains all ``words``, which are in lower case."""
     text = text.lower()
     return all(word in text for word in words)
 
@@ -49,9 +49,10 @@ def matching(
     text_of: Callable[[RowT], str],
     rank: Callable[[RowT], int] = lambda _row: 0,
 ) -> list[tuple[RowT, tuple[int, ...]]]:
-    """Return the rows that contain all words of a query, in their order, with the matched offsets.
+    """Return the rows whose text contains all words of a query, each with its matched offsets.
 
-    If there are none, return rows that match fuzzily: by ``rank``, then best first.
+    They keep their order. If there are none, returns at most `MAX_ROWS` rows that match fuzzily,
+    sorted by ``rank``, then best match first.
     """
     words = query.lower().split()
     plain = [row for row in rows if has_words(text_of(row), words)]
@@ -84,7 +85,10 @@ class PickerList(Options):
 
 
 class PickerScreen(Page[ResultT], Generic[ResultT]):
-    """Base of pickers; dismissed with the picked value. Notes on the highlighted row are below the list."""
+    """Base class of pickers; dismissed with the picked value.
+
+    Subclasses define ``refill``. `tell` shows notes on the highlighted row below the list.
+    """
 
     PLACEHOLDER = "Type to filter"
     EMPTY = "Nothing matches."
@@ -121,21 +125,21 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
         self.refill("")
 
     refill: Callable[..., object]
-    """Finds the rows for a filter and ``show``s them, at once or later; ``at`` is the row to highlight."""
+    """Finds the rows for a filter text and calls `show`; ``at`` is the row to highlight."""
 
     def redraw(self) -> None:
-        """Draw the rows again; the highlight stays."""
+        """Find and draw the rows again; the highlight stays on its row."""
         self.refill(self.typed, at=self.highlighted)
 
     def on_resize(self) -> None:
         self.redraw()
 
     def pick(self, key: str) -> None:
-        """Handle a picked row; by default, dismiss the page with its key."""
+        """Handle a picked row; by default, dismiss the page with ``key``, the row's id."""
         self.dismiss(cast("ResultT", key))
 
     def highlight(self, key: str | None) -> None:
-        """React to the highlight moving to a row (None: there are no rows)."""
+        """React to a move of the highlight; ``key`` is the row's id, None if there are no rows."""
 
     def tell(self, text: str, tone: str = "") -> None:
         """Show a text below the list; ``tone`` is a style class for it."""
@@ -145,7 +149,7 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
         self.about.scroll_home(animate=False)
 
     def show(self, rows: Sequence[Option], *, at: str | None = None) -> None:
-        """Show rows; highlight the one with the id ``at``, otherwise the first that is not a heading."""
+        """Show at most `MAX_ROWS` rows; highlight that with the id ``at``, else the first."""
         shown = rows[:MAX_ROWS]
         self.listing.set_options(shown)
         if len(rows) > MAX_ROWS:
@@ -165,7 +169,7 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
             self.listing.scroll_home(animate=False)
 
     def heading_row(self, name: str, style: str) -> Option:
-        """Return a heading, which can't be picked."""
+        """Return a row with a heading, which can't be picked; ``style`` is one of `styled`."""
         return Option(self.styled(visible(name), style), id=f"[{name}]", disabled=True)
 
     @property
@@ -218,7 +222,7 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
 
 
 class PickScreen(PickerScreen[str]):
-    """Asks a `Pick`; dismissed with the key of a row."""
+    """Asks a `Pick`; dismissed with the key of the picked row."""
 
     PLACEHOLDER = "Type to search"
 
@@ -247,9 +251,9 @@ class PickScreen(PickerScreen[str]):
 
 
 class ThemePicker(PickerScreen[str]):
-    """The theme picker, which applies the highlighted theme; dismissed with its name.
+    """The theme picker; applies the highlighted theme. Dismissed with the picked theme's name.
 
-    Going back restores the former theme.
+    Going back restores the theme from before.
     """
 
     HEADING = "Theme"

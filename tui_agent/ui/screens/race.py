@@ -1,4 +1,4 @@
-"""The page of a race: follows the runners, and lets the user compare them and take one."""
+"""The page of a race: shows the runners' progress, and lets the user compare them and take one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ REFRESH_SECONDS: Final = 0.25
 MARK: Final = "▸"
 """Marks the runner that the next diff compares with."""
 COLUMNS_FROM: Final = 100
-"""Minimum width, in cells, for the runners' last lines side by side."""
+"""Minimum width, in cells, to show the runners' last lines side by side."""
 
 TONES: Final = {
     RunnerState.WAITING: "faint",
@@ -58,7 +58,7 @@ OVER_KEYS: Final = (
     "enter look  t take  d diff  space mark  C compare  M merge  w message  X end  esc back"
 )
 HELD_UP_KEYS: Final = "enter look  t take  c continue  d diff  space mark  M merge  X end  esc back"
-"""Keys for a runner that stopped before it was done."""
+"""Keys for a runner that stopped before it was done, once the race is over."""
 PAST_KEYS: Final = "enter look  t go there  d diff  space mark  M merge  esc back"
 MAX_COLUMNS: Final = 3
 """Maximum runners whose last lines are shown side by side."""
@@ -71,9 +71,10 @@ HELD_UP: Final = frozenset(
 async def act_on_runner(
     controller: Controller, race: RaceView, number: int, act: str, *, other: int | None = None
 ) -> bool:
-    """Perform the action ``act`` (stop, diff, steer, take); return whether the runner was taken.
+    """Perform ``act`` ("stop", "diff", "steer" or "take") on a runner; return True if it was taken.
 
-    ``other`` is the runner that a diff compares with; None: the start of the race.
+    Runners are numbered from 1. ``other`` is the runner that a diff compares with; None: the start
+    of the race.
     """
     runner = race.runners[number - 1]
     match act:
@@ -81,13 +82,13 @@ async def act_on_runner(
             race.stop(number)
         case "diff":
             await race.diff(number, other)
-        case "steer":  # while it works for its next step, afterwards it begins to work again
+        case "steer":  # a working runner gets it before its next step, an ended one starts again
             if text := await controller.ask(TextLine(f"Message to {runner.name}", confirm="send")):
                 await race.steer(number, text)
         case "take":
             if runner.state is RunnerState.FAILED:
                 answers = [("n", "no, go back"), ("y", "yes, take it")]
-                question = Choice("It failed the check. Take it all the same?", answers)
+                question = Choice("The runner failed the check. Take it anyway?", answers)
                 if await controller.ask(question) != "y":
                     return False
             return await race.take(number)
@@ -95,7 +96,7 @@ async def act_on_runner(
 
 
 class RaceScreen(PanePage):
-    """The page of a race. Leaving it stops nothing."""
+    """The page of a race. The runners go on when it is left."""
 
     AUTO_FOCUS = "TableList"
     BINDINGS = [
@@ -137,7 +138,7 @@ class RaceScreen(PanePage):
         self.call_after_refresh(self._look)
 
     def _tick(self) -> None:
-        """Update output, times and costs, for which there are no events."""
+        """Update output, times and costs, for which there are no events, while the race runs."""
         if not self._is_over:
             self._look()
 
@@ -218,10 +219,10 @@ class RaceScreen(PanePage):
         return OVER_KEYS
 
     def _show_live(self, number: int) -> bool:
-        """Show live conversations: all if they fit side by side, otherwise the highlighted runner's.
+        """Show live conversations: all if they fit side by side, else that of runner ``number``.
 
-        When all are done, the highlighted one's, unless it has a check or a problem to show.
-        Returns whether any is shown.
+        When all have ended, only that of ``number``, unless it has a check or a problem to show.
+        None if the runners are compared. Returns whether any is shown.
         """
         agents = [self._race.agent_of(at) for at in range(1, len(self._race.runners) + 1)]
         runner = self._race.runners[number - 1]
@@ -265,7 +266,7 @@ class RaceScreen(PanePage):
 
     @property
     def _are_compared(self) -> bool:
-        """Whether runners see different contexts, so that their answers are shown for comparison."""
+        """Whether runners have different contexts, so that the page compares their answers."""
         return any(runner.context for runner in self._race.runners)
 
     def _details(self, runner: RaceRunner) -> Iterator[str]:
@@ -282,7 +283,7 @@ class RaceScreen(PanePage):
             yield from runner.check.last_lines
 
     def _last_lines(self) -> Sequence[str]:
-        """Return the last lines of every runner, side by side if there is room, otherwise in sequence."""
+        """Return every runner's last lines, side by side if there is room, else in sequence."""
         runners = self._race.runners
         size = self.pane.scrollable_content_region.size
         in_columns = size.width >= COLUMNS_FROM and len(runners) <= MAX_COLUMNS
@@ -343,7 +344,7 @@ class RaceScreen(PanePage):
             self._controller.soon(self._act(act, self.number))
 
     async def _act(self, act: str, number: int) -> None:
-        """Perform an action on a runner or the race; leave the page if it ends the race."""
+        """Perform an action on a runner or the race; leave the page if that ends the race."""
         try:
             match act:
                 case "watch":
@@ -353,11 +354,11 @@ class RaceScreen(PanePage):
                 case "compare":
                     self.notice.say("Comparing the changes …")
                     await self._race.compare()
-                    self.notice.say_briefly("How the changes differ is kept with the result.")
+                    self.notice.say_briefly("The comparison was added to the race's result.")
                 case "merge":
-                    self.notice.say("Summarising what it found …")
+                    self.notice.say("Summarising the runner's findings …")
                     await self._race.merge(number)
-                    self.notice.say_briefly("What it found is in the conversation now.")
+                    self.notice.say_briefly("The runner's findings were added to the conversation.")
                 case "end":
                     why = "The branches stay in the tree; the copies of the project are deleted."
                     answers = [("y", "yes, end it"), ("n", "no, go back")]

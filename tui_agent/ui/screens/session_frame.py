@@ -1,4 +1,4 @@
-"""The widgets around the open session (header, notices, prompt, gauge, status), and the facts they show."""
+"""The widgets around the open session (header, notices, prompt, gauge, status), and their data."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ HISTORY = 1_000
 
 
 class SessionFrame(BoundedScreen[None], Frontend):
-    """The part of the controller's frontend that needs no open session."""
+    """The part of the controller's frontend that works without an open session."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal"), (120, "-wide")]
     VERTICAL_BREAKPOINTS = [
@@ -65,7 +65,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         """Runs the commands."""
         self.keymap: Mapping[str, str] = {}
         self.attention = Attention(self, self.controller, lambda: self.prompt.last_typed)
-        """Calls the user who looks elsewhere."""
+        """Shows the agent's state in the terminal's title and notifies a user who is away."""
         self._files = FileSource(self.controller)
         self.unsent = UnsentKeeper(self.controller)
         """Saves the prompt's draft and waiting messages for the next start."""
@@ -89,7 +89,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         yield StatusLine(self.clock)
 
     def fit(self, size: Size) -> None:
-        """Set the classes of the terminal's size in advance, so that nothing is styled twice."""
+        """Set the CSS classes for the terminal's size before the first layout, to style once."""
         for cells, breakpoints in (
             (size.width, self.HORIZONTAL_BREAKPOINTS),
             (size.height, self.VERTICAL_BREAKPOINTS),
@@ -99,7 +99,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
             )
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
-        """Skip restyling on the first show: mounting has just done it."""
+        """Skip restyling when the screen is shown for the first time: mounting has just done it."""
         event.refresh_styles = event.refresh_styles and self._was_shown
         self._was_shown = True
 
@@ -111,7 +111,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         return self.controller.agent
 
     def update_node_styles(self, animate: bool = True) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Restyle everything, except if only the terminal's focus changed, which concerns one widget."""
+        """Restyle all widgets, unless only the terminal's focus changed, as that needs one."""
         if not getattr(self.app, "is_refocusing", False):
             super().update_node_styles(animate)
 
@@ -153,7 +153,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self.attention.call_to(aside, sentence)
 
     def show_live_size(self) -> None:
-        """Update the gauge by the streaming answer."""
+        """Add the streaming answer's size to the gauge; does nothing without one."""
         from tui_agent.ui.gauge_reading import with_live
 
         shown = self.gauge.reading
@@ -206,7 +206,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
             self.status.race = ""
 
     def _state(self) -> Mapping[str, object] | None:
-        """Return the data for the user's own status line; None while no session is open."""
+        """Return the data passed to the command ``ui.status_line``; None without a session."""
         agent = self.agent
         reading = self.gauge.reading
         if agent is None or reading is None:
@@ -258,7 +258,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
 
     @property
     def draft(self) -> str:
-        # At the end the screen is already empty when this is asked, so it needs the widget itself.
+        # Also read at exit, when the screen is already empty and a query would find no widget.
         return self._writing.draft
 
     def set_draft(self, text: str) -> None:

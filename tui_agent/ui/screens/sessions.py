@@ -32,16 +32,16 @@ from tui_agent.ui.screens.picker import MAX_ROWS, PickerScreen
 MAX_HITS = 200
 """Maximum entries found by a search."""
 HITS_PER_SESSION = 3
-"""Maximum found entries shown per session."""
+"""Maximum matching entries shown per session."""
 MIN_WIDTH_FOR_MODEL = 100
-"""Minimum width, in columns, for a session's model."""
+"""Minimum width of the page, in cells, to show a session's model."""
 
 
 Hits = Mapping[str, Sequence[SearchHit]]
 """Entries that match a search, newest first, by session id."""
 
 LEAST_NAME = 16
-"""Minimum cells for a session's name; facts are left out for it."""
+"""Minimum width of a session's name, in cells; facts are left out to make room for it."""
 
 SEARCH_DELAY_SECONDS = 0.12
 """Seconds without a key after which a search starts."""
@@ -50,7 +50,10 @@ SEARCH_DELAY_SECONDS = 0.12
 def find(
     store: Store, query: str, cwd: Path, *, only_here: bool
 ) -> tuple[Sequence[SessionInfo], Hits]:
-    """Return matching sessions and entries; this directory's sessions come first, recent ones first.
+    """Return the sessions that match a query, and the matching entries.
+
+    The sessions of directory ``cwd`` come first, then the others unless ``only_here``; each group
+    with the last used first. With an empty query, all sessions and no entries.
 
     Raises:
         StoreError: the sessions can't be read.
@@ -73,12 +76,13 @@ def name_of(info: SessionInfo) -> str:
 class SessionPicker(PickerScreen[OpenRequest]):
     """The page of sessions; dismissed with the session to open, how, and at which entry.
 
-    The list has the focus first, so that single keys act on the highlighted session. ``/`` moves to
-    the filter, which searches the full text of all sessions and shows found entries below them.
+    The list has the focus at first, so that single keys act on the highlighted session. ``/`` moves
+    to the filter, which searches the full text of all sessions and lists matching entries below
+    each.
     """
 
     HEADING = "Sessions"
-    PLACEHOLDER = "/ searches everything that was said"
+    PLACEHOLDER = "/ searches the text of all sessions"
     EMPTY = "No session matches."
     KEYS = "enter open  / search  e title  f fork  E export  xx delete  u undo  v here  esc back"
     SEARCH_KEYS = "type to search  ↑↓ move  enter open  esc back"
@@ -137,18 +141,18 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self.empty.update(empty)
         self.heading.update("Sessions of this directory" if only_here else self.HEADING)
         self._draw(at)
-        if self.focused is None:  # the search that had no row is gone
+        if self.focused is None:  # a search without results was cleared
             self.listing.focus()
         self._weigh()
 
     @work(exclusive=True, group="weighing")
     async def _weigh(self) -> None:
-        """Add up tokens and cost of the listed sessions in a thread, as long ones take a moment."""
+        """Add up the tokens and cost of each listed session in a thread, then show them."""
         fresh = [info.id for info in self._sessions[:MAX_ROWS] if info.id not in self._totals]
         for session_id in fresh:
             try:
                 self._totals[session_id] = await asyncio.to_thread(self._store.totals, session_id)
-            except StoreError:  # deleted meanwhile, or damaged: its row stays without
+            except StoreError:  # deleted meanwhile, or damaged: its row shows no cost
                 continue
         if fresh:
             self.redraw()
@@ -164,7 +168,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
                 words: list[int] = []
                 for start, end in hit.highlights:
                     words += range(start, end)
-                # Characters that a terminal would act on are replaced one for one, to keep the offsets.
+                # Each character that a terminal acts on is replaced by one, to keep the offsets.
                 text = self.marked(ACTING.sub("·", hit.snippet), words)
                 rows.append(Option(Content.assemble(number, text), id=f"{info.id}#{hit.entry_id}"))
         self.show(rows, at=at)
@@ -240,7 +244,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self.refill(self.typed)
 
     def action_delete(self) -> None:
-        """Ask whether to delete the highlighted session; not possible for an open or busy one."""
+        """Ask whether to delete the highlighted session; refuse for the open one and asides."""
         info = self._info(self.highlighted)
         if info is None:
             return
@@ -248,19 +252,19 @@ class SessionPicker(PickerScreen[OpenRequest]):
             self.notify("This session is open; open another one first.")
             return
         if info.id in self._controller.asides:
-            self.notify("This session is at work; open it to stop it first.")
+            self.notify("This session is running. Open it and stop it first.")
             return
 
         self._controller.soon(self._ask_to_delete(info))
 
     async def _ask_to_delete(self, info: SessionInfo) -> None:
-        answers = [("x", "Delete it (x): u brings it back until the program ends"), ("", "Keep it")]
+        answers = [("x", "Delete it (x); u restores it until the program ends"), ("", "Keep it")]
         question = Choice(f"Delete “{one_line(name_of(info), 40)}”?", answers, at="", numbered=True)
         if await self._controller.ask(question) == "x":
             self._delete(info.id)
 
     def _delete(self, key: str) -> None:
-        """Delete a session and remove it from the list at once, so that the next key acts on the next."""
+        """Delete a session, remove its row at once, and highlight the next, or the previous."""
         self._store.delete(key)
         self._deleted.append(key)
         ids = [info.id for info in self._sessions]
@@ -270,12 +274,12 @@ class SessionPicker(PickerScreen[OpenRequest]):
         beside = [*ids[at + 1 : at + 2], *ids[max(0, at - 1) : at]]
         self._sessions = [info for info in self._sessions if info.id != key]
         self._draw(beside[0] if beside else None)
-        self.notify("Deleted. u brings it back until the program ends.")
+        self.notify("Deleted the session. u restores it until the program ends.")
         self.refill(self.typed)
 
     def action_undelete(self) -> None:
         if not self._deleted:
-            self.notify("Nothing was deleted here.")
+            self.notify("No session was deleted on this page.")
             return
         self._goal = self._deleted.pop()
         self._store.undelete(self._goal)

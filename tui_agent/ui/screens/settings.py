@@ -1,4 +1,4 @@
-"""The page of settings: value, origin and meaning of each; a change is saved at once."""
+"""The page of settings: shows each one's value, origin and meaning, and saves changes at once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MODELS = frozenset({"model", "small_model", "compaction.model"})
 
 
 def _when(key: str) -> str:
-    """Return a sentence on when a change takes effect; "" if at once."""
+    """Return a sentence (after a space) on when a change takes effect; "" if at once."""
     when = counts(key)
     if when:
         return f" A change takes effect {when}."
@@ -60,7 +60,7 @@ class SettingsScreen(PickerScreen[None]):
         self._saved = ("", "")
         """Key of the setting changed last, and the sentence about it."""
         self._refused = ("", "")
-        """Key of the setting typed last and not saved, and the typed text."""
+        """Key of the setting whose last typed value was refused, and that text."""
 
     def on_mount(self) -> None:
         self.field.value = self._query
@@ -91,14 +91,14 @@ class SettingsScreen(PickerScreen[None]):
         self.show(rows, at=at)
 
     def _grouped(self) -> Iterator[Option]:
-        """Yield every setting under the heading of its group."""
+        """Yield a row for every setting, and a heading before each group."""
         for name, rows in sorted_by_group(list(self._rows.values())).items():
             yield self.heading_row(name, "strong")
             for row in rows:
                 yield Option(self._row(row), id=row.key)
 
     def _row(self, row: SettingRow) -> Content:
-        """Return a setting's row: name, value, origin, and key in the file."""
+        """Return a setting's row: name, value, origin and, in a wide terminal, its key."""
         room = self.app.size.width
         if room >= 76:
             cells = 38
@@ -125,7 +125,7 @@ class SettingsScreen(PickerScreen[None]):
         )
 
     def _in_force(self, row: SettingRow) -> str:
-        """Return a setting's value; if it is not set, what is used instead."""
+        """Return a setting's value as text; if it is not set, the value used instead."""
         agent = self._controller.agent
         if row.value != UNSET:
             return value_of(row)
@@ -149,7 +149,7 @@ class SettingsScreen(PickerScreen[None]):
     # -- editing
 
     def pick(self, key: str) -> None:
-        """Change a setting: toggle it, or ask for a value."""
+        """Change a setting: toggle it, or ask for a value. For a table, say where to edit it."""
         row = self._rows[key]
         if not row.editable:
             path = short_path(self._controller.services.config_path)
@@ -174,7 +174,7 @@ class SettingsScreen(PickerScreen[None]):
         if row.choices:
             answers = [(choice, choice) for choice in row.choices if choice != row.value]
             if row.value in row.choices:
-                answers.insert(0, (row.value, f"{row.value} (as it is)"))
+                answers.insert(0, (row.value, f"{row.value} (current)"))
             return Choice(sentence_of(row), answers, row.description)
         text = _written(row)
         if self._refused[0] == row.key:
@@ -190,7 +190,7 @@ class SettingsScreen(PickerScreen[None]):
             self._save(key, parse_value(text) if text else None)
 
     def _save(self, key: str, value: object) -> None:
-        """Save a value (None: the default); report one that is not accepted."""
+        """Save a value (None: the default), or show why it is not accepted."""
         try:
             if key in MODELS and isinstance(value, str):
                 self._choose(key, value)
@@ -226,12 +226,12 @@ class SettingsScreen(PickerScreen[None]):
         self._told(key)
 
     def _told(self, key: str, saved: str = "") -> None:
-        """Apply what was saved, and say when it takes effect."""
+        """Apply the saved settings and show ``saved``; by default, when the change takes effect."""
         when = _when(key)
         try:
             reread_settings(self._controller)
         except ConfigError as error:
-            when = f" It is not in effect yet. {error}"
+            when = f" The change is not in effect yet. {error}"
         self._saved = (key, saved or f"Saved.{when}")
         self._refused = ("", "")
         self._read()

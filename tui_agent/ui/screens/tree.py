@@ -1,4 +1,4 @@
-"""The page of the session tree: shows every branch; moves, merges, forks, labels, summarises."""
+"""The page of the session tree: shows every branch; moves, merges, forks, labels and summarises."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -60,12 +60,12 @@ HINTS = (
     "enter go  ←→ fold  / search  ctrl+o filter  l label  M merge  s summarise up to here  f fork  r race  d diff"
     "  y copy  u undo  space preview  ? keys  esc back"
 )
-"""Line of keys; as many as fit are shown, the last two always."""
+"""The line of keys; as many as fit are shown, the last two always."""
 
 KEYS = """\
 ↑ ↓ pgup pgdn home end   move; j k g G too
 →                        unfold, open a row of calls, next branch
-←                        fold, back to where the branch goes off
+←                        fold, or go back to where the branch starts
 enter, double click      go there; your own message: edit it
 shift+enter, c           go there and continue after it
 /                        search all text; n and N: other hits
@@ -73,24 +73,24 @@ ctrl+o                   show less, or everything
 space                    preview; tab goes into it
 l                        label
 M                        merge: summarise this branch where you are
-s                        summarise what is before it, after a look
-f                        fork: a new session that ends here
-P                        the session this one came from
-d                        how files differ between the entry and here
-D                        how the model's context differs between the entry and here
-r                        race: one prompt several times, from here
-o                        open what a subagent or a runner did
+s                        summarise everything before the entry, after a preview
+f                        fork: a new session that ends at the entry
+P                        open the session this one came from
+d                        diff of the files between the entry and where you are
+D                        diff of the model's context between the entry and where you are
+r                        race: one prompt several times, from the entry
+o                        open the conversation of a subagent or runner
 y                        copy
-u, ctrl+r                undo and redo the last thing done, files too
-esc                      back, nothing changed"""
+u, ctrl+r                undo and redo the last action, including files
+esc                      back without a change"""
 """All keys of the page, for its help."""
 
 NO_SUMMARY = "\0none"
 FOCUS = "\0focus"
-"""Answers that are not the focus of a summary."""
+"""Answers to the question about a summary that are no focus text: no summary; ask for a focus."""
 KEEP_WHAT = "What should the summary keep?"
 PREVIEW_SECONDS = 0.05
-"""Seconds for which the cursor has to rest before the preview follows it."""
+"""Seconds without a cursor move after which the preview shows the entry under the cursor."""
 REFRESH_SECONDS = 0.2
 """Seconds for which entries that arrive while the tree is open are collected before it is redrawn."""
 
@@ -103,10 +103,10 @@ LARGE_TREE_ENTRIES = 20_000
 PAINT_SECONDS = 0.12
 """Interval of showing a growing summary, in seconds."""
 TAIL = 8
-"""Maximum lines shown of the growing summary, the last ones."""
+"""Maximum lines of the growing summary that are shown: the last ones."""
 
 SummaryWork = Callable[[Callable[[str], None]], Awaitable[object]]
-"""Writes a summary; called with a function that takes the pieces of its text."""
+"""Work that writes a summary; called with a function that takes each new piece of its text."""
 
 
 class TreeScreen(Page[None]):
@@ -154,7 +154,7 @@ class TreeScreen(Page[None]):
         self._search: SearchBegun | None = None
         self._labelling: int | None = None
         self._focus = ""
-        """Focus of the last summary, offered again if that failed."""
+        """Focus typed for the last summary, offered again if the summary failed."""
         self._wants_preview: bool | None = None
         self._priced = False
         self._pause = REFRESH_SECONDS
@@ -309,7 +309,7 @@ class TreeScreen(Page[None]):
     @on(Input.Changed, "#tree-field")
     @work(exclusive=True, group="tree-search")
     async def _look_for(self, event: Input.Changed) -> None:
-        """Mark the matches of the typed text; go to the first at or after the start of the search."""
+        """Mark the entries with the typed text; go to the first at or after the search's start."""
         store = self._controller.services.store
         outline = self.session_tree.outline
         query = event.value.strip()
@@ -368,7 +368,7 @@ class TreeScreen(Page[None]):
             about = (
                 f"Left behind: {plural(len(plan.abandoned), 'entry')}. The tree keeps everything."
             )
-            focus = await self._ask_for_focus("Summarise what you leave?", about, may_skip=True)
+            focus = await self._ask_for_focus("Summarise this branch?", about, may_skip=True)
         if focus is None:
             return
         files = await files_along(controller, agent, plan.leaf)
@@ -393,7 +393,10 @@ class TreeScreen(Page[None]):
     async def _ask_for_focus(
         self, question: str, about: str, *, may_skip: bool = False
     ) -> str | None:
-        """Return the focus of a summary ("": none), or ``NO_SUMMARY``; None if the user cancels."""
+        """Ask whether to summarise, and with which focus. Return the focus, "" for none.
+
+        ``NO_SUMMARY`` if the user wants no summary, which ``may_skip`` offers; None if they cancel.
+        """
         answers = []
         if may_skip:
             answers = [(NO_SUMMARY, "No summary")]
@@ -409,7 +412,11 @@ class TreeScreen(Page[None]):
         return answer
 
     async def _summarise(self, work: SummaryWork, *, shown: bool = True) -> bool:
-        """Run ``work``, its growing summary ``shown``; return whether it succeeded. Reports a failure."""
+        """Run ``work``; return True if it succeeded. Shows a notice if it failed.
+
+        ``shown`` shows the growing summary in a dialog, where the user can cancel: then returns
+        False.
+        """
         if shown:
             problem = await self.app.push_screen_wait(SummarisingScreen(work))
         else:
@@ -439,7 +446,7 @@ class TreeScreen(Page[None]):
 
     @work(group="tree-move", exclusive=True)
     async def _merge(self, tip: int) -> None:
-        about = f"A summary of what leads to #{tip} is added where you are. You do not move."
+        about = f"Adds a summary of the branch up to #{tip} where you are. You do not move."
         focus = await self._ask_for_focus("Merge this branch?", about)
         if focus is not None and await self._summarise(
             lambda progress: self._agent.navigator.merge(tip, focus=focus, progress=progress)
@@ -490,7 +497,7 @@ class TreeScreen(Page[None]):
             act()
 
     async def _offer_interrupt(self, act: Callable[[], object]) -> None:
-        answers = [("y", "yes, stop it and go on here"), ("n", "no, let it work")]
+        answers = [("y", "yes, stop it and continue here"), ("n", "no, let it work")]
         asked = Choice(
             "The agent is working. Stop it?", answers, why="What it has done so far is saved."
         )
@@ -520,7 +527,7 @@ class TreeScreen(Page[None]):
             await self._controller.attempt(show_contexts(self._controller, [line.entry]))
 
     def action_subagent(self) -> None:
-        """Open the runner, race or subagent of the highlighted row, or say that there is none."""
+        """Open the runner, race or subagent of the highlighted row, or show that there is none."""
         line = self.session_tree.line
         entries = self._highlighted_entries()
         results = (entry for entry in entries if isinstance(entry, ToolResultEntry))
@@ -561,7 +568,8 @@ class TreeScreen(Page[None]):
 class SummarisingScreen(Dialog[str]):
     """Shows the growing summary of a branch that is left or merged.
 
-    Dismissed with the problem, "" on success; None if cancelled by Escape, then nothing has changed.
+    Dismissed with the problem, "" on success; None if cancelled by Escape, then nothing has
+    changed.
     """
 
     KEYS = "esc back, nothing changes"
@@ -594,7 +602,7 @@ class SummarisingScreen(Dialog[str]):
 
 
 async def _problem_of(work: SummaryWork, progress: Callable[[str], None]) -> str:
-    """Run ``work``; return the problem, "" for none."""
+    """Run ``work``; return why it failed, as a sentence, or "" if it succeeded."""
     try:
         await work(progress)
     except (NavigationError, StoreError) as error:

@@ -1,4 +1,4 @@
-"""Shows a long text in full: an output, a block of the context, a request."""
+"""The page that shows a long text in full: an output, a block of the context, a request."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, wrap
 TAB = 4
 
 MAX_CHARS = 5_000_000
-"""Maximum characters shown; the number of the others is shown at the end."""
+"""Maximum characters shown; a last line says how many more there are."""
 
 
 @frozen
 class _Row:
-    """A row on the screen: the characters ``start`` to ``end`` of a line of the text."""
+    """A row on the screen: the characters ``start`` to ``end`` of the text's line ``line``."""
 
     line: int
     start: int
@@ -31,7 +31,7 @@ class _Row:
 
 
 class TextLines(LineList):
-    """The scrolling text; ``find`` searches it."""
+    """The text, wrapped to the width, with scrolling and search (`find`)."""
 
     CURSOR = "never"
     BINDINGS = [
@@ -52,7 +52,7 @@ class TextLines(LineList):
         self._width = 0
         self._query = ""
         self.matches: list[tuple[int, int]] = []
-        """Line and character of each match."""
+        """Line and character of the beginning of each match, from 0, in the order of the text."""
         self.current: int | None = None
         """Index in ``matches`` of the current match, None if there is none."""
 
@@ -97,7 +97,10 @@ class TextLines(LineList):
     # -- search
 
     def find(self, query: str) -> int:
-        """Mark all matches of a text, ignoring case, go to the first one in view or below; return their number."""
+        """Mark all matches of a text, ignoring case, and return their number.
+
+        Scrolls to the first match in view or below, else to the first of all. "" removes the marks.
+        """
         self._query = query.lower()
         self.matches = []
         for number, line in enumerate(self.lines if query else ()):
@@ -150,7 +153,7 @@ class TextLines(LineList):
 
 
 class ViewerScreen(Page[None]):
-    """The page of a long text, which draws only the lines in view."""
+    """The page of a long text; ``/`` searches it."""
 
     KEYS = "↑↓ scroll  / search  n next  y copy all  esc back"
     AUTO_FOCUS = "TextLines"
