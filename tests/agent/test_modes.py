@@ -185,9 +185,9 @@ async def test_a_branch_keeps_it_and_going_back_restores_it(tmp_path: Path) -> N
         (
             Effort.MAX,
             Effort.HIGH,
-            "has no effort max: it is asked for high. It has off, low, high.",
+            "has no effort max; using high. It has off, low, high.",
         ),
-        (Effort.MINIMAL, Effort.LOW, "has no effort minimal: it is asked for low."),
+        (Effort.MINIMAL, Effort.LOW, "has no effort minimal; using low."),
         (Effort.OFF, Effort.OFF, None),
     ],
 )

@@ -130,7 +130,7 @@ async def test_line_ends_are_committed_as_git_keeps_them(tmp_path: Path, project
         tmp_path, project, "printf 'd\\r\\n' >> crlf.txt; printf x >> picture.bin"
     )
     said = result.write("branch:work")
-    assert "picture.bin (git's filter “lfs” has to be run for it)" in said
+    assert "picture.bin (it needs git's filter “lfs”)" in said
     raw = subprocess.run(
         ["git", "cat-file", "blob", "work:crlf.txt"], cwd=project, capture_output=True, check=True
     )
@@ -151,7 +151,7 @@ async def test_a_patch_names_what_git_would_not_take_from_it(tmp_path: Path, pro
     command = "printf x >> picture.bin; mkdir -p sub; printf x > sub/new.txt; printf y >> plain.txt"
     result = await result_of(tmp_path, project, command)
     said = result.write(str(tmp_path / "x.patch"))
-    assert "picture.bin (git's filter “lfs” has to be run for it)" in said
+    assert "picture.bin (it needs git's filter “lfs”)" in said
     assert "sub/new.txt (it is in a submodule)" in said
     assert [file.path for file in result.files] == ["plain.txt"]
 

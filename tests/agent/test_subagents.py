@@ -379,4 +379,4 @@ async def test_a_number_that_is_no_subagents_is_refused(tmp_path: Path) -> None:
     ]
     harness = with_subagents(tmp_path, ScriptedClient([Reply(calls=tuple(wrong)), Reply("Done.")]))
     assert (await harness.say("go")).reason == "done"
-    assert all("is not of a subagent" in result.output for result in harness.results())
+    assert all("is no subagent's entry" in result.output for result in harness.results())

@@ -427,7 +427,7 @@ BAD_FILES = [
     ("def f(:\n", "{name}:1: "),
     ("import sys\n\nraise RuntimeError('no')\n", "{name}:3: RuntimeError: no."),
     ("\nimport sys\nsys.exit(3)\n", "{name}:3: it called sys.exit(3)."),
-    ("import os\nos._exit(0)\n", "could not be loaded: Its process ended without an answer."),
+    ("import os\nos._exit(0)\n", "could not be loaded: The process ended without an answer."),
     ("\ndef f(x) -> str:\n    'Doc.'\n    return x\n", "{name}:2: f: the argument x has no type."),
     (
         "def f(*x: int) -> str:\n    'Doc.'\n    return x\n",

@@ -139,7 +139,7 @@ async def test_another_answer_is_another_branch_and_takes_files_back(tmp_path: P
 async def test_what_can_not_be_answered_is_said(tmp_path: Path) -> None:
     harness, frontend, controller = await talk(tmp_path, [Reply("Hello.")])
     assert not await do(controller, "answer")
-    assert frontend.said[-1] == "The model has asked nothing on this branch."
+    assert frontend.said[-1] == "The model has asked no questions on this branch."
     assert harness.entries(ToolResultEntry) == []
 
 

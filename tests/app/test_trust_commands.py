@@ -108,7 +108,7 @@ async def test_all_that_waits_is_on_one_page_and_one_answer_lets_it_act(
         "hook              PreToolUse  runs guard  (.claude/settings.json)",
         "command           .claude/commands/x.md  x",
     ]
-    assert ("It acts now" in told.words[-1]) is (kept == "trusted")
+    assert ("Trusted now" in told.words[-1]) is (kept == "trusted")
 
 
 async def test_what_is_trusted_is_listed_and_not_asked_about(tmp_path: Path) -> None:
@@ -116,4 +116,4 @@ async def test_what_is_trusted_is_listed_and_not_asked_about(tmp_path: Path) -> 
     state = ProjectState((TrustItem("hook", "Stop", "runs x"),), "d", trusted=True)
     controller = await controller_of(tmp_path, told, project_state=lambda: state)
     assert await do(controller, "trust")
-    assert "You trust all of it.\n\nhook              Stop  runs x" in told.words[-1]
+    assert "You trust all of the following.\n\nhook              Stop  runs x" in told.words[-1]

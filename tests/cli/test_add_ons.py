@@ -120,7 +120,7 @@ def test_an_iterator_that_has_ended_ends_the_call(
         ("def register(\n", "SyntaxError"),
         ("register = 3\n", "'int' object is not callable"),
         ("other = 3\n", "AttributeError"),
-        ("def register(add_on):\n    add_on.tool(3)\n", "3 is no function"),
+        ("def register(add_on):\n    add_on.tool(3)\n", "3 is not a function"),
         ("def register(add_on):\n    add_on.tool(lambda x: x)\n", "<lambda>"),
         ("def register():\n    pass\n", "TypeError"),
         ("def register(add_on):\n    1 / 0\n", "ZeroDivisionError"),

@@ -333,7 +333,7 @@ def test_models_of_a_gateway_are_asked_for_and_kept(
     windows = {name: row["context_window"] for name, row in rows.items()}
     assert windows == {"openai/claude-sonnet-4-5": 200_000, "openai/team-model": 65_536}
     assert rows["openai/team-model"]["window_origin"] == "server"
-    assert f"127.0.0.1:{gateway.port} (OPENAI_BASE_URL): 4 models, asked just now" in shown.err
+    assert f"127.0.0.1:{gateway.port} (OPENAI_BASE_URL): 4 models, listed just now" in shown.err
     assert gateway.asked[0][1]["authorization"] == "Bearer sk-gateway-secret"
 
     gateway.answers["/v1/models"] = 500
@@ -364,7 +364,7 @@ def test_doctor_shows_where_requests_go_and_asks_nobody(
     run(["models"])
     capsys.readouterr()
     shown = printed(capsys, "doctor")
-    assert "from OPENAI_BASE_URL, models asked just now" in shown
+    assert "from OPENAI_BASE_URL, models listed just now" in shown
     assert "openai/team-model, window 65,536 tokens (from its server)" in shown
 
 
@@ -396,7 +396,7 @@ def test_what_a_server_refused_is_listed_and_can_be_forgotten(
     LearntFacts(data_dir() / LEARNT).keep_form(served, ServerForm(system=False, fields=("store",)))
 
     assert (
-        "sent otherwise: system text begins the first message; without the fields store"
+        "sent in another form: system text begins the first message; without the fields store"
         in printed(capsys, "models", "team")
     )
     (row,) = [json.loads(line) for line in printed(capsys, "models", "team", "--json").splitlines()]
@@ -405,7 +405,7 @@ def test_what_a_server_refused_is_listed_and_can_be_forgotten(
         "without the fields store",
     ]
     assert "is sent whole again" in printed(capsys, "models", "--forget", name)
-    assert "sent otherwise" not in printed(capsys, "models", "team")
+    assert "sent in another form" not in printed(capsys, "models", "team")
     assert run(["models", "--forget", name]) == 1
 
 

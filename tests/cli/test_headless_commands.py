@@ -129,7 +129,7 @@ async def test_a_compaction_is_told_in_the_numbers_of_its_entry(tmp_path: Path) 
     [
         ("/undoo", "Did you mean /undo?"),
         ("/mode nonsense", "There is no mode"),
-        ("/label", "Nobody can be asked in this run"),
+        ("/label", "This run is non-interactive"),
         ("/effort", "The answers are: default"),
         ("/permissions", "needs the full-screen program"),
         ("/context --at", "--at needs a value"),

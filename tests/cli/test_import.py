@@ -46,7 +46,7 @@ def test_files_of_subagents_are_no_failure_and_each_line_names_its_file(
     told = capsys.readouterr()
     assert told.err == ""
     assert told.out.startswith("s.jsonl: Imported “why?” (1 entries, Claude Code)")
-    assert told.out.splitlines()[1:] == ["1 imported, 2 files hold no conversation of their own."]
+    assert told.out.splitlines()[1:] == ["1 imported, 2 files contain no conversation."]
 
 
 def test_sessions_of_subagents_come_along_and_lost_ones_are_named_first(
@@ -64,7 +64,7 @@ def test_sessions_of_subagents_come_along_and_lost_ones_are_named_first(
         "Not taken over: 1× session of a subagent that can't be read (in s), 3× “attachment” line."
         in told
     )
-    assert "With it: 2 sessions of subagents." in told
+    assert "Also imported: 2 sessions of subagents." in told
 
 
 def test_damaged_lines_are_named_by_their_numbers(

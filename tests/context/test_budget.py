@@ -369,7 +369,7 @@ def test_a_report_that_is_not_used_or_tells_of_an_overflow_is_explained() -> Non
     cut = complaint(answer(3, Usage(input=4_096), model=MODEL, estimate=15_000), 32_768)
     few = complaint(answer(3, Usage(input=120), model=MODEL, estimate=1_700), 32_768)
     assert (
-        few == "The server reports 120 tokens for a request of about 1,700; its count is not used."
+        few == "The server reports 120 tokens for a request of about 1,700. This count is not used."
     )
     assert cut is not None
     assert "4,096" in cut

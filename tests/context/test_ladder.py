@@ -209,7 +209,7 @@ def test_a_message_that_is_too_large_by_itself_gives_up_its_middle_and_keeps_its
     build = long_session(3, answer=100)
     big = build.user("FIRST " + "w " * 30_000 + "LAST")
     _, commit = attempt(build, 8_000, keep=100, trigger="threshold")
-    assert commit.steps[-1] == "cut what is newest"
+    assert commit.steps[-1] == "cut the newest entries"
     assert commit.tokens_after <= 0.85 * 8_000
     sent = project(provisional(build.path, commit.entries), TRAITS).messages[-1].text
     assert sent.startswith("FIRST")

@@ -91,7 +91,7 @@ def test_a_newcomer_can_follow_the_tour_to_its_end(own_place: Place, size: tuple
     terminal.press("up", "enter")
     terminal.wait_for("enter go")
     terminal.press("enter")
-    terminal.wait_for("Summarise what you leave?")
+    terminal.wait_for("Summarise this branch?")
     terminal.press("2")
     terminal.wait_for("Summary of the branch left")
     ask(terminal, "the map")

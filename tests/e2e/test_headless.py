@@ -220,7 +220,7 @@ def test_an_answer_in_the_full_screen_is_remembered_for_what_it_was_given_for(
     screen = place.start()
     screen.wait_for("Do you trust")
     screen.wait_for("permissions.edit")
-    screen.wait_for("y  yes: they act")
+    screen.wait_for("y  yes, until one of them changes")
     screen.press("y")
     screen.wait_gone("Do you trust")
     screen.press("ctrl+q")

@@ -65,7 +65,7 @@ UNEVEN = "    if x:\n          go()\n      stop()\n"
 @pytest.mark.parametrize(
     ("text", "old", "new", "told"),
     [
-        (CODE, "def ", "async def ", r"^old is there 2 times \(lines 1, 6\)"),
+        (CODE, "def ", "async def ", r"^old occurs 2 times \(lines 1, 6\)"),
         ("aaa", "aa", "b", "2 times"),
         ("a \nb\na\t\nb\n", "a\nb", "c", "2 times"),
         ("a\n" * 9, "a", "b", r"9 times \(lines 1, 2, 3, 4, 5, 6, 7, 8, \.\.\.\)"),
@@ -82,11 +82,11 @@ UNEVEN = "    if x:\n          go()\n      stop()\n"
         ("a\nb\n", "a\\nb", "a\nb\\nc", "not found"),
         ("a < b\n", "a &lt; b", "a &lt; b < c", "Closest is"),
         ("one\ntwo\n", "1: one\n1: two", "x", "Closest is"),
-        ("ab\n", "   ", "x", "only white space that is not in the file"),
+        ("ab\n", "   ", "x", "only white space, and the file doesn't have exactly that"),
         (CODE, "    x = 1\n    return z", "pass",
          "^old was not found. Closest is this, but line 3 in old is 'return z':\n2\t    x = 1\n3\t    return x$"),
         (CODE, "    y = 2\n    return y\nmore", "pass",
-         r"ends after line 8, old goes on with 'more':\n7\t.*\n8\t    return y$"),
+         r"ends after line 8, old continues with 'more':\n7\t.*\n8\t    return y$"),
         ("a\n  b\n c\n", "a\n b\n  c", "x", r"Lines 1-3 differ from it in white space only.*:\n1\ta\n2\t  b\n3\t c$"),
         (CODE, "    x == 1", "pass", r"Closest is:\n2\t    x = 1$"),
         (CODE, "@@@@@@@@", "pass", "nor anything like it"),

@@ -66,8 +66,8 @@ async def test_hits_misses_and_their_causes_add_up(
     found, names = await look_up_spending(controller, harness.agent)
     causes = {
         "the context was edited": 1,
-        "the provider had forgotten it": 1,
-        "nothing changed here, the provider alone knows why": 1,
+        "the prompt cache had expired": 1,
+        "nothing changed here, the provider gave no reason": 1,
     }
     told: dict[str, Any] = json.loads(cost_json(found))
     misses = told["cache_misses"]

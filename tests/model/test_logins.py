@@ -194,7 +194,7 @@ async def test_a_provider_with_a_public_list_is_asked_for_something_else() -> No
 
 @pytest.mark.parametrize(
     ("answer", "words"),
-    [(404, "no list of models"), (500, "OpenAI failed (500)."), (302, "points elsewhere")],
+    [(404, "no list of models"), (500, "OpenAI failed (500)."), (302, "it redirects")],
 )
 async def test_what_says_nothing_of_the_key_is_not_held_against_it(answer: int, words: str) -> None:
     trial = await tried("openai", {"/v1/models": answer})

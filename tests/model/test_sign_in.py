@@ -76,7 +76,7 @@ async def test_a_user_who_refuses_or_closes_the_browser(
             back = httpx.URL(signing.url).params["callback_url"].replace("localhost", "127.0.0.1")
             await browse(f"{back}?error=access_denied&error_description=You+said+no")
         with pytest.raises(
-            SignInError, match="did not let you in: You said no" if refuses else "Nobody signed in"
+            SignInError, match="ended the sign-in: You said no" if refuses else "was not finished"
         ):
             await signing.key()
     assert server.posts == []

@@ -162,7 +162,7 @@ async def test_unknown_jobs_and_no_jobs(space: Workspace, running: Jobs) -> None
     with pytest.raises(ToolError, match=r"Jobs: 1\."):
         await space.call(JOB, id=7)
     space.jobs = None
-    with pytest.raises(ToolError, match="Nothing can run in the background here"):
+    with pytest.raises(ToolError, match="Commands can't run in the background here"):
         await background(space, "true")
 
 

@@ -313,5 +313,5 @@ async def test_what_a_look_sets_aside_is_told_at_the_end(tmp_path: Path) -> None
     assert not (box.root / "dist/.vscode/tasks.json").exists()
     await process.communicate(b"\n")
     outcome = await box.sandbox.finish(launch, "", 0)
-    assert "Not kept as it is" in outcome.note
+    assert "Renamed or removed" in outcome.note
     assert "dist/.vscode" in outcome.note

@@ -476,7 +476,7 @@ def test_what_another_user_put_where_layers_are_kept_is_not_opened(tmp_path: Pat
     os.mkfifo(ours / "x" / "lock")
     assert make_own_directory(Owner(), tmp_path).parent == ours
     ours.chmod(0o777)
-    with pytest.raises(OSError, match="not a directory of this user alone"):
+    with pytest.raises(OSError, match="not a directory that only this user can access"):
         make_own_directory(Owner(), tmp_path)
 
 

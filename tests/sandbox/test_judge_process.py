@@ -43,16 +43,19 @@ def judge_that(does: str) -> list[str]:
 
 
 FAILURES = {
-    "dead": ("os.kill(os.getpid(), 9)", "it ended"),
-    "silent": ("time.sleep(600)", "it took more than 1 s"),
-    "endless": ("while True: sys.stdout.write('x' * 100_000)", "its answer is too long"),
-    "garbage": ("print('{')", "its answer can't be read"),
-    "deep": ("print('[' * 100_000)", "its answer can't be read"),
-    "two": ("print('{}\\n{}')", "its answer can't be read"),
-    "number": ("print('{\"count\": ' + '9' * 9_000 + '}')", "its answer can't be read"),
-    "not text": ('os.write(1, b\'{"a": "\\xff"}\\n\')', "its answer can't be read"),
-    "drops": ("while True: os.write(1, b' '); time.sleep(0.01)", "it took more than 1 s"),
-    "list": ("print('[]')", "its answer can't be read"),
+    "dead": ("os.kill(os.getpid(), 9)", "the judge process ended"),
+    "silent": ("time.sleep(600)", "the judge process took more than 1 s"),
+    "endless": ("while True: sys.stdout.write('x' * 100_000)", "the judge's answer is too long"),
+    "garbage": ("print('{')", "the judge's answer can't be read"),
+    "deep": ("print('[' * 100_000)", "the judge's answer can't be read"),
+    "two": ("print('{}\\n{}')", "the judge's answer can't be read"),
+    "number": ("print('{\"count\": ' + '9' * 9_000 + '}')", "the judge's answer can't be read"),
+    "not text": ('os.write(1, b\'{"a": "\\xff"}\\n\')', "the judge's answer can't be read"),
+    "drops": (
+        "while True: os.write(1, b' '); time.sleep(0.01)",
+        "the judge process took more than 1 s",
+    ),
+    "list": ("print('[]')", "the judge's answer can't be read"),
     "refusing": ('print(\'{"error": "no\\\\n\\\\u001b[31mroom"}\')', "no"),
 }
 
@@ -173,7 +176,7 @@ async def test_what_can_not_be_judged_is_not_kept_and_said_once(
     assert box.tree() == {"app.py": "one\n"}
     assert (
         ran.outcome.note
-        == f"[What the command changed could not be judged and is not kept: {FAILURES[kind][1]}.]"
+        == f"[The command's changes could not be checked, so they were discarded: {FAILURES[kind][1]}.]"
     )
     assert box.layers() == []
     await box.sandbox.aclose()

@@ -170,14 +170,14 @@ async def test_a_host_whose_certificate_is_wrong_gets_nothing(
     (tmp_path / "company.pem").write_bytes(Authority().certificate)
     ran = await box.run(f"{CURL} https://api.test:{far.https}/", OUTPUTS)
     assert far.heads == []
-    assert "api.test could not be trusted" in ran.output
+    assert "api.test has no trusted certificate" in ran.output
 
 
 async def test_a_program_that_trusts_other_certificates_is_named(box: Contained, far: Far) -> None:
     ran = await box.run(f"{CURL} --cacert /dev/null https://api.test:{far.https}/", OUTPUTS)
     assert far.heads == []
     assert ran.code != 0
-    assert "does not take the sandbox's proxy for api.test" in ran.outcome.note
+    assert "does not trust the sandbox's certificate for api.test" in ran.outcome.note
     assert ran.outcome.wanted is None
 
 

@@ -216,7 +216,7 @@ def test_a_file_of_another_program_is_left_as_it_is(tmp_path: Path, kind: str) -
         path.write_bytes(b"my notes\n" * 500 if kind == "text" else bytes(range(256)) * 64)
     before = path.read_bytes()
     for read_only in (False, True):
-        with pytest.raises(NotASessionFile, match="left as it is") as caught:
+        with pytest.raises(NotASessionFile, match="was not changed") as caught:
             Store(path, read_only=read_only)
         assert str(path) in caught.value.message
         assert "\n" not in caught.value.message
@@ -293,7 +293,7 @@ def test_unreadable_pages_and_headers_hide_only_what_is_on_them_and_nothing_is_w
         before = path.read_bytes()
         changes: list[Callable[[Entry], object]] = [session.append, lambda _entry: session.move(1)]
         for change in changes:
-            with pytest.raises(StoreDamaged, match="not written any more"):
+            with pytest.raises(StoreDamaged, match="no longer written to"):
                 change(said("no"))
         assert session.leaf == 400
     assert path.read_bytes() == before

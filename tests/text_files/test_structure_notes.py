@@ -63,10 +63,10 @@ async def test_the_answer_says_it_and_the_file_is_written(space: Workspace) -> N
     path = space.file("a.ipynb", NOTEBOOK)
     edits = [{"old": '"x = 1', "new": '"x = "q"'}]
     answer = (await space.call(EditTool(), path="a.ipynb", edits=edits)).output
-    assert "It was written, but is now not valid JSON: line 9:" in answer
+    assert "The file was written, but is now not valid JSON: line 9:" in answer
     assert 'x = "q"' in path.read_text()
     created = await space.call(WriteTool(), path="new.toml", content="a = \n")
     assert (
         created.output
-        == "Created new.toml (1 line). It was written, but is now not valid TOML: line 1: Invalid value."
+        == "Created new.toml (1 line). The file was written, but is now not valid TOML: line 1: Invalid value."
     )

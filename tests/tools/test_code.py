@@ -114,8 +114,8 @@ async def test_names_lines_and_files_are_asked_about(tmp_path: Path) -> None:
     ("call", "said"),
     [
         (code("definition"), "Name a symbol, or a line as path:line."),
-        (code("definition", "a b"), "is no name"),
-        (code("definition", "nowhere"), "No file of code has the name nowhere"),
+        (code("definition", "a b"), "is not a name"),
+        (code("definition", "nowhere"), "The name nowhere is in no code file"),
         (code("definition", path="use.py:2"), "which name of line 2 is meant: print, total."),
         (code("definition", "sum", "app.py:1"), "Line 1 has no sum: class Shape:"),
         (code("definition", path="app.py:99"), "app.py has 7 lines."),
@@ -140,7 +140,7 @@ async def test_declarations_are_asked_about_where_their_name_stands(tmp_path: Pa
 
 async def test_a_server_of_single_files_says_so(tmp_path: Path) -> None:
     (output,) = await outputs(navigating(tmp_path, code("symbols", "tot"), how="knows little"))
-    assert output.endswith("lists symbols of one file. Name it as path.")
+    assert output.endswith("lists only the symbols of one file. Name the file as path.")
 
 
 async def test_what_a_library_declares_is_asked_about_where_it_stands(tmp_path: Path) -> None:
@@ -192,8 +192,8 @@ async def test_places_that_may_not_be_shown_are_counted(tmp_path: Path) -> None:
     (output,) = await outputs(harness)
     assert output == (
         "/etc/hostname:1\napp.py:1: class Shape:\n"
-        "[Lines outside of the project are not shown: read the file.]\n"
-        "[Not shown: 1 place in files that rules or secrets keep back.]"
+        "[Lines of files outside the project are not shown. Read the file to see them.]\n"
+        "[Not shown: 1 place in files that rules deny or that may hold secrets.]"
     )
 
 
@@ -220,7 +220,7 @@ async def test_a_server_is_not_sent_what_rules_keep_back(tmp_path: Path) -> None
     rules = (Rule("read", "app.py", Action.DENY, "flag"),)
     calls = (code("symbols", path="use.py"), code("definition", "area"), code("symbols", "area"))
     found = await outputs(navigating(tmp_path, *calls, rules=rules))
-    assert found[1] == "No file of code has the name area. Search text with grep."
+    assert found[1] == "The name area is in no code file. Search for text with grep."
     assert "area" not in found[2].replace("name area", "")
 
 
@@ -253,13 +253,13 @@ async def test_a_server_can_change_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ("garbage", "printed something that is no message of the protocol"),
-        ("no json", "sent a message that is no JSON"),
+        ("garbage", "printed something that is not a message of the protocol"),
+        ("no json", "sent a message that is not JSON"),
         ("huge", "sent a message of 900 MB"),
         ("dies", "ended with exit code 3: out of luck"),
         ("refuses", "refused: no no no"),
         ("asks", "sends requests without reading the answers"),
-        ("knows little", "has no references"),
+        ("knows little", "does not support references"),
         ("rows", "Nothing found."),
     ],
 )
@@ -333,7 +333,7 @@ async def test_what_is_found_runs_in_the_sandbox_only(tmp_path: Path) -> None:
     own.symlink_to(SERVER)
     own.chmod(0o755)
     (output,) = await outputs(harness)
-    assert output == "pyright runs in the sandbox only, and there is none. Search with grep."
+    assert output == "pyright runs only in a sandbox, and there is none. Search with grep."
 
 
 async def test_the_user_sees_which_servers_there_are(

@@ -5,8 +5,8 @@ import pytest
 from tests.support.tooling import Workspace
 from tui_agent.tools.bash import BashTool, advice
 
-NO_ANSWER = "It asked and got no answer"
-NO_TERMINAL = "This needs a terminal"
+NO_ANSWER = "The command asked and got no answer"
+NO_TERMINAL = "The command needs a terminal"
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ async def test_without_ripgrep_glob_still_finds(
 ) -> None:
     monkeypatch.setattr(ripgrep, "find_program", lambda *_arguments, **_more: None)
     tree(space)
-    with pytest.raises(ToolError, match="No ripgrep runs here"):
+    with pytest.raises(ToolError, match="ripgrep can't be used in this directory"):
         await space.call(GREP, pattern="import")
     assert sorted((await space.call(GLOB, pattern="*.py")).output.split()) == [
         "src/a.py",

@@ -224,20 +224,20 @@ HTML = "<!doctype html><html><body>Please log in</body></html>"
         ("brave", answer(HTML, status="403 Forbidden"),
          "Brave Search refuses the key from websearch.api_key."),
         ("exa", answer("{}", "application/json", "429 Too Many Requests"),
-         "Exa takes no more searches now; its limit is reached."),
+         "Exa accepts no more searches for now: its limit is reached."),
         ("tavily", answer("{}", "application/json", "432 Limit"),
-         "Tavily takes no more searches now; its limit is reached."),
+         "Tavily accepts no more searches for now: its limit is reached."),
         ("tavily", answer(json.dumps({"detail": {"error": f"{KEY} is\nno  key."}}), status="400 Bad Request"),
          "Tavily answers 400 Bad Request: … is no key."),
         ("exa", answer(HTML, status="502 Bad Gateway"), "Exa answers 502 Bad Gateway."),
         ("searxng", answer(HTML, status="403 Forbidden"), "needs json in search.formats."),
-        ("searxng", answer(HTML), "SearXNG answers with text/html in place of JSON."),
-        ("exa", answer(b"", ""), "Exa answers with something in place of JSON."),
-        ("exa", answer("[" * 9_000, "application/json"), "in place of JSON."),
+        ("searxng", answer(HTML), "SearXNG answered with text/html instead of JSON."),
+        ("exa", answer(b"", ""), "Exa answered with something instead of JSON."),
+        ("exa", answer("[" * 9_000, "application/json"), "instead of JSON."),
         ("tavily", answer('{"results": [' + "1," * 10_000 + "1]}", "application/json"),
-         "Tavily answers with more than can be read."),
+         "Tavily sent an answer that is too large."),
         ("searxng", answer("", status="301 Moved", Location="https://elsewhere.org/"),
-         "redirects; websearch.address must say where to."),
+         "redirects. Set websearch.address to the new address."),
     ],
     ids=range(12),
 )  # fmt: skip
@@ -265,7 +265,7 @@ async def test_a_service_that_never_answers_ends_with_a_sentence(
 async def test_nobody_there_is_said(space: Workspace, server: WebServer) -> None:
     async with web_server() as gone:
         searches = tool(gone)
-    with pytest.raises(ToolError, match=r"127\.0\.0\.1:\d+ (could not be read|broke off): "):
+    with pytest.raises(ToolError, match=r"127\.0\.0\.1:\d+ (could not be read|broke off the connection): "):
         await space.call(searches, query="x")
 
 
@@ -385,7 +385,7 @@ def test_an_address_may_name_the_path(address: str) -> None:
 
 @pytest.mark.parametrize("address", ["ftp://s.org", "http://me:pw@s.org", "http://a b"])
 def test_an_address_that_cannot_be_asked_is_refused_with_a_reason(address: str) -> None:
-    with pytest.raises(ValueError, match="it is a web address without a user"):
+    with pytest.raises(ValueError, match="must be a web address without a user name"):
         SearchSettings(address=address)
 
 
@@ -408,7 +408,7 @@ async def test_what_means_nothing_is_refused_before_anyone_is_asked(
 ) -> None:
     for wrong, said in (
         ({"query": " "}, "no words"),
-        ({"query": "x", "after": "last week"}, "after is a day such as 2026-01-31"),
+        ({"query": "x", "after": "last week"}, "after must be a date such as 2026-01-31"),
         ({"query": "x", "domains": ["not a host"]}, "space"),
     ):
         with pytest.raises(ToolError, match=said):

@@ -100,7 +100,7 @@ async def test_all_edits_or_none(space: Workspace) -> None:
         ([{"old": "1", "new": "3"}, {"old": "3", "new": "1"}], "leave a.py as it is"),
         (
             [{"old": "return 1", "new": "pass"}, {"old": "    return 1", "new": "x"}],
-            "an edit before it changed the same",
+            "an earlier edit changed the same",
         ),
         (
             one("return one", "    return 1"),

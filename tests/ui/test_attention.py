@@ -114,7 +114,7 @@ async def test_a_command_of_the_users_is_told_and_its_failure_is_a_warning(tmp_p
             "is done after 1:00",
             60.0,
         )
-        assert stage.toasts == ["notify_command: it ended with 3: broken"]
+        assert stage.toasts == ["notify_command: exit code 3: broken"]
 
 
 @pytest.mark.parametrize(

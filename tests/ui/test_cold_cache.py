@@ -20,8 +20,8 @@ from tui_agent.ui.screens.dialogs import ChoiceScreen
 CACHED = Usage(input=300, cache_read=2_800, output=20)
 """Few enough tokens to be believed for the few words that are sent."""
 LONG = Usage(input=100, cache_read=80_000, output=10)
-FORGOTTEN = "The provider has forgotten this conversation"
-OFFER = "The provider forgets this conversation within a minute: compacted now"
+FORGOTTEN = "The prompt cache has expired"
+OFFER = "The prompt cache expires within a minute: compacting now"
 
 
 def a_stage(
@@ -65,7 +65,7 @@ async def test_the_next_key_after_a_pause_says_what_the_next_request_reads_anew(
         clock.now += 7 * 3600  # the machine slept: no timer has run
         await press(pilot, "e")
         assert (
-            f"{FORGOTTEN}: the next request reads 3.1k tokens anew, about $0.0094 more."
+            f"{FORGOTTEN}: the next request reads 3.1k tokens again, about $0.0094 more."
             in " ".join(stage.text().split())
         )
         assert "f4 compact first" in stage.text()
@@ -165,7 +165,7 @@ async def test_a_miss_is_one_calm_line_with_its_price_and_its_cause_and_told_of_
     async with stage.run((120, 30)) as pilot:
         for text in ("one", "two"):
             await stage.say(text, pilot)
-        line = "Cache missed: 3.1k of 3.1k tokens were read anew, about $0.0093 more"
+        line = "Cache missed: 3.1k of 3.1k tokens were read again, about $0.0093 more"
         assert f"{line}: nothing changed here" in " ".join(stage.text().split())
         await press(pilot, "ctrl+g")
         facts = [line.strip() for line in stage.text().splitlines() if "request: " in line]
@@ -182,7 +182,7 @@ async def test_a_switch_asks_what_it_makes_the_provider_read_anew(tmp_path: Path
         for command, argument in (("effort", "high"), ("model", "test/other")):
             stage.main.controller.begin(command, argument)
             await until(lambda: isinstance(stage.screen, ChoiceScreen), pilot)
-            assert "3.1k tokens of this conversation in its cache" in " ".join(stage.text().split())
+            assert "3.1k tokens of this conversation are cached" in " ".join(stage.text().split())
             await pilot.press("down", "down", "enter")
             await until(lambda: not isinstance(stage.screen, ChoiceScreen), pilot)
             assert (agent.effort.chosen, agent.model) == before
@@ -223,6 +223,6 @@ async def test_the_cache_is_pinged_while_that_pays_and_then_compacting_is_offere
         stage.main.controller.begin("status")
         await until(lambda: "Pings of the provider" in stage.text(), pilot)
         said = stage.text()
-        assert said.count("about to forget the conversation (cache.keep_warm)") == 2
+        assert said.count("prompt cache was about to expire (cache.keep_warm)") == 2
         assert "keeping the cache warm" in said
         assert "a ping is" in said

@@ -216,8 +216,8 @@ async def test_prune_asks_nothing_because_undo_brings_everything_back(tmp_path: 
         assert stage.screen is stage.main
         told = stage.main.notice.message
         assert "old tool output" in told
-        assert "It frees " in told
-        assert "cached tokens are read anew, about $" in told
+        assert "This frees " in told
+        assert "cached tokens are read again, about $" in told
         assert told.endswith("/undo brings them back.")
         await stage.main.controller.run("undo", "")
         assert ids(stage) == before

@@ -67,9 +67,9 @@ async def test_it_lists_every_block_of_the_next_request_with_what_the_model_is_s
         assert f"#{read}" in text
         assert "read module_0.py" in text
         assert "def step_0(value):" in text  # the preview
-        assert "are cached for 5 more min; nothing before them changed." in " ".join(text.split())
+        assert "are cached for 5 more min; its beginning is unchanged." in " ".join(text.split())
         await press(pilot, "question_mark")
-        assert "the provider remembers it" in stage.text()
+        assert "in the provider's cache since the last request" in stage.text()
         assert "undo the last edit" in stage.text()
         await pilot.press("escape")
         assert stage.screen is screen
@@ -83,7 +83,7 @@ async def test_the_price_is_named_before_and_only_y_changes_anything(tmp_path: P
         await put_cursor_on(screen, read, pilot)
         await press(pilot, "x")
         assert f"Hide #{read}? Frees" in stage.text()
-        assert "cached are read anew, about $" in stage.text()
+        assert "cached tokens are read again, about $" in stage.text()
         await press(pilot, "escape")
         assert stage.screen is screen
         assert edits(stage) == []
@@ -94,7 +94,7 @@ async def test_the_price_is_named_before_and_only_y_changes_anything(tmp_path: P
         assert edits(stage) == [(read, "drop")]
         assert "hidden · " in stage.text()
         told = " ".join(stage.text().split())
-        assert "; read anew from #" in told
+        assert "; read again from #" in told
         assert "the context was edited" in told
         sent = "".join(
             message.text for message in stage.harness.agent.inspector.next_request().messages

@@ -122,7 +122,7 @@ async def test_a_key_that_was_not_accepted_is_kept_only_if_it_was_not_tried_and_
         await enter_key(stage, pilot, "sk-wrong")
         text = await shown(stage, pilot, ChoiceScreen)
         assert "Groq did not take it" in text
-        assert ("Keep it all the same" in text) is (verdict == "unknown")
+        assert ("Keep it anyway" in text) is (verdict == "unknown")
         await pilot.press(*keys)
         if kept == KEY:
             await until(lambda: "Log in to Groq" in screen_text(stage), pilot)

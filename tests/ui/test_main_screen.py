@@ -168,7 +168,7 @@ async def test_what_waits_when_a_run_is_stopped_comes_back_into_the_prompt(stage
         assert stage.main.prompt.text == "and the tests\n\nthen the docs\nhalf a"
         assert (
             stage.main.notice.message
-            == "The 2 messages that waited are back in the prompt, not sent."
+            == "The 2 waiting messages are back in the prompt, not sent."
         )
         assert not stage.view.waiting.display
         assert not stage.agent.queue
@@ -456,7 +456,7 @@ async def test_one_help_finds_and_runs_commands_the_most_used_first(
     async with stage.run(size) as pilot:
         await pilot.press("f1")
         await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
-        assert ("while it works: queue it" in screen_text(stage)) == (size[1] >= 20)
+        assert ("during a run: queue the message" in screen_text(stage)) == (size[1] >= 20)
         await pilot.resize_terminal(40, 12)
         await until(lambda: "Type to find" in screen_text(stage), pilot)
         press_at_once(stage.app, *"cost")

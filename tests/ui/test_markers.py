@@ -77,7 +77,7 @@ async def test_an_edit_leads_to_what_it_changed_and_is_undone(tmp_path: Path) ->
         assert "read module_0.py" in stage.text()
         await last_marker(stage, pilot)
         await press(pilot, "u")
-        assert "u again: undo" in stage.text(), "no single letter moves"
+        assert "Press u again: undo" in stage.text(), "no single letter moves"
         await press(pilot, "u")
         assert [entry.id for entry in stage.harness.path()] == before
 

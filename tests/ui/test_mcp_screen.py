@@ -66,7 +66,7 @@ async def test_a_server_that_is_gone_is_restarted_and_its_log_is_shown(
     async with stage.run() as pilot:
         await stage.main.controller.run("mcp", "")
         await stage.until_text("the database is locked", pilot)
-        assert "See its log. r starts it again." in stage.text()
+        assert "See its log. r restarts it." in stage.text()
         await pilot.press("o")
         await until(lambda: isinstance(stage.screen, ViewerScreen), pilot)
         assert "the database is locked" in stage.text()
@@ -272,7 +272,7 @@ async def test_a_server_is_added_from_the_screen(
         await stage.until_text("Name of the new server", pilot)
         await write(pilot, "tracker")
         await pilot.press("enter")
-        await stage.until_text("How is tracker reached?", pilot)
+        await stage.until_text("Command or address of tracker", pilot)
         await write(pilot, words)
         await pilot.press("enter")
         await until(lambda: saved == {'mcp."tracker"': row}, pilot)
@@ -283,7 +283,7 @@ async def test_a_server_is_added_from_the_screen(
     [
         ("add a/b npx x", "A server's name may contain only"),
         ("add a 'x", "A quote in the command is not closed."),
-        ("add a ftp://x", "An address is http:// or https://"),
+        ("add a ftp://x", "An address begins with http:// or https://"),
         ("other", "Use /mcp, /mcp add"),
     ],
 )

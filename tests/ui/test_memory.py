@@ -64,7 +64,7 @@ async def test_a_proposal_is_a_quiet_line_then_a_diff_then_kept_and_undone(tmp_p
         await until(lambda: kept(tmp_path) == ["tests: Run make up first."], pilot)
         await stage.until_text(f"+ tests: {SERVICES}", pilot)
         await pilot.press("x")
-        await stage.until_text("It is not proposed again", pilot)
+        await stage.until_text("This is not proposed again", pilot)
         assert not memory_of(tmp_path).read().proposed
 
 
@@ -110,7 +110,7 @@ async def test_a_removal_that_is_proposed_waits_for_a_yes(tmp_path: Path) -> Non
     memory.change(lambda state: state.with_proposals([removal]))
     async with stage.run((80, 24)) as pilot:
         await opened(stage, pilot)
-        await stage.until_text("of no use in 20 sessions", pilot)
+        await stage.until_text("not used in 20 sessions", pilot)
         assert kept(tmp_path) == [line.shown]
         await pilot.press("t")
         await until(lambda: kept(tmp_path) == [], pilot)

@@ -99,7 +99,7 @@ async def test_without_a_screen_what_does_not_fit_is_switched_and_says_so(tmp_pa
     assert await run_headless(harness, "/model test/small", err=err) == 0
     assert harness.agent.model == "test/small"
     assert (
-        "Nobody can be asked in this run; assuming: Switch; clear old outputs and compact"
+        "Non-interactive run; assuming: Switch; clear old outputs and compact"
         in err.getvalue()
     )
 
@@ -147,7 +147,7 @@ async def test_a_compaction_that_fails_leaves_the_model_as_it_was(tmp_path: Path
     async with stage.run(after=parts(8)) as pilot:
         await choose(stage, pilot)
         await pilot.press("enter")
-        await stage.until_text("Still with model:", pilot)
+        await stage.until_text("Still using model:", pilot)
         assert stage.harness.agent.model == "test/model"
         assert not any(isinstance(entry, CompactionEntry) for entry in stage.harness.path())
 
@@ -201,7 +201,7 @@ async def test_the_key_offers_what_the_model_has_and_what_is_picked_stands_besid
         (
             "max",
             (Effort.LOW, Effort.HIGH),
-            "test/model has no effort max: it is asked for high.",
+            "test/model has no effort max; using high.",
             "high",
         ),
         ("xhigh", tuple(Effort), "Effort: max", "max"),
@@ -226,7 +226,7 @@ async def test_a_model_without_levels_offers_none(tmp_path: Path) -> None:
     stage = effort_stage(tmp_path)
     async with stage.run() as pilot:
         await pilot.press("f9")
-        await stage.until_text("model can't be told how much to think.", pilot)
+        await stage.until_text("model has no effort levels.", pilot)
         assert not isinstance(stage.screen, ChoiceScreen)
 
 

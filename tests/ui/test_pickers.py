@@ -180,7 +180,7 @@ async def test_without_a_session_the_way_to_one_is_said(tmp_path: Path) -> None:
     async with stage.app.run_test(size=(100, 24)) as pilot:
         await until(lambda: "open in process 1 on elsewhere" in screen_text(stage), pilot)
         await send(pilot, "hello")
-        await until(lambda: "Choose first" in screen_text(stage), pilot)
+        await until(lambda: "Answer the question first" in screen_text(stage), pilot)
         assert "open in process 1 on elsewhere" in screen_text(stage)
         assert stage.main.prompt.text == "hello"
         await press(pilot, "ctrl+c", "escape")
@@ -264,7 +264,7 @@ async def test_servers_are_asked_while_the_list_is_shown_and_when_one_is_picked(
             return []
         await answered.wait()
         listed.append(ModelRow("openai/team-model", "openai", 64_000, has_key=True))
-        return ["llm.example.com (OPENAI_BASE_URL): 1 model, asked just now"]
+        return ["llm.example.com (OPENAI_BASE_URL): 1 model, listed just now"]
 
     stage = make_stage(tmp_path, models=lambda: listed, ask_servers=ask_servers)
     async with stage.run((100, 24)) as pilot:
@@ -276,7 +276,7 @@ async def test_servers_are_asked_while_the_list_is_shown_and_when_one_is_picked(
         answered.set()
         found = await rows(stage, pilot, 6)
         assert any("openai/team-model" in row and "64k" in row for row in found)
-        assert "llm.example.com (OPENAI_BASE_URL): 1 model, asked just now" in screen_text(stage)
+        assert "llm.example.com (OPENAI_BASE_URL): 1 model, listed just now" in screen_text(stage)
         assert stage.app.screen.query_one("#rows").highlighted_option.id == before  # type: ignore[attr-defined]
         assert asked == [None]
         await pilot.press("enter")
@@ -360,7 +360,7 @@ async def test_servers_of_this_machine_are_looked_for_when_the_page_opens(
         if not is_there:
             return []
         listed.append(ModelRow("ollama/devstral", "ollama", 64_000, has_key=True))
-        return ["Ollama at 127.0.0.1:11434: 1 model, asked just now"]
+        return ["Ollama at 127.0.0.1:11434: 1 model, listed just now"]
 
     async def ask_servers(model: str | None) -> list[str]:
         if model is None and is_there:

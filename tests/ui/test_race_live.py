@@ -65,7 +65,7 @@ async def start(stage: RealStage, pilot: Any, *, runners: int = 3) -> None:
     for _ in range(3 - runners):
         await stage.until_text("Runner 3", pilot)
         await pilot.press("down", "down", "enter")
-        await stage.until_text("What of runner 1?", pilot)
+        await stage.until_text("Change runner 1", pilot)
         await pilot.press("end", "enter")
     await stage.until_text(f"{runners} attempts", pilot)
     await pilot.press("home", "enter")

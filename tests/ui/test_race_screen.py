@@ -165,14 +165,14 @@ async def test_a_failed_one_is_taken_only_after_a_question(stage: Stage) -> None
         race = FakeRace(list(OVER))
         await open_race(stage, pilot, race)
         await pilot.press("down", "t")
-        await until(lambda: "Take it all the same?" in screen_text(stage), pilot)
+        await until(lambda: "Take it anyway?" in screen_text(stage), pilot)
         await pilot.press("enter")
         await until(
             lambda: stage.app.screen is not stage.main and "t take" in screen_text(stage), pilot
         )
         assert race.asked == []
         await pilot.press("t")
-        await until(lambda: "Take it all the same?" in screen_text(stage), pilot)
+        await until(lambda: "Take it anyway?" in screen_text(stage), pilot)
         await pilot.press("down", "enter")
         await until(lambda: stage.app.screen is stage.main, pilot)
         assert race.asked == [("take", 1)]

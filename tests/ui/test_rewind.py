@@ -30,7 +30,7 @@ async def picked(stage: TreeStage, message: str, *keys: str) -> None:
     await stage.pilot.press(*message, "enter")
     await until(lambda: stage.stage.view.question.armed, stage.pilot)
     text = screen_text(stage.stage)
-    assert "notes.md changed, and not by this session. Go all the same?" in text
+    assert "notes.md changed, and not by this session. Go anyway?" in text
     assert "mine" in text, "the change by somebody else is shown"
     await stage.pilot.press(*keys)
 
@@ -40,7 +40,7 @@ async def test_the_list_says_what_changed_since_each_message(tmp_path: Path) -> 
     write_files(stage)
     async with stage.run((100, 30)) as pilot:
         await pilot.press("escape")
-        assert "Escape again" in stage.stage.main.notice.message
+        assert "Press Escape again" in stage.stage.main.notice.message
         await pilot.press("escape")
         picker = await stage.asked(PickScreen)
         rows = [str(option.prompt) for option in picker.listing.options]

@@ -72,7 +72,7 @@ async def test_a_person_types_into_the_terminal_of_a_job(tmp_path: Path) -> None
         stage.main.controller.begin("jobs")
         await until(lambda: isinstance(stage.screen, JobsScreen), pilot)
         await pilot.press("w")
-        await stage.until_text("ctrl+] give it back", pilot)
+        await stage.until_text("ctrl+] give the terminal back", pilot)
         job = stage.harness.agent.jobs.find(1)
         await pilot.press(*"Ax", "backspace", *"da w", "enter")
         assert job.is_taken

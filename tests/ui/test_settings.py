@@ -132,7 +132,7 @@ async def test_a_closed_set_is_chosen_from_a_list_and_the_same_again_saves_nothi
         await opened(stage, pilot, "prune.when")
         await press(pilot, "enter")
         assert isinstance(stage.app.screen, ChoiceScreen)
-        assert "auto (as it is)" in screen_text(stage)
+        assert "auto (current)" in screen_text(stage)
         await press(pilot, "enter")
         assert "Nothing changed." in screen_text(stage)
         assert path.read_text() == ""
@@ -266,7 +266,7 @@ ACTIONS = [
         ({"compact": "strg+k"}, {}, "“strg+k” is not a key"),
         ({"compact": "ctrl+ctrl+x"}, {}, "“ctrl+ctrl+x” is not a key"),
         ({"compact": "ctrl+shift+left, alt+slash"}, {"compact": "ctrl+shift+left,alt+slash"}, None),
-        ({"compact": "ctrl+g"}, {}, "context has this key already"),
+        ({"compact": "ctrl+g"}, {}, "context already uses this key"),
         ({"compact": "ctrl+g", "context": "f4"}, {"compact": "ctrl+g", "context": "f4"}, None),
         ({"compact": "y"}, {}, "is for writing in the prompt"),
         ({"compact": "f7"}, {}, "is for writing in the prompt"),

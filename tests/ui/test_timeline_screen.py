@@ -75,7 +75,7 @@ async def test_keys_go_from_mark_to_mark_and_the_facts_say_what_happened(tmp_pat
         assert "cleared −" in stage.text()
         await pilot.press("shift+right", "shift+right")
         await settled(screen, pilot)
-        assert "the provider had forgotten it" in stage.text()
+        assert "the prompt cache had expired" in stage.text()
         await pilot.press("shift+right")
         await settled(screen, pilot)
         assert "went (#" in stage.text()
@@ -98,7 +98,7 @@ async def test_what_was_sent_cannot_be_changed(tmp_path: Path) -> None:
         assert screen.blocks.has_focus
         await settled(screen, pilot)
         await pilot.press("x")
-        assert "only the next one can be changed" in stage.text()
+        assert "Only the next one can be changed" in stage.text()
         assert stage.harness.session.leaf == leaf
 
 

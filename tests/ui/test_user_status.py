@@ -80,7 +80,7 @@ async def test_a_failure_is_told_once(tmp_path: Path, command: str) -> None:
             await pilot.pause()  # lets the timer go off
             await ran(stage)
         (note,) = stage.toasts
-        assert note.startswith("status_line: it ended with")
+        assert note.startswith("status_line: exit code")
 
 
 async def test_without_a_command_there_is_no_line(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_what_is_no_proxy_is_left_out_and_said_without_its_password(value: str, 
     found = read_proxies({"HTTPS_PROXY": value})
     assert found.of(FAR) is None
     (problem,) = found.problems
-    assert problem == f"HTTPS_PROXY is left out: {said} is no proxy of HTTP or SOCKS 5."
+    assert problem == f"HTTPS_PROXY is left out: {said} is not an HTTP or SOCKS 5 proxy."
 
 
 @pytest.mark.parametrize(

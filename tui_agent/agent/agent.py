@@ -1,6 +1,7 @@
-"""Owns the parts of the agent of one session, and is their only door for the frontends.
+"""Makes and connects the parts of one session's agent: context, tools, run loop, subagents.
 
-A frontend calls an agent's methods and listens to its channel. The decisions of a run are in `Loop`.
+Frontends use only `Agent`: they call its methods and subscribe to its channel for events. The steps
+of a run are in `Loop`.
 """
 
 import asyncio
@@ -71,14 +72,14 @@ if TYPE_CHECKING:
 
 
 MAX_ENTRIES_AT_ONCE = 2_000
-"""Entries of a session whose costs are added up at once.
+"""Maximum entries of a session whose costs are added up when they are first asked for.
 
-Those of longer sessions in `Agent.warm`.
+The costs of longer sessions are added up by `Agent.warm`, in a thread.
 """
 
 
 class SessionMcp:
-    """The Model Context Protocol servers as one session uses them."""
+    """One session's access to the Model Context Protocol (MCP) servers, which sessions share."""
 
     def __init__(self, agent: "Agent") -> None:
         self._agent = agent
@@ -87,7 +88,7 @@ class SessionMcp:
 
     @property
     def asker(self) -> Asker | None:
-        """Asks the user questions of the servers; None if there is nobody to ask."""
+        """Puts a server's question to the user; None if no user can be asked."""
         return self._agent.person.asker
 
     @property
@@ -103,7 +104,10 @@ class SessionMcp:
         )
 
     async def reload_and_resend(self) -> None:
-        """Reread the configuration and send the servers' tools again, so that the next request misses the cache."""
+        """Reread the MCP configuration and send the servers' current tools with the next request.
+
+        That request misses the prompt cache; a notice says so.
+        """
         await self._hub.reload()
         self._agent.context.head.tools_wanted = True
         self._agent.channel.say(
@@ -116,9 +120,9 @@ class SessionMcp:
 
 
 class Agent:
-    """The agent of one session. All of it is called on the event loop's thread.
+    """The agent of one session. Must be used on the event loop's thread.
 
-    ``model``, ``mode`` and ``effort`` apply to a session whose path names none.
+    ``model``, ``mode`` and ``effort`` are used as long as the session's path names no others.
     """
 
     def __init__(
@@ -136,7 +140,7 @@ class Agent:
         self._journal = Journal(session, self.channel)
         self.questions = Questions(self.channel)
         self.person = Person()
-        """Answers questions of the model and of servers."""
+        """The user, as the parts of the agent that have a question reach them."""
         self._are_costs_read = session.info.entry_count <= MAX_ENTRIES_AT_ONCE
         self.context = ContextKeeper(
             self._journal, self.ports, model=model, mode=mode, effort=effort
@@ -145,16 +149,16 @@ class Agent:
         self.memory = MemoryKeeper(self._journal, self.ports)
         self._answerer = Answerer(self._journal, self.ports)
         self.files = FileRewind(self, self._end_calls)
-        """The project's files: the session's changes to them, and their state after a move."""
+        """Records the session's changes to the project's files, and restores files after a move."""
         self.subagents: dict[str, Agent] = {}
-        """The working subagents, by the id of the call they work on."""
+        """The subagents now at work, by the id of the tool call that each works for."""
         self._subagents: Subagents[Agent] | None = None
         if not self.ports.is_subagent:
             self._subagents = Subagents(self)
             self.subagents = self._subagents.working
         self.tools: ToolRunner = self._make_tools()
         self.jobs = self.tools.jobs
-        """The background commands; they end with the agent."""
+        """The session's background commands; `aclose` ends them."""
         self.mcp = SessionMcp(self)
         self.allowance = Allowance(session, self.ports, self.questions)
         """The budgets of the session and of the day."""
@@ -173,13 +177,13 @@ class Agent:
         self._run: asyncio.Task[RunEnded] | None = None
         self._compacting: asyncio.Future[CompactionOutcome] | None = None
         self.beside: set[asyncio.Future[Any]] = set()
-        """The user's own commands that run now."""
+        """The tasks of the shell commands that the user has running now."""
         self._is_project_ready = True
         self.channel.subscribe(ports.meter.hear)
         self.channel.subscribe(self._prepare_project)
 
     def _with_hooks(self, ports: AgentPorts) -> AgentPorts:
-        """Return the ports with hooks that are bound to this session."""
+        """Return a copy of the ports whose hooks are bound to this session."""
         containment = Containment(ports.sandbox, self._view)
         hooks = ports.hooks.bound(self._about, self.channel.emit, containment, self._ask_for_hook)
         return replace(ports, hooks=hooks)
@@ -219,7 +223,7 @@ class Agent:
         return self.tools.gate.view()
 
     async def _end_calls(self) -> None:
-        """Wait until interrupted calls have ended."""
+        """Wait until interrupted calls have ended, or a few seconds at most."""
         await self.tools.aclose()
 
     async def _ask_for_hook(self, text: str, seconds: float) -> str:
@@ -261,16 +265,20 @@ class Agent:
     def make_subagent(
         self, session: Session, ports: AgentPorts, *, model: str, mode: str, effort: Effort | None
     ) -> "Agent":
-        """Return an agent beside this one that shares its permissions and record of changed files."""
+        """Return an agent for a subagent's session.
+
+        It shares this agent's session permissions and records changed files as this agent's.
+        """
         worker = Agent(session, ports, model=model, mode=mode, effort=effort)
         worker.tools.share(self.tools)
         return worker
 
     def keep(self, *entries: Entry, then: Callable[[], None] = lambda: None) -> None:
-        """Append entries now; during a run before its next step, so that none separates a call from its result.
+        """Append entries now; during a run hold them back until its next step.
 
-        ``then`` updates what depends on them, before their events are sent. Raises StoreError if
-        they can't be stored; nothing is changed then.
+        So no entry comes between a tool call and its result. ``then`` updates state that depends on
+        the entries. It is called after they are stored and before their events are sent; during a
+        run at once. Raises StoreError if the entries can't be stored now; nothing is changed then.
         """
         if not self.running:
             self._journal.append_many(entries, then)
@@ -309,9 +317,10 @@ class Agent:
         return self.context.size(at)
 
     def session_cost(self) -> float | None:
-        """Return the US dollars spent on all branches.
+        """Return the US dollars spent on all branches of the session.
 
-        None without prices, and for a long session before `warm` has ended.
+        None if no cost is known (no prices, or nothing spent), and for a long session before
+        `warm` has ended.
         """
         if not self._are_costs_read:
             return None
@@ -322,7 +331,7 @@ class Agent:
         return None
 
     def session_tokens(self) -> int | None:
-        """Return the input and output tokens of all branches.
+        """Return the sum of the input and output tokens of all branches of the session.
 
         None for a long session before `warm` has ended.
         """
@@ -333,7 +342,10 @@ class Agent:
     # -- the user's actions -----------------------------------------------------------------------------------
 
     def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
-        """Send a message: it starts a run, or waits for the run's next step (``follow_up``: for its end)."""
+        """Send a message of the user: start a run with it, or queue it during a run.
+
+        A queued message is sent with the run's next step; with ``follow_up`` when its work is done.
+        """
         parts = (TextPart(text=message),) if isinstance(message, str) else tuple(message)
         self._titles.begin(parts)
         self.queue.append(QueuedMessage(parts, follow_up and self.running))
@@ -343,7 +355,7 @@ class Agent:
             self.retry()
 
     def commands(self) -> tuple[CommandRow, ...]:
-        """Return a row for each command, skill and server's prompt that the user can type."""
+        """Return a row for each command that is not built in: from files, skills, MCP prompts."""
         rows = list(self.ports.knowledge.rows)
         for offer in self.ports.mcp.offers():
             for row in offer.prompts:
@@ -358,9 +370,10 @@ class Agent:
             self.change_mode(prepared.mode)
 
     def choose_agent(self, name: str) -> bool:
-        """Continue as the agent with this name, with its model and effort, from the next request on.
+        """Continue as the primary agent ``name``, from the next request on.
 
-        Returns False if no agent has this name.
+        Its model and effort are used, if it has its own. "build" returns to the main agent. Returns
+        False, and changes nothing, if there is no such agent.
         """
         spec = self.ports.knowledge.primary(name)
         if spec is None and name != Mode.BUILD:
@@ -373,13 +386,16 @@ class Agent:
         return True
 
     def take_back(self) -> str | None:
-        """Remove the newest waiting message and return its text as typed; None if none waits."""
+        """Remove the newest queued message and return its text as typed.
+
+        None if the queue is empty.
+        """
         message = self.queue.pop() if self.queue else None
         self.channel.emit(self.queue.snapshot())
         return message.typed if message else None
 
     def interrupt(self) -> None:
-        """Cancel the run, compactions, the user's commands and the repeated message."""
+        """Cancel the run, any compaction, the user's shell commands and the repeated message."""
         self.repeats.drop()
         writing = None
         if self.context.prepared is not None:
@@ -389,11 +405,14 @@ class Agent:
                 task.cancel()
 
     def answer_permission(self, call_id: str, answer: PermissionAnswer) -> None:
-        """Answer the open question; does nothing if the call's question is not open."""
+        """Answer the permission question about a call; does nothing if it is not the open one."""
         self.questions.answer(call_id, answer)
 
     def retry(self) -> None:
-        """Start a run on the path as it is; does nothing during a run."""
+        """Start a run that continues from the leaf, with queued messages if any.
+
+        Does nothing during a run.
+        """
         if self.running:
             return
         self._is_project_ready = False
@@ -404,9 +423,9 @@ class Agent:
         self.channel.emit(RunEnded("interrupted") if run.cancelled() else run.result())
 
     def _prepare_project(self, event: AgentEvent) -> None:
-        """Scan the project while the model writes its first call.
+        """Begin to scan the project when the model starts to write the run's first tool call.
 
-        Answers without calls don't need it.
+        Runs without calls don't need the scan.
         """
         if isinstance(event, ToolCallProgress) and not self._is_project_ready:
             self._is_project_ready = True
@@ -415,7 +434,7 @@ class Agent:
                 self.ports.sandbox.get_ready(self.ports.project, self.ports.environment)
 
     def change_model(self, model: str) -> None:
-        """Use another model from the next request on."""
+        """Use another model from the next request on; does nothing if it is the current one."""
         if model == self.model:
             return
 
@@ -446,7 +465,7 @@ class Agent:
         self.keep(ModeChangeEntry(mode=mode), then=switch)
 
     def adopt(self, adjusted: Adjustable) -> None:
-        """Apply changed settings from the next request on; work in progress keeps the old ones."""
+        """Apply changed settings to this agent and its subagents, from the next request on."""
         self.ports.adopt(adjusted)
         self.tools.gate.remove_again()
         if self._subagents is not None:
@@ -459,12 +478,13 @@ class Agent:
         for_model: str | None = None,
         boundary: int | None = None,
     ) -> CompactionOutcome:
-        """Summarise the history now; during a run, before its next step or at its end.
+        """Summarise the history now.
 
-        ``focus`` says what the summary should pay attention to. ``boundary`` is the first entry
-        that is not summarised, and ``for_model`` the model whose window the result has to fit;
-        both are ignored during a run. The outcome's ``problem`` says why nothing was compacted.
-        Cancelling this, or ``interrupt``, leaves the history as it is.
+        During a run return `Postponed`; the history is then summarised before the next step.
+        ``focus`` says what the summary should pay attention to. ``boundary`` is the id of the first
+        entry that is not summarised, and ``for_model`` the model whose window the result has to
+        fit; both are ignored during a run. The outcome's ``problem`` says why nothing was
+        compacted. Cancelling this, or ``interrupt``, leaves the history as it is.
         """
         if self.running:
             self.context.pending = focus or ""
@@ -481,16 +501,20 @@ class Agent:
             self._compacting = None
 
     async def prune(self) -> int:
-        """Clear old tool outputs now; return the tokens freed, 0 if there was nothing to gain."""
+        """Clear old tool outputs now and return the tokens freed; 0 if there are none to clear.
+
+        During a run only warn the user and return 0.
+        """
         if self.running:
             self.channel.say("The agent is working; interrupt it first.", "warning")
             return 0
         return await self.context.prune(Moment(asked=True))
 
     async def run_shell(self, command: str, *, excluded: bool = False) -> ShellEntry:
-        """Run a command for the user and append its entry.
+        """Run a shell command that the user typed, append its entry and return it.
 
-        The next request shows it to the model unless it is ``excluded``.
+        The entry is sent to the model unless it is ``excluded``. ``interrupt`` ends the command;
+        its entry then has the output so far.
         """
         if not self.running and resolve(self.session.active_path()).mode is None:
             # Only a head names the mode, and the settings may have changed before there is one.
@@ -518,16 +542,19 @@ class Agent:
         *others: int,
         text: str = "",
     ) -> None:
-        """Change what the model sees of entries from the next request on.
+        """Change how the model sees the entries ``target`` and ``others``.
 
-        Entries that are changed in one call are restored together by an undo. ``text`` is the
-        new content for the action "edit".
+        The change applies from the next request on. ``text`` is the entries' new content for the
+        action "edit".
         """
         targets = (target, *others)
         self.keep(*(ContextEditEntry(target=one, action=action, text=text) for one in targets))
 
     async def warm(self) -> None:
-        """Load in advance what the first request needs: knowledge, tools, servers, costs, modules."""
+        """Load in advance what the first request needs: knowledge, tools, MCP servers, modules.
+
+        For a long session also add up its costs.
+        """
         await self.context.warm()
         await asyncio.to_thread(self.allowance.look)
         if self.context.preview() is not None:
@@ -554,7 +581,7 @@ class Agent:
             await asyncio.wait([self._run])
 
     async def aclose(self) -> None:
-        """Interrupt the run and end everything it started; the session stays open."""
+        """Interrupt the run and end everything the agent started; its session stays open."""
         self.interrupt()
         await self.wait_idle()
         if (

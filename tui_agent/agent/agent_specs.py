@@ -1,4 +1,4 @@
-"""The kinds of agents: built-in ones, and those that the user or a project defines in files.
+"""Defines kinds of agents: built-in ones, and those loaded from the user's and the project's files.
 
 A primary agent replaces the main agent (``/agent NAME``); a subagent is given one task.
 """
@@ -58,10 +58,11 @@ _STYLE_FIELDS = frozenset({"name", "description", "keep-coding-instructions"})
 class AgentSpec:
     """One kind of agent.
 
-    ``prompt`` replaces the program's system prompt; None keeps it. ``model`` and ``effort`` None
-    stand for the conversation's. ``tools`` are names or globs of the tools it may use, None for
-    all; ``without`` are those it may not use. ``rules`` come after the user's rules; those of a
-    project's agent only deny. ``max_steps`` None stands for the setting.
+    ``mode`` says whether it is a primary agent, a subagent, or both. ``prompt`` replaces the
+    program's system prompt; None keeps it. ``model`` and ``effort`` None stand for the
+    conversation's. ``tools`` are names or globs of the tools it may use, None for all; ``without``
+    are those it may not use. ``rules`` are permission rules added after the user's; those of a
+    project's agent only deny. ``max_steps`` None stands for the default.
     """
 
     name: str
@@ -79,20 +80,20 @@ class AgentSpec:
     file: str = ""
     """Path of its file, as shown to the user; "" for a built-in kind."""
     plans_only: bool = False
-    """Whether it always works in plan mode, in which nothing is changed."""
+    """Whether the agent always works in plan mode, in which nothing is changed."""
     unused: tuple[str, ...] = ()
     """Fields of its file that have no effect here."""
     is_style: bool = False
-    """Whether it is an output style: the main agent with other instructions for its answers."""
+    """Whether this is an output style: the main agent with other instructions for its answers."""
 
     @property
     def primary(self) -> bool:
-        """Whether it can replace the main agent."""
+        """Whether an agent of this kind can replace the main agent."""
         return self.mode in {"primary", "all"}
 
     @property
     def subagent(self) -> bool:
-        """Whether it can be given a task as a subagent."""
+        """Whether an agent of this kind can be given a task as a subagent."""
         return self.mode in {"subagent", "all"}
 
     def allows(self, tool: str) -> bool:
@@ -105,9 +106,9 @@ class AgentSpec:
 
 
 def builtin_specs(prompt: Callable[[str], str]) -> tuple[AgentSpec, ...]:
-    """Return the kinds ``general`` and ``explore``.
+    """Return the built-in kinds of subagents: ``general`` and ``explore``.
 
-    ``prompt`` returns the texts of ``prompts/``.
+    ``prompt`` returns the text of a prompt by its name.
     """
     return (
         AgentSpec(
@@ -133,12 +134,12 @@ def load_specs(
     trusted: Callable[[], bool] = lambda: True,
     skills: Mapping[str, Skill] = MappingProxyType({}),
 ) -> tuple[AgentSpec, ...]:
-    """Return the built-in kinds of agents and those of the user's and the project's ``agents`` folders.
+    """Return the built-in kinds of agents, and the agents and output styles defined in files.
 
-    A file replaces the built-in kind of its name, and the user's file one of the project.
-    ``trusted`` is called if the project has such files, which are left out if it returns False.
-    ``skills`` are those that an agent's file may add to its prompt. Unusable files are left out;
-    sentences about them are added to ``problems``.
+    Of kinds with the same name, the user's comes before the project's, and that before the built-in
+    one. ``trusted`` is called if the project has such files, which are left out if it returns
+    False. ``skills`` are those that an agent's file may add to its prompt, by name. Unusable files
+    are left out; sentences about them are added to ``problems``.
     """
     files = files or FileCache(folders.project)
     problems = [] if problems is None else problems
@@ -178,7 +179,7 @@ def _is_users(row: tuple[Path, Folder]) -> bool:
 
 
 def _found(folders: Folders, kind: Kind, problems: list[str]) -> dict[Path, Folder]:
-    """Return the files of a kind with their folders, in rising precedence."""
+    """Return the files of a kind ("agents") with their folders, in order of rising precedence."""
     places = (*folders.of_user(kind), *folders.of_project(kind, problems))
     found: dict[Path, Folder] = {}
     for place in reversed(places):
@@ -198,7 +199,11 @@ def _document(path: Path, files: FileCache) -> Document | None:
 def _style(
     stem: str, document: Document, folder: Folder, prompt: Callable[[str], str]
 ) -> AgentSpec:
-    """Return an output style; its text replaces the program's system prompt or is added to it."""
+    """Return the agent for an output style.
+
+    Its text replaces the program's system prompt, or is added to it with the field
+    ``keep-coding-instructions``.
+    """
     text = document.body
     if document.is_true("keep-coding-instructions"):
         text = f"{prompt('system')}\n\n{text}".strip()
@@ -214,7 +219,11 @@ def _style(
 
 
 def _checked(name: str) -> str:
-    """Return an agent's name with hyphens for spaces; raises DocumentError if it is not allowed."""
+    """Return an agent's name with hyphens for spaces.
+
+    Raises DocumentError if it has other than letters, digits, hyphens and underscores, or is the
+    name of a mode.
+    """
     name = "-".join(name.split())
     if not name.replace("-", "").replace("_", "").isalnum() or name in set(Mode):
         raise DocumentError(f"“{name}” cannot be an agent's name")
@@ -282,7 +291,10 @@ def _max_steps(document: Document) -> int | None:
 def _with_skills(
     spec: AgentSpec, document: Document, skills: Mapping[str, Skill], problems: list[str]
 ) -> AgentSpec:
-    """Return an agent whose prompt ends with the skills that its file names."""
+    """Return the agent with the texts of the skills that its file names added to its prompt.
+
+    Unknown names are added to ``problems``.
+    """
     texts: list[str] = []
     for name in split_list(document.fields.get("skills") or ()):
         if name in skills:
@@ -297,7 +309,7 @@ def _with_skills(
 
 
 def _unused(document: Document, folder: Folder) -> tuple[str, ...]:
-    """Return the fields without effect: unknown ones, and those whose value means nothing here."""
+    """Return the fields without effect: unknown ones, and those whose value is not supported."""
     fields = list(document.unused(_FIELDS))
     model = document.text("model")
     if model not in {"", "inherit"} and document.model(folder.whose) is None:

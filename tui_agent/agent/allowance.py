@@ -1,4 +1,4 @@
-"""Keeps the budgets of a session and of a day.
+"""Checks the money budgets of a session and of a day before each request.
 
 When one is used up, the user is asked whether to spend as much again.
 """
@@ -22,17 +22,17 @@ _NAMES = {"session": "this session", "day": "today"}
 
 @frozen
 class Allowance:
-    """The budgets of one session, its subagents included; all amounts are in US dollars."""
+    """The budgets of one session (its subagents included) and of the day, in US dollars."""
 
     session: Session
     ports: AgentPorts
     questions: Questions
 
     async def check(self) -> None:
-        """Ask the user about each budget that is used up; a yes allows its amount once more.
+        """Ask the user about each budget that is used up; a yes allows the same amount once more.
 
         Raises:
-            BudgetUsedUpError: the user said no, or there is nobody to ask.
+            BudgetUsedUpError: the user said no, or no user can be asked.
         """
         if not any(self.limit(period) for period in PERIODS):
             return
@@ -79,12 +79,12 @@ class Allowance:
         return True
 
     def limit(self, period: Period) -> float | None:
-        """Return the budget that the settings give a period; None for no limit."""
+        """Return the budget of a period by the settings; None for no limit."""
         budget = self.ports.budget
         return budget.session if period == "session" else budget.day
 
     def spent(self, period: Period) -> float:
-        """Return what was spent in the session, or today in all sessions; reads the store."""
+        """Return the US dollars spent in the session, or today in all sessions; reads the store."""
         if period == "session":
             return (self.session.reader.own_cost() or 0.0) + self.session.info.side_cost
         return sum(self.session.store.spent_by_day(datetime.now().astimezone(), 1).values())
@@ -92,22 +92,22 @@ class Allowance:
     def look(self) -> None:
         """Read from the store what other sessions spent today, for `today`.
 
-        Any thread may call this.
+        May be called in any thread; does nothing without a budget for the day.
         """
         if self.limit("day") is not None:
             self.ports.meter.elsewhere = self.spent("day") - self.spent("session")
 
     def today(self) -> float | None:
-        """Return what was spent today: other sessions as last read, this one as it is now.
+        """Return the US dollars spent today: in other sessions as last read, in this one as of now.
 
-        None without a budget for the day, and before `look`.
+        None without a budget for the day, and before the first `look` or `check`.
         """
         if self.limit("day") is None or self.ports.meter.elsewhere is None:
             return None
         return self.ports.meter.elsewhere + self.spent("session")
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for each budget that is set, with what is spent of it; reads the store."""
+        """Yield a line for each budget that is set: "$1.20 of $5.00 for today"; reads the store."""
         for period in PERIODS:
             limit = self.limit(period)
             if limit is not None:

@@ -1,7 +1,8 @@
-"""Streams one answer of the model into an assistant entry, with drafts on the way and retries on errors.
+"""Streams the model's answers into assistant entries: saves drafts, and retries failed requests.
 
-The streamed text is saved as a draft within a quarter of a second. An ended answer, good or bad,
-is an entry. A failed attempt that is retried stays in the tree beside the path if it has content.
+The streamed text is saved as a draft within a quarter of a second. An answer that ended, complete
+or not, is appended as an entry. A failed attempt that is retried is stored as a branch of its own
+if it has text or calls.
 """
 
 import asyncio
@@ -63,13 +64,14 @@ from tui_agent.session.errors import StoreError
 from tui_agent.session.records import DraftText, Purpose
 
 DRAFT_SECONDS = 0.2
-"""Seconds that streamed text may wait before it is saved as a draft; 0.25 are promised."""
+"""Seconds that streamed text may wait before it is saved as a draft; the documented limit is
+0.25."""
 
 
 class RepeatingAnswer(Exception):  # noqa: N818 - not an error: the answer so far is kept and the user asked
     """Raised when an answer was stopped because it repeats itself.
 
-    ``answer`` is its entry as appended: the repetition is cut after two rounds.
+    ``answer`` is its entry as appended, with the repetition cut after two rounds.
     """
 
     def __init__(self, answer: AssistantEntry, repetition: Repetition) -> None:
@@ -96,7 +98,7 @@ class _Attempt:
     finished: Finished | None = None
     first_token_at: int | None = None
     tools: frozenset[str] = frozenset()
-    """Names of the request's tools: rows of text that name a tool are calls."""
+    """Names of the request's tools, by which calls written as lines of text are recognised."""
     stops_repetition: bool = False
     unchecked: int = 0
     """Characters streamed since the last check for repetition."""
@@ -119,9 +121,10 @@ class _Attempt:
         return text
 
     def add(self, streamed: list[str], text: str) -> None:
-        """Add a piece to the text or reasoning.
+        """Add a piece to ``streamed``, the pieces of the text or of the reasoning.
 
-        From time to time check for repetition and cut it.
+        Every `CHECKED_CHARS` characters, check for a repetition. If there is one, set
+        ``repetition`` and cut the text after the second round.
         """
         streamed.append(text)
         self.unchecked += len(text)
@@ -137,7 +140,9 @@ class _Attempt:
     def take_text_calls(self, request: ModelRequest, check: Check, *, in_steps: bool) -> str:
         """Move calls that the model wrote as text from the text to the calls.
 
-        Return why such calls can't be read; "" if they were read or there are none.
+        ``in_steps``: the model is too small for tools and writes its steps as text. ``check``
+        returns why a tool can't take some arguments. Return why the calls can't be read; "" if they
+        were read or there are none.
         """
         asked = (request.tools or in_steps) and request.tool_choice == "auto"
         if (
@@ -196,7 +201,7 @@ class _Attempt:
     def _refusal(self) -> str | None:
         """Return a sentence that says why the provider refused to answer.
 
-        None if it didn't refuse, or gave a text but no reason.
+        None if it didn't refuse, or if it gave no reason and there is some text.
         """
         if self.finished is None or self.finished.reason != "content_filter":
             return None
@@ -209,7 +214,7 @@ class _Attempt:
 
 @dataclass
 class _Retries:
-    """The failed attempts at one answer."""
+    """Counts the attempts to get one answer."""
 
     number: int = 1
     """Number of the current attempt; attempts that found the model loading don't count."""
@@ -218,7 +223,7 @@ class _Retries:
 
 
 class Answerer:
-    """Gets the answers of one session, one at a time."""
+    """Requests the model's answers for one session, one at a time, and appends them."""
 
     def __init__(self, journal: Journal, ports: AgentPorts) -> None:
         self._journal = journal
@@ -228,7 +233,7 @@ class Answerer:
         self._attempt: _Attempt | None = None
         self._draft_timer: asyncio.TimerHandle | None = None
         self._unstored: tuple[int | None, AssistantEntry] | None = None
-        """An answer that could not be stored, with the leaf that it belongs below."""
+        """An answer that could not be stored, after the id of the leaf that it belongs below."""
         self.text_call_problem = ""
         """Why calls that the last answer wrote as text can't be read.
 
@@ -253,10 +258,12 @@ class Answerer:
         check: Check,
         stops_repetition: bool,
     ) -> AssistantEntry:
-        """Send a request until it is answered; append the answer at the leaf and return it.
+        """Send a request, again after temporary errors.
 
-        ``estimate`` is the program's own count of the request in tokens. ``check`` judges calls
-        that the model wrote as text. The answer so far is appended before anything is raised.
+        Append the answer at the leaf and return it. ``estimate`` is the program's own count of the
+        request in tokens. ``check`` returns why a tool can't take some arguments, for calls that
+        the model wrote as text. The answer so far is appended before anything is raised, also on
+        cancellation.
 
         Raises:
             ModelError: the request failed and is not retried any more.
@@ -288,7 +295,10 @@ class Answerer:
     async def _wait_for_retry(
         self, attempt: _Attempt, error: ModelError, retries: _Retries
     ) -> None:
-        """Announce the next attempt and wait until it is due; raises the error if there is none."""
+        """Announce the next attempt and wait until it is due.
+
+        If the request is not retried, append the failed answer and raise the error.
+        """
         is_loading = error.kind is ErrorKind.LOADING
         delay = self._delay(error, retries)
         if delay is None:
@@ -324,9 +334,9 @@ class Answerer:
     def _take_answer(
         self, attempt: _Attempt, request: ModelRequest, check: Check
     ) -> AssistantEntry:
-        """Append the answer of an attempt that succeeded.
+        """Append the answer of an attempt that raised no error, and return it.
 
-        Raises RepeatingAnswer if it was stopped.
+        Raises RepeatingAnswer if the answer was stopped for repetition.
         """
         if attempt.repetition is not None:
             entry = self._finish(attempt.entry(interrupted=True))
@@ -387,13 +397,13 @@ class Answerer:
             )
 
     def _warn_about_quota(self, model: str, seen: protocol.PlanSeen) -> None:
-        """Warn each time the used share of the user's quota at the provider passes a step."""
+        """Warn the user each time the used share of their provider's quota passes a threshold."""
         quota = self._ports.directory.plan
         for sentence in quota.take(model, seen.windows, now=self._ports.clock() / 1000):
             self._channel.say(sentence, "warning")
 
     def _leave_out(self, refused: PartLeftOut) -> None:
-        """Report the parts that a request was sent without, and leave the session's out of later requests."""
+        """Report the parts that the provider refused, and leave them out of later requests."""
         for message in refused.messages:
             self._channel.say(message)
         for edit in edits_without(self._session.active_path(), refused):
@@ -421,7 +431,10 @@ class Answerer:
                 self._finish(entry)
 
     def _finish(self, entry: AssistantEntry) -> AssistantEntry:
-        """Append an answer; one that can't be stored is kept for `store_again`."""
+        """Append an answer and return it as stored.
+
+        One that can't be stored is kept for `store_again`.
+        """
         self._end_attempt()
         leaf = self._session.leaf
         try:
@@ -431,9 +444,10 @@ class Answerer:
             raise
 
     def _keep_failed(self, attempt: _Attempt, error: ModelError) -> int | None:
-        """Charge the session for a failed attempt and store its answer beside the path.
+        """Count the cost of a failed attempt, and store its answer below the leaf.
 
-        Returns the id of its entry; None if it has no text and no calls.
+        The leaf stays. Returns the id of the answer's entry; None, and stores none, if it has no
+        text and no calls.
         """
         self._end_attempt()
         tokens = attempt.usage.total if attempt.usage is not None else 0
@@ -455,7 +469,7 @@ class Answerer:
 
 
 def _pieces(event: ModelEvent) -> Iterator[ModelEvent]:
-    """Split a long piece of text, so that it is checked for repetition as often as short pieces."""
+    """Yield the event, long text split into pieces that are each checked for repetition."""
     if not isinstance(event, TextDelta | ReasoningDelta) or len(event.text) <= CHECKED_CHARS:
         yield event
         return

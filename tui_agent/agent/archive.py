@@ -27,22 +27,22 @@ from tui_agent.tools.registry import tool_traits
 _NEAR = 64
 """Number of entries before a result that are searched for its call, and after a call for its results."""
 PASSAGE_LINES = 8
-"""Lines shown of each entry found."""
+"""Maximum lines shown of each entry found."""
 _CALL_CHARS = 120
 """Maximum characters shown of a call's arguments beside its result."""
 _CUT_SEARCHED = 100
 """Maximum shortened outputs of a branch that are searched in full, the newest ones."""
 _READ_AT_ONCE = 256
-"""Number of results read together to find those outputs."""
+"""Number of tool results that are read from the store at a time, to find those outputs."""
 _SEARCHED = 4
-"""Hits asked of the store for each hit shown, as some are left out."""
+"""Hits requested from the store for each hit wanted, because some are left out."""
 
 
 class SessionArchive:
-    """The ``Archive`` of one session.
+    """Reads and searches all entries of one session (implements ``Archive`` of the tools).
 
-    ``blob`` reads full outputs. ``sources`` returns, by topic, the entry that each line of the
-    memory comes from, as ``SESSION#ENTRY``.
+    ``blob`` returns stored bytes by their hash, for full outputs. ``sources`` returns, by topic,
+    the entry that each line of the memory comes from, as ``SESSION#ENTRY``.
     """
 
     def __init__(
@@ -56,7 +56,10 @@ class SessionArchive:
         self._sources = sources
 
     def text(self, entry_id: int) -> str | None:
-        """Return an entry's whole text; None if there is no such entry or it has no text."""
+        """Return an entry's whole text, with the full output of a tool and the user's edit.
+
+        None if there is no such entry, it is damaged, or it is never sent to a model.
+        """
         try:
             entry = self._session.entry(entry_id)
         except (EntryNotFound, EntryDamaged):
@@ -67,7 +70,7 @@ class SessionArchive:
         return entry_text(entry)
 
     def _as_edited(self, entry: Entry) -> Entry:
-        """Return an entry with the content that the user gave it on this branch, compacted or not."""
+        """Return an entry with the user's edit of it on this branch, even if it was summarised."""
         edits = self._session.reader.load(self._session.path_outline().of_kind("context_edit"))
         targets = {edit.target for edit in edits if isinstance(edit, ContextEditEntry)}
         if entry.id not in targets:
@@ -77,15 +80,18 @@ class SessionArchive:
         return next((one for one in view.entries if one.id == entry.id), entry)
 
     def remembered(self, topic: str) -> str | None:
-        """Return the text of the entry, maybe of another session, that a topic's memory line comes from.
+        """Return the text of the entry that the memory's line on a topic comes from.
 
-        None if it is not known.
+        The entry may be of another session. None if it is not known.
         """
         source = self._sources().get(topic.lower(), "")
         return entry_named(source, self._session, self._blob)
 
     def images(self, entry_id: int) -> Sequence[ImagePart]:
-        """Return an entry's images, without PDFs that a tool read (those are sent as text)."""
+        """Return an entry's images, but no PDFs that a tool read.
+
+        Empty if there is no such entry.
+        """
         try:
             entry = self._session.entry(entry_id)
         except (EntryNotFound, EntryDamaged):
@@ -94,13 +100,14 @@ class SessionArchive:
         return [image for image in entry.images if not (is_read and image.is_document)]
 
     def names_in_use(self) -> Mapping[str, float]:
-        """Return the names that the work on the path is about, with their weights."""
+        """Return names, paths and the like in the context, each with a score of likely reuse."""
         return names_in_use(resolve(self._session.active_path()), tool_traits())
 
     def search(self, query: str, limit: int) -> list[FoundEntry]:
-        """Return the entries that match a query best: best first, those that the model sees whole last.
+        """Return the entries of all branches that match a query best, at most ``limit``.
 
-        Full outputs of this branch are searched too. Duplicates and earlier searches are left out.
+        The best come first, but those that the model sees whole come last. Full outputs of this
+        branch are searched too. Duplicates and the calls and results of recall are left out.
         """
         view = resolve(self._session.active_path())
         seen = {entry.id for entry in view.entries if view.is_open(entry.id) and not _is_cut(entry)}
@@ -134,7 +141,11 @@ class SessionArchive:
         return found
 
     def _cut_with(self, query: str) -> list[int]:
-        """Return the ids of shortened outputs of this branch that contain words of a query, most words first."""
+        """Return the ids of shortened results whose full output contains words of a query.
+
+        Results with the most words come first. Only the newest shortened results of this branch
+        are searched.
+        """
         words = {word.lower() for word in query.split() if any(map(str.isalnum, word))}
         held: dict[int, int] = {}
         for entry in islice(filter(_is_cut, self._results()), _CUT_SEARCHED):
@@ -145,16 +156,16 @@ class SessionArchive:
         return sorted(held, key=lambda entry_id: (-held[entry_id], -entry_id))
 
     def _results(self) -> Iterator[Entry]:
-        """Yield the results of this branch, newest first."""
+        """Yield the tool results of this branch, newest first."""
         ids = self._session.path_outline().of_kind("tool_result")
         for end in range(len(ids), 0, -_READ_AT_ONCE):
             batch = ids[max(0, end - _READ_AT_ONCE) : end]
             yield from reversed(self._session.reader.load(batch))
 
     def _beside(self, entry: Entry) -> str:
-        """Return a line with a result's call, or with the results of an answer's calls.
+        """Return a line about a result's call, or about the results of an answer's calls.
 
-        "" if none.
+        "" for other entries, and if no call or result is found nearby.
         """
         if isinstance(entry, ToolResultEntry):
             before = self._session.entries(range(max(1, entry.id - _NEAR), entry.id))
@@ -175,9 +186,9 @@ def _is_cut(entry: Entry) -> bool:
 
 
 def _call_of(answer: Entry, result: Entry) -> ToolCallPart | None:
-    """Return the call of an answer that a result belongs to.
+    """Return the call of ``answer`` that ``result`` belongs to.
 
-    None if it belongs to another answer.
+    None if it belongs to another answer, or the entries are of other kinds.
     """
     if isinstance(answer, AssistantEntry) and isinstance(result, ToolResultEntry):
         for call in answer.tool_calls:
@@ -209,7 +220,10 @@ def entry_text(entry: Entry) -> str | None:
 
 
 def entry_named(source: str, session: Session, blob: Callable[[str], bytes | None]) -> str | None:
-    """Return the text of an entry named as ``SESSION#ENTRY``; None if there is none."""
+    """Return the text of an entry named ``SESSION#ENTRY``; None if there is no such entry or text.
+
+    ``session`` is the open session; SESSION may be the id of another one, possibly shortened.
+    """
     name, _sign, entry = source.partition("#")
     if not entry.isdecimal():
         return None

@@ -1,4 +1,4 @@
-"""Builds the models and ports of an agent, for the program and for the library."""
+"""Builds an agent's access to models and its other ports, for the program and for the library."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -38,10 +38,10 @@ from tui_agent.web.settings import FetchSettings, SearchSettings
 
 @frozen
 class ModelSources:
-    """The sources of models, their addresses and keys.
+    """The sources of facts about models, and of their addresses and keys.
 
-    ``environ`` is the environment with keys; ``learnt`` is the file with facts learnt about
-    models, None to learn nothing.
+    ``environ`` is the environment, whose variables may be keys. ``models`` and ``providers`` are
+    the settings by name. ``learnt`` is the file of facts learnt about models; None to keep none.
     """
 
     catalog: DemoCatalog
@@ -53,7 +53,7 @@ class ModelSources:
 
 
 class Models:
-    """The models: facts about them, their routes and their client."""
+    """The program's access to models: facts about them, their addresses and keys, their client."""
 
     def __init__(
         self,
@@ -104,9 +104,10 @@ def make_ports(  # noqa: PLR0913 - what an agent is made of
     code: CodeSettings | None = None,
     **more: Any,
 ) -> AgentPorts:
-    """Return the ports of an agent that works in ``cwd``.
+    """Return the ports of an agent that works in the directory ``cwd``.
 
-    ``web`` are its web tools; ``more`` are further fields of `AgentPorts`.
+    ``prompt`` returns the text of a prompt by its name. ``web`` are web tools to add to the
+    built-in ones; ``more`` are further fields of `AgentPorts`.
     """
     knowledge = knowledge or Knowledge()
     project = find_project(cwd)
@@ -139,7 +140,7 @@ def make_ports(  # noqa: PLR0913 - what an agent is made of
 def web_tools(
     fetch: FetchSettings, search: SearchSettings, environ: Mapping[str, str]
 ) -> tuple[Tool[Any], ...]:
-    """Return the web tools under these settings; ``environ`` may have a search service's key."""
+    """Return the tools webfetch and websearch; ``environ`` may have a search service's key."""
     return (
         WebFetchTool(WebClient(fetch)),
         WebSearchTool(
@@ -151,7 +152,10 @@ def web_tools(
 
 
 def find_tool_files(folders: Folders, *, trusted: bool) -> tuple[list[FoundFile], list[str]]:
-    """Return the user's tool files, with the project's if it is trusted, and problems as sentences."""
+    """Return the user's tool files, then the project's if it is ``trusted``.
+
+    The second value has a sentence for each problem with the project's folders.
+    """
     problems: list[str] = []
     places = folders.of_user("tools")
     if trusted:
@@ -165,7 +169,7 @@ def find_tool_files(folders: Folders, *, trusted: bool) -> tuple[list[FoundFile]
 
 
 def hold(session: Session, *, take_over: bool = False) -> Session:
-    """Lock a session for this program and repair it after a crash; return it.
+    """Claim a session for this program, store drafts left by a crash as answers, and return it.
 
     Raises SessionHeld if another program has it open and ``take_over`` is not set.
     """

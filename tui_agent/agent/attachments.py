@@ -1,4 +1,4 @@
-"""Attaches files to messages: those that a message names, and those to send again after a compaction."""
+"""Attaches files to messages: those that a message names, and those in use at a compaction."""
 
 import asyncio
 import os
@@ -55,10 +55,7 @@ from tui_agent.tools.outputs import image_part
 from tui_agent.tools.registry import tool_traits
 
 LoadNamed = Callable[[str], Awaitable[tuple[UserPart, ...]]]
-"""Returns the parts for a name that may be no file (a server's resource, an agent).
-
-Empty if unknown.
-"""
+"""Returns the message parts for the name of a subagent or a server's resource; empty if unknown."""
 FILE_BYTES = 50 * 1024
 """Maximum bytes of text attached of one file."""
 MAX_NAMES = 300
@@ -67,9 +64,9 @@ MAX_NAMES = 300
 _MOST_FILES = 5
 """Maximum files sent again after a compaction."""
 PDF_SECONDS = 10
-"""Seconds for extracting the text of an attached PDF.
+"""Maximum seconds for extracting the text of an attached PDF.
 
-After that the model has to read it itself.
+If it takes longer, only a note is attached, and the model has to read the PDF with a tool.
 """
 _PDF_LINES = 20_000
 """Maximum lines extracted of an attached PDF."""
@@ -82,14 +79,14 @@ LOOKED_AT = 400
 
 _LEADS_OUT = "the command came with the project and names files outside it"
 _LEAST_ROOM = 500
-"""Fewest free tokens for which another file is sent again after a compaction."""
+"""Minimum free tokens for another file to be sent again after a compaction."""
 
 
 @frozen
 class Prepared:
     """A message ready to be submitted.
 
-    ``model`` and ``mode`` are to be changed to before it is sent; None for no change. ``problem``
+    ``model`` and ``mode`` are those to switch to before it is sent; None for no change. ``problem``
     is a text for the user about names that could not be attached; the message is sent anyway.
     """
 
@@ -101,10 +98,11 @@ class Prepared:
 
 @frozen
 class Naming:
-    """The part of a message in which files may be named.
+    """The text of a message that is searched for names of files, and the files that it may name.
 
-    A text that came with a ``project`` may name only files of that project and those that the user
-    named in ``typed``. ``project`` None: the user wrote the text, which may name any file.
+    A text that came with a ``project`` (a command's template) may name only files of that project
+    and those that the user named in ``typed``. ``project`` None: the user wrote the text, which may
+    name any file.
     """
 
     text: str
@@ -122,7 +120,7 @@ class _Image:
 
 @frozen
 class _Document:
-    """A PDF that was read, before it is decided how it is sent."""
+    """A PDF that was read; how it is sent is not decided yet."""
 
     path: str
     data: bytes
@@ -139,9 +137,10 @@ async def load_message(
 ) -> Prepared:
     """Return a message's parts: its text, then the files, entries and sessions that it names.
 
-    ``naming`` is the text to search for names, by default the message. ``named`` is asked for the
-    parts of other things; for names without a slash it comes before files. Names that can't be
-    attached are reported in ``problem``. Files are read in a thread.
+    ``naming`` is the text to search for names, by default the message. Paths are relative to
+    ``cwd``. ``named`` returns the parts for other names; it comes before files, except for names
+    with a slash. Names that can't be attached are reported in ``problem``. Files are read in a
+    thread.
     """
     naming = naming or Naming(text)
     source = naming.text
@@ -231,9 +230,9 @@ def _read(mention: FileMention, cwd: Path) -> FilePart | _Image | _Document | No
 
 
 def _path(name: str, cwd: Path) -> Path:
-    """Return the path that a mention names.
+    """Return the path that a mention names, spelled as on disk.
 
-    One that could be several files on disk is not resolved.
+    A name that could be several files is returned as written.
     """
     try:
         return as_on_disk(cwd / at_home(name))
@@ -323,9 +322,9 @@ async def _stored(
 
 
 async def read_pdf(data: bytes, path: Path) -> Picture | None:
-    """Return a PDF as a picture to send unchanged.
+    """Return a PDF as a `Picture`, the form in which it is sent to the model unchanged.
 
-    None if it has too many pages, can't be read in time, or its text holds secrets.
+    None if it has too many pages, can't be read in time, or its text contains secrets.
     """
     try:
         async with asyncio.timeout(PDF_SECONDS):
@@ -342,7 +341,7 @@ def _to_be_read(name: str, size: int) -> FilePart:
 
 
 def room_for_files(size: ContextSize, settings: ContextSettings) -> int:
-    """Return the tokens that files sent again after a compaction may take; 0 in small windows."""
+    """Return the maximum tokens of files sent again after a compaction; 0 in small windows."""
     compaction = settings.compaction
     if size.budget < compaction.files_budget:
         return 0
@@ -356,8 +355,8 @@ def files_back(
     """Return the files to send again after a compaction: those read or edited last, newest first.
 
     ``recent`` are the path's last ``LOOKED_AT`` entries, those before the compaction included. The
-    files take at most ``room`` tokens together; a large file is reduced to the lines in use. Files
-    that the model still sees are left out. Reads the disk.
+    files take at most ``room`` tokens together; a large file is reduced to lines with names in use.
+    Files that were only read, and that the model still sees whole, are left out. Reads the disk.
     """
     names = names_in_use(view, tool_traits())
     parts: list[FilePart] = []
@@ -372,7 +371,10 @@ def files_back(
 
 
 def _touched(recent: Sequence[Entry], view: ContextView) -> Iterator[str]:
-    """Yield the names of files read or edited, newest first, without those the model still sees whole."""
+    """Yield the names of files read or edited, newest first, each once.
+
+    Files that were only read are left out if the model still sees them whole.
+    """
     in_view = {entry.id for entry in view.entries if view.is_open(entry.id)}
     seen: set[str] = set()
     for entry in reversed(recent):
@@ -388,9 +390,9 @@ def _touched(recent: Sequence[Entry], view: ContextView) -> Iterator[str]:
 
 
 def _part(name: str, project: Path, names: dict[str, float], room: int) -> FilePart | None:
-    """Return a project file with numbered lines, reduced to fit ``room`` tokens.
+    """Return a project file with numbered lines, reduced to fit about ``room`` tokens.
 
-    None if it has no text.
+    None if it is outside the project, too large, empty or no text.
     """
     path = project / name
     try:

@@ -32,13 +32,14 @@ MOST_PINGS = 2
 """Maximum pings in one pause; in 382 recorded pauses, two saved the most."""
 
 USUAL_CHANCE = 0.3
-"""Chance that a user returns in the time that a ping adds, from recorded pauses."""
+"""Chance that a user returns in the time by which a ping prolongs the cache, from recorded
+pauses."""
 
 USUAL_WEIGHT = 4
-"""Weight of the usual chance, in pauses of this session."""
+"""Weight of `USUAL_CHANCE` against this session's own pauses: as many pauses as this."""
 
 LEAST_GAIN = 0.01
-"""Least expected saving of a ping after its price, in US dollars."""
+"""Minimum expected saving of a ping less its price, in US dollars, for it to be sent."""
 
 SECONDS = 30.0
 """Timeout of a ping, in seconds."""
@@ -51,8 +52,8 @@ MOST_CHARACTERS = 200
 class Forecast:
     """The expected benefit of a ping; amounts are in US dollars.
 
-    ``chance`` is the probability that the user returns in the time that it adds; ``saving`` is
-    what the next request costs less in that case.
+    ``chance`` is the probability that the user returns in the time by which the ping prolongs the
+    cache; ``saving`` is what the next request costs less in that case. ``price`` is the ping's.
     """
 
     chance: float
@@ -66,9 +67,9 @@ class Forecast:
 
 
 class CachePings:
-    """The pings of one session.
+    """Sends the pings of one session.
 
-    ``prices`` are those of the pings since the last answer, in US dollars.
+    ``prices`` has the price of each ping since the last answer, in US dollars.
     """
 
     def __init__(
@@ -100,7 +101,8 @@ class CachePings:
     def forecast(self) -> Forecast | None:
         """Return the expected benefit of a ping now.
 
-        None if there is no cache to keep, or no known price.
+        None if the provider has reported no cache, the next request will not extend the last one,
+        or the price is unknown.
         """
         context = self._context
         answer = context.last_answer()
@@ -122,7 +124,10 @@ class CachePings:
         return Forecast(chance, price, saving)
 
     async def ping(self) -> bool:
-        """Send a ping if the settings allow it and it pays; return True if one was answered."""
+        """Send a ping if settings and budgets allow it and it pays; return True if it was answered.
+
+        At most `MOST_PINGS` in a pause, and none after one failed, which a notice reports.
+        """
         answer = self._context.last_answer()
         if answer is None or not self._context.settings().cache.keep_warm:
             return False
@@ -149,7 +154,10 @@ class CachePings:
         return True
 
     def _request(self) -> ModelRequest | None:
-        """Return the last request as a ping; None if the next request will not extend it."""
+        """Return the last request as a ping.
+
+        None if there is none, or if the next request will not extend it.
+        """
         context = self._context
         sent = context.sent
         if sent is None or sent.request.effort != context.effort.level:
@@ -159,7 +167,10 @@ class CachePings:
         return replace(sent.request, ping=True)
 
     async def _send(self, request: ModelRequest) -> UsageReport | None:
-        """Send a ping and return its usage; None if the answer ended or was cut off without one."""
+        """Send a ping and return its usage report.
+
+        None if the answer ended or was cut off without one.
+        """
         written = 0
         client = self._ports.client
         async with asyncio.timeout(SECONDS), aclosing(client.stream(request)) as events:
@@ -202,8 +213,9 @@ def pauses(path: Sequence[Entry]) -> list[float]:
 def chance_of_return(earlier: Sequence[float], away: float, cold: float, until: float) -> float:
     """Return the chance that a user who has been away for ``away`` returns between ``cold`` and ``until``.
 
-    All are seconds since the last answer. It is the share of the ``earlier`` pauses longer than
-    ``away``, mixed with the usual chance (as ``USUAL_WEIGHT`` more pauses).
+    All are seconds since the last answer. The chance is the share of such returns among the
+    ``earlier`` pauses longer than ``away``, mixed with `USUAL_CHANCE` (which counts as
+    `USUAL_WEIGHT` more pauses).
     """
     as_long = [pause for pause in earlier if pause > away]
     back = sum(cold < pause <= until for pause in as_long)

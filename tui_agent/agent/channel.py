@@ -26,7 +26,7 @@ EntryT = TypeVar("EntryT", bound=EntryBase)
 
 
 def joined(members: list[T], member: T) -> Callable[[], None]:
-    """Add a member to a list and return the function that removes it again."""
+    """Add a member to a list and return a function that removes it again."""
     members.append(member)
 
     def leave() -> None:
@@ -43,10 +43,7 @@ class EventChannel:
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Call ``subscriber`` with every event from now on.
-
-        Return the function that unsubscribes it.
-        """
+        """Call ``subscriber`` with every event from now on; return a function that ends this."""
         return joined(self._subscribers, subscriber)
 
     def emit(self, event: AgentEvent) -> None:
@@ -65,7 +62,7 @@ class EventChannel:
 
 
 class Questions:
-    """Asks the user one question at a time; parallel calls wait their turn."""
+    """Asks the user permission questions, one at a time; parallel calls wait their turn."""
 
     def __init__(self, channel: EventChannel) -> None:
         self._channel = channel
@@ -75,7 +72,10 @@ class Questions:
         """The question that the user is asked now; None if there is none."""
 
     async def ask(self, request: PermissionRequest) -> PermissionAnswer:
-        """Ask a question and return the answer; cancelling this withdraws the question."""
+        """Ask the user a question by an event and return the answer.
+
+        Cancelling this withdraws the question.
+        """
         async with self._lock:
             self._answer = asyncio.get_running_loop().create_future()
             self.open = request
@@ -99,7 +99,10 @@ class Questions:
     def relay(
         self, ask: Callable[[PermissionRequest], Awaitable[PermissionAnswer]]
     ) -> Callable[[], None]:
-        """Have ``ask`` answer every question from now on; return the function that ends this."""
+        """Have ``ask`` answer every question from now on; return a function that ends this.
+
+        That function also cancels the calls of ``ask`` that have not returned.
+        """
         tasks: set[asyncio.Task[None]] = set()
 
         async def answer(request: PermissionRequest) -> None:
@@ -138,9 +141,10 @@ class Journal:
     def append_many(
         self, entries: Iterable[Entry], then: Callable[[], None] = lambda: None
     ) -> list[Entry]:
-        """Append entries in one transaction, each below the previous one, then emit their events in order.
+        """Append entries in one transaction, each below the previous one; return them as stored.
 
-        ``then`` is called between the two. Raises StoreError if they can't be stored; none is then.
+        After that ``then`` is called, and then an event is emitted for each entry, in order. Raises
+        StoreError if the entries can't be stored; none of them is stored then.
         """
         saved = self.session.append_many(entries)
         then()

@@ -1,6 +1,6 @@
-"""Sends each request to its model's client: that of the demo or that of the providers.
+"""Sends requests to the demo's client or the providers' one, by model.
 
-Also sends single requests outside the conversation.
+Also sends single requests outside the conversation and returns their whole answers.
 """
 
 import asyncio
@@ -63,10 +63,7 @@ class RoutedClient:
 
 @dataclass
 class CallCost:
-    """The total usage and cost of some model calls.
-
-    ``cost`` is in US dollars, None without prices.
-    """
+    """The total usage and cost of some model calls; ``cost`` is in US dollars, None if unknown."""
 
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
@@ -94,10 +91,10 @@ async def complete(
     spent: CallCost,
     progress: Callable[[str], None] = lambda _text: None,
 ) -> Completion:
-    """Send a request outside the conversation and return the whole answer.
+    """Send a request and return the whole answer; nothing is appended to the session.
 
-    The cost is added to ``spent``, also if the request fails. ``progress`` is called with every
-    piece of the text. Raises ModelError.
+    Usage and cost are added to ``spent``, also if the request fails. ``progress`` is called with
+    every piece of the text. Raises ModelError.
     """
     answer = Completion()
     async with aclosing(client.stream(request)) as events:
@@ -136,10 +133,10 @@ async def complete_in_time(
     seconds: float | None,
     purpose: Purpose = Purpose.OTHER,
 ) -> Completion:
-    """Return the whole answer to a request outside the conversation.
+    """Send a request outside the conversation and return the whole answer.
 
-    The session is charged for it, also if it fails. Raises TimeoutError after ``seconds`` (None:
-    no limit), and ModelError.
+    The cost is added to the session's under ``purpose``, also if the request fails. Raises
+    TimeoutError after ``seconds`` (None: no limit), and ModelError.
     """
     spent = CallCost()
     try:

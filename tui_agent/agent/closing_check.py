@@ -1,4 +1,7 @@
-"""Runs the project's check when the model says that it is done; a failure sends it back to work."""
+"""Runs the project's check when the model says that it is done.
+
+A failure sends the model back to work.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Literal
@@ -13,7 +16,8 @@ from tui_agent.context.templates import fill
 from tui_agent.safe_text import one_line
 
 CHECK_FAILED = "check_failed"
-"""The prompt for a failed check, and ``UserEntry.synthetic`` of the message made of it."""
+"""Name of the prompt for a failed check, and ``UserEntry.synthetic`` of the message made from
+it."""
 
 
 class ClosingCheck:
@@ -33,15 +37,16 @@ class ClosingCheck:
         """Result of this run's last check; None if none ran."""
 
     def begin(self) -> None:
-        """Forget the run before; called when a run begins."""
+        """Reset what is known of the previous run; called when a run begins."""
         self._failed = 0
         self.has_called = False
         self.ended = None
 
     async def demands_more(self, settle_files: Callable[[], Awaitable[None]]) -> bool:
-        """Run the check if a tool was called; return True if it failed and the model was sent back to work.
+        """Run the check if a tool was called in this run, and append its entry.
 
-        ``settle_files`` records the check's changes to files.
+        Return True if it failed and a message was appended that sends the model back to work; that
+        happens at most ``rounds`` times. ``settle_files`` records the check's changes to files.
         """
         wanted = self._ports.check
         if wanted is None or not self.has_called:

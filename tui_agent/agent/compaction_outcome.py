@@ -1,4 +1,4 @@
-"""The ways a compaction ends."""
+"""Defines the outcomes of a compaction."""
 
 from tui_agent.lazy import frozen
 
@@ -16,7 +16,7 @@ class _Done:
 
 
 class Compacted(_Done):
-    """A summary replaces the history; ``steps`` describes further measures."""
+    """A summary now replaces the history; ``steps`` describes further measures that made room."""
 
 
 class Cleared(_Done):
@@ -24,7 +24,7 @@ class Cleared(_Done):
 
 
 class Postponed(_Done):
-    """A run goes on; the history is compacted before its next step."""
+    """Nothing was done yet, because a run goes on; it compacts the history before its next step."""
 
 
 @frozen

@@ -1,8 +1,8 @@
-"""Carries out compactions: has the pure engine make a plan and a model write the summary, then commits it.
+"""Carries out compactions: plans, has a model write the summary, measures the result, appends it.
 
-A compaction is measured before it is committed and has to make the history small enough. One that
-fails, is refused or is interrupted leaves the path as it was. Planning and measuring read a lot and
-are pure, so they are done in threads.
+A compaction is appended only if it makes the history small enough. One that fails or is interrupted
+leaves the path as it was; instead of a refused one, old outputs may be cleared or cut. Planning and
+measuring are pure functions over many entries, so they run in threads.
 """
 
 import asyncio
@@ -104,11 +104,13 @@ log = logging.getLogger(__name__)
 _PLAIN = "Compacted without a model, because summarising failed. The log has the details."
 
 _SHORTEST = "…"
-"""A summary for measuring whether a compaction can help at all."""
+"""The shortest summary: if a compaction with it doesn't make enough room, none is requested."""
 HEAD_START = 0.25
-"""Seconds that a prepared summary waits for the answer to the run's own request to begin."""
+"""Maximum seconds for which a prepared summary waits until the run's own request is being
+answered."""
 _STILL_COVERED = {PRUNED, CUT_OUTPUTS}
-"""Steps of a commit that remove nothing from the context but what the summary covers."""
+"""Steps of a commit that leave the cut where it is, so that the summary covers all removed
+entries."""
 
 _ANSWERING = AnswerDelta | ReasoningProgress | ToolCallProgress | PromptProgress
 """Events that show that an answer has begun."""
@@ -118,8 +120,9 @@ _ANSWERING = AnswerDelta | ReasoningProgress | ToolCallProgress | PromptProgress
 class SummaryCalls:
     """Sends the requests of one summary to a model.
 
-    ``live`` is the conversation's next request, for summaries made in the conversation itself.
-    ``progress`` gets every piece of text. ``spent`` adds up the cost.
+    ``live`` is the conversation's next request, for summaries requested at the end of the
+    conversation; None if only its serialised text is sent. ``progress`` is called with every
+    streamed piece of text. ``spent`` adds up usage and cost.
     """
 
     client: ModelClient
@@ -129,7 +132,11 @@ class SummaryCalls:
     spent: CallCost = field(default_factory=CallCost)
 
     async def run(self, conversation: Summarising) -> str | SummaryFailure:
-        """Send the requests that the engine asks for until it returns a summary or a failure."""
+        """Send the requests that ``conversation`` yields; return the summary, or why there is none.
+
+        The requests of one round are sent in parallel. Errors of the model don't raise: they are
+        answers to ``conversation``.
+        """
         try:
             calls = next(conversation)
             while True:
@@ -160,12 +167,13 @@ class SummaryCalls:
 class CompactionOrder:
     """A compaction to carry out.
 
-    ``model`` is the conversation's; ``focus`` says what the summary should pay attention to.
-    ``live`` is the conversation's next request, which a summariser can read from the provider's
-    cache. ``summariser`` writes the summary if the settings name no model for that; "" for
-    ``model``. ``boundary`` is the first entry that is not summarised, if the user chose it.
-    ``keep_recent`` is the number of tokens to keep, for a summary prepared during the run; None for
-    the setting.
+    ``model`` is the model whose window the result has to fit. ``focus`` says what the summary
+    should pay attention to. ``live`` is the conversation's next request, and ``cache_warm`` whether
+    the provider still has it cached, so that summarising in the conversation is cheap.
+    ``summariser`` is the model that writes the summary if the settings name none; "" for ``model``.
+    ``boundary`` is the id of the first entry that is not summarised, if the user chose it.
+    ``keep_recent`` is the tokens of the newest history to keep, for a summary prepared during the
+    run; None for the setting.
     """
 
     trigger: Trigger
@@ -198,13 +206,17 @@ class Draft:
     hook_details: str = ""
     """Details that a hook stores with the entry, as JSON text."""
     as_planned: bool = False
-    """Whether it may only be committed with the plan's cut, as the summary covers nothing later."""
+    """Whether it may only be committed with the plan's cut, because the summary covers nothing
+    later."""
     prepared: bool = False
     """Whether the summary was written during the run, before it was needed."""
 
 
 class Compactor:
-    """Compacts one session. ``failures`` are counted to pause automatic compaction."""
+    """Compacts one session.
+
+    ``failures`` counts failures in a row, which pause automatic compaction.
+    """
 
     def __init__(self, journal: Journal, ports: AgentPorts) -> None:
         self._journal = journal
@@ -217,7 +229,7 @@ class Compactor:
         self.prepared = PreparedSummary(self, journal, ports)
         """The next compaction's summary, written before it is needed."""
         self._not_native: set[str] = set()
-        """Models whose provider can't compact by itself; the user was told once of each."""
+        """Models whose provider has no compaction of its own; it is not requested again."""
 
     async def plan(self, order: CompactionOrder) -> CompactionPlan | Refusal:
         """Return the plan of a compaction, or why there is none.
@@ -239,16 +251,17 @@ class Compactor:
         return await in_thread(plan_compaction, path, settings, size, options)
 
     async def boundaries(self, model: str) -> list[Boundary]:
-        """Return the entries before which the user can have a compaction cut."""
+        """Return the places on the path where the user may have a compaction cut, oldest first."""
         count = self._ports.directory.counter(model).entry
         return await in_thread(boundaries, self._session.active_path(), count)
 
     async def compact(
         self, order: CompactionOrder, *, without_model: bool = False
     ) -> CompactionOutcome:
-        """Plan, summarise and commit a compaction; changes nothing if cancelled.
+        """Plan, summarise and commit a compaction, with events at start and end.
 
-        ``without_model``: the summary is put together by rules.
+        ``without_model``: the summary is put together by rules. An unexpected error leads to a
+        compaction without a model. Cancelling this changes nothing. Raises UserFacingError.
         """
         path = self._session.active_path()
         self._channel.emit(CompactionStarted(order.trigger, self.size(order.model, path).history))
@@ -274,7 +287,11 @@ class Compactor:
         return outcome
 
     async def draft(self, order: CompactionOrder) -> Draft | Refusal | SummaryFailure:
-        """Plan and summarise a compaction without committing it; hooks may take part."""
+        """Plan and summarise a compaction without committing it.
+
+        ``before_compact`` hooks may cancel it, move the cut or supply the summary. If there is no
+        draft, the `Refusal` or `SummaryFailure` says why.
+        """
         plan = await self.plan(order)
         if isinstance(plan, Refusal):
             return plan
@@ -313,13 +330,13 @@ class Compactor:
     async def forecast(
         self, plan: CompactionPlan, order: CompactionOrder, summary: str = ""
     ) -> Commit | Refusal:
-        """Return what a plan would commit with a given summary, or why it would not be committed."""
+        """Return what a plan would commit with a given summary, or why it can't be committed."""
         return await self.weigh(Draft(order, plan, summary, self.size(order.model)))
 
     async def weigh(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
-        """Return what a draft would commit, or why it can't be.
+        """Return what a draft would commit on the current path, or why it can't be committed.
 
-        ``summary`` is the edited text, if any.
+        ``summary`` is the user's edited text; None for the draft's own.
         """
         path = self._session.active_path()
         text = draft.summary if summary is None else summary
@@ -341,7 +358,10 @@ class Compactor:
         return weighed
 
     async def commit(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
-        """Append a drafted compaction; ``summary`` is the edited text, if any."""
+        """Append a drafted compaction and return what was appended, or why it can't be committed.
+
+        ``summary`` is the user's edited text; None for the draft's own.
+        """
         commit: Commit | Refusal | None = None
         leaf = self._session.leaf
         while commit is None or leaf != self._session.leaf:
@@ -378,9 +398,10 @@ class Compactor:
     async def _worthwhile(
         self, plan: CompactionPlan, order: CompactionOrder
     ) -> Draft | Refusal | SummaryFailure:
-        """Return a draft, unless not even the shortest summary would help.
+        """Return a draft, or a failure if not even the shortest summary would make enough room.
 
-        If the model's summary is unfit, the draft's is put together by rules.
+        Manual compactions are drafted in any case. If the model's summary is unusable, the user is
+        warned and the draft's summary is put together by rules.
         """
         if order.trigger != "manual":
             why = await self.why_hopeless(plan, order)
@@ -397,7 +418,7 @@ class Compactor:
         return Draft(order, plan, await self._by_rule(plan, order), self.size(order.model))
 
     def _compact_plainly(self, order: CompactionOrder) -> CompactionOutcome:
-        """Commit a compaction without a model and with as little code as possible, after a defect."""
+        """Compact without a model and with as little code as possible, after an internal error."""
         path = self._session.active_path()
         size = self.size(order.model, path)
         rules = self._ports.settings.for_model(order.model).compaction
@@ -423,15 +444,15 @@ class Compactor:
         )
 
     async def why_hopeless(self, plan: CompactionPlan, order: CompactionOrder) -> str:
-        """Return why not even the shortest summary would help.
-
-        "" if a summary is worth its cost.
-        """
+        """Return why not even the shortest summary would make enough room; "" if it would."""
         weighed = await self.forecast(plan, order, _SHORTEST)
         return weighed.message if isinstance(weighed, Refusal) else ""
 
     async def _refused(self, refusal: Refusal, order: CompactionOrder) -> CompactionOutcome:
-        """Make room without a summary: clear old outputs and cut long texts, if the refusal allows it."""
+        """Clear old outputs and cut long texts in place of a refused compaction.
+
+        Does nothing if a hook cancelled it, or if it is manual and the refusal offers no prune.
+        """
         cancelled = refusal.reason is RefusalReason.CANCELLED
         if not cancelled and (refusal.prunes or order.trigger != "manual"):
             path = self._session.active_path()
@@ -459,7 +480,8 @@ class Compactor:
     ) -> Draft | SummaryFailure:
         """Have a model write the summary of a plan.
 
-        The cost is added to ``spent``, also on failure.
+        With the style "native" the provider's own compaction is tried first. Usage and cost are
+        added to ``spent``, also on failure.
         """
         settings = plan.settings.compaction
         model = settings.model or order.summariser or order.model
@@ -502,7 +524,7 @@ class Compactor:
     async def _native_draft(
         self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost
     ) -> Draft | None:
-        """Return a draft with the provider's own compaction; None if the provider made none."""
+        """Return a draft with the provider's own compaction; None if there is none."""
         made = await self._provider_item(plan, order, spent)
         if made is None:
             return None
@@ -520,7 +542,7 @@ class Compactor:
         )
 
     async def _by_rule(self, plan: CompactionPlan, order: CompactionOrder) -> str:
-        """Return a summary put together by rules, without a model."""
+        """Return the previous summary, if any, and a digest of the plan's entries made by rules."""
         count = self._ports.directory.counter(order.model).text
         earlier = ""
         if plan.previous_summary:
@@ -534,7 +556,8 @@ class Compactor:
     ) -> tuple[str, str] | None:
         """Return the provider's own compaction of the plan's entries as JSON text, and its summary.
 
-        None if it made none; the user is told why.
+        None if the provider made none, which a notice explains. Also None, without a notice, if
+        there is no live request or the model's provider is known to have no compaction.
         """
         end = first_sent(plan.kept)
         if end is None or order.live is None:
@@ -598,7 +621,7 @@ class Compactor:
         return overhead_parts(head_parts(head, self._ports.directory.counter(model)))
 
     def size(self, model: str, path: Sequence[Entry] | None = None) -> ContextSize:
-        """Return the size of a path's next request to a model; by default of the current path."""
+        """Return the size of a path's next request to a model; None stands for the current path."""
         path = self._session.active_path() if path is None else path
         return self._ports.context_meter(model).measure(path)
 
@@ -633,21 +656,25 @@ def _with_origin(entry: Entry, draft: Draft) -> Entry:
 
 @frozen
 class _Place:
-    """What a prepared summary covers: the entries before ``cut``, for the conversation's ``model``."""
+    """The range of a prepared summary for ``model``: the entries before the one named ``cut``."""
 
     cut: int
     model: str
     changes: tuple[int, ...] | None
-    """The changes made to those entries before the summary was begun."""
+    """Ids of the edits and compactions that had changed those entries when the summary was begun.
+
+    None if the cut was not on the path.
+    """
     begun: int
-    """The newest entry when the summary was begun."""
+    """Id of the newest entry when the summary was begun."""
 
 
 class PreparedSummary:
-    """The summary of the next compaction, written during the run so that nobody has to wait for it.
+    """The summary of the next compaction, written in the background so that the run need not wait.
 
-    There is at most one. It can be used while its cut is on the path and nothing before that has
-    changed. Its cost is counted as the session's at first, and as the compaction's when committed.
+    There is at most one. It can be used while its cut is on the path and no entry before the cut
+    has been changed. Its cost is booked on the session at first, and moved to the compaction's
+    entry when that is committed.
     """
 
     def __init__(self, compactor: "Compactor", journal: Journal, ports: AgentPorts) -> None:
@@ -662,16 +689,20 @@ class PreparedSummary:
         """The finished summary; ``holds`` returns whether it can still be used."""
         self._model = ""
         self._tried: tuple[int, ...] | None = None
-        """The occasion of the last attempt that failed; see `_occasion`."""
+        """What `_occasion` returned for the last attempt that failed; None if none has."""
         self.is_too_early = False
         """Whether the last attempt found too little to summarise, so that the next step may try again."""
         self.seconds = SUMMARY_SECONDS
         """Seconds that the last summary took to write."""
         self._put_off_at: int | None = None
-        """Id of the newest user message when the user put the compaction off."""
+        """Id of the newest user message when the user put the compaction off; None if they never
+        did."""
 
     def holds(self, model: str) -> bool:
-        """Return True if the summary, finished or not, is for this model and still fits the path."""
+        """Return True if the summary, finished or not, is for this model and still fits the path.
+
+        It fits while its cut is on the path and no entry before the cut has been changed since.
+        """
         place = self._place
         if place is None or place.model != model or place.changes is None:
             return False
@@ -680,10 +711,14 @@ class PreparedSummary:
     def review(self, model: str) -> None:
         """Drop the summary if it can't be used any more."""
         if self._place is not None and not self.holds(model):
-            self.drop("the history before it has changed")
+            self.drop("the history that it covers has changed")
 
     def is_wanted(self) -> bool:
-        """Return True if there is no summary, none is being written, and no attempt has just failed."""
+        """Return True if a summary may be begun.
+
+        False if one is finished or being written, if the user put the compaction off, or if an
+        attempt failed and nothing relevant has changed since.
+        """
         is_open = self.task is None and self.ready is None and not self.is_put_off
         return is_open and self._tried != self._occasion()
 
@@ -693,19 +728,20 @@ class PreparedSummary:
         return self._put_off_at == newest_user_id(self._session.active_path())
 
     def put_off(self) -> None:
-        """Drop the summary and compact nothing before the user's next message while requests fit."""
+        """Drop the summary; compact nothing until the user's next message, while requests fit."""
         self._put_off_at = newest_user_id(self._session.active_path())
         self.drop("you put the compaction off")
 
     def begin(self, order: "CompactionOrder", needless: Callable[[], Awaitable[bool]]) -> None:
-        """Begin to write a summary, unless ``needless`` then returns True."""
+        """Start a task that writes a summary, unless ``needless``, called first, returns True."""
         self._model = order.model
         self.task = asyncio.get_running_loop().create_task(self._prepare(order, needless))
 
     async def draft(self, order: "CompactionOrder") -> "Draft | None":
         """Return the finished summary as a draft for the current path.
 
-        None if it does not match the order.
+        None if there is none, if it no longer fits the path, if the order has a focus or a
+        boundary, or if hooks take part in compactions.
         """
         ready = self.ready
         place = self._place
@@ -728,7 +764,10 @@ class PreparedSummary:
         return replace(ready, order=order, plan=plan, size=size)
 
     async def commit(self, order: "CompactionOrder") -> Commit | None:
-        """Commit the summary, waiting for it if it is being written; None if it can't be used."""
+        """Commit the summary, waiting for it if it is being written; None if it can't be used.
+
+        A summary that no longer makes enough room is dropped.
+        """
         is_ordered = order.model == self._model and not order.focus and order.boundary is None
         if self.task is not None and is_ordered:
             await asyncio.wait([self.task])
@@ -742,13 +781,19 @@ class PreparedSummary:
         return None
 
     def committed(self, draft: "Draft") -> None:
-        """Forget the summary if it was the one committed; its cost is the compaction's now."""
+        """Forget the summary if ``draft`` was made from it, and take its cost off the session's.
+
+        The compaction's entry has the cost now.
+        """
         if self.ready is not None and self.ready.spent is draft.spent:
             self._forget()
             self._count(draft.spent, -1)
 
     def drop(self, why: str) -> None:
-        """Forget the summary, end its writing, and tell the user if it was finished."""
+        """Forget the summary and cancel its task.
+
+        If it was finished, a notice gives its cost and ``why``.
+        """
         draft = self.ready
         self._forget()
         if draft is not None:
@@ -783,7 +828,10 @@ class PreparedSummary:
             self._ask(order.model)
 
     async def _own_request(self) -> None:
-        """Wait until the answer to the run's own request begins, or a moment, so as not to delay it."""
+        """Wait until the run's own request is being answered, `HEAD_START` seconds at most.
+
+        So the summary's request does not delay it.
+        """
         answering = asyncio.Event()
 
         def watch(event: AgentEvent) -> None:
@@ -799,7 +847,7 @@ class PreparedSummary:
             leave()
 
     def _ask(self, model: str) -> None:
-        """Tell the user that the summary can be read before it is used, if the settings want that."""
+        """Show a notice that offers to read the summary before it is used, if ``auto`` is "ask"."""
         size = self._compactor.size(model)
         settings = self._ports.settings.for_model(model).compaction
         if settings.auto == "ask" and size.threshold is not None:
@@ -808,10 +856,7 @@ class PreparedSummary:
             self._channel.say(text, action="compact", label="to read it")
 
     def edit(self, draft: "Draft", text: str) -> bool:
-        """Replace the summary's text.
-
-        Return False if the finished summary is no longer that of ``draft``.
-        """
+        """Replace the finished summary's text; return False if ``draft`` was not made from it."""
         if self.ready is None or self.ready.spent is not draft.spent:
             return False
         # A provider's own compaction can't be edited, so only the text is used.
@@ -821,9 +866,10 @@ class PreparedSummary:
     async def _written(
         self, order: "CompactionOrder", needless: Callable[[], Awaitable[bool]], spent: CallCost
     ) -> "Draft | None":
-        """Return the draft with the summary.
+        """Write the summary and return it as a draft.
 
-        None if it failed, is not worth it or exceeds the budget.
+        None if it is not needed or can't help, if hooks take part in compactions, if it would
+        exceed the budget, if the path changed meanwhile, or if the model failed.
         """
         self.is_too_early = False
         if await self._ports.hooks.wanted("before_compact") or await needless():
@@ -853,7 +899,10 @@ class PreparedSummary:
         return drafted
 
     def _occasion(self) -> tuple[int, ...]:
-        """Return what allows another attempt if it changes: newest user message, compaction and prune."""
+        """Return the ids of the newest user message, compaction and prune, 0 for none.
+
+        After a failed attempt, another one is made only when these have changed.
+        """
         path = self._session.active_path()
         made = (newest(path, kind) for kind in (CompactionEntry, PruneEntry))
         return newest_user_id(path), *(0 if entry is None else entry.id for entry in made)
@@ -867,7 +916,7 @@ class PreparedSummary:
             task.cancel()
 
     def _count(self, spent: CallCost, sign: int) -> None:
-        """Add the cost to the session's; subtract it if ``sign`` is -1."""
+        """Add the cost to the session's and the run's; subtract it if ``sign`` is -1."""
         self._ports.meter.spend(sign * (spent.cost or 0.0), sign * spent.usage.total)
         if spent.cost:
             try:

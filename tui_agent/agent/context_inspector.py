@@ -1,4 +1,4 @@
-"""Answers the screens' questions about requests: blocks, text, timeline, cached part, cache breaks.
+"""Computes what screens show about requests: blocks, text, timeline, cached part, cache breaks.
 
 Nothing here changes a session.
 """
@@ -40,12 +40,15 @@ from tui_agent.session.records import Outlines
 from tui_agent.session.session import Session
 
 ROOM_KINDS = kinds(lambda kind: kind.frees_room)
-"""Kinds of entries that make room."""
+"""Kinds of entries that make the next request smaller."""
 
 
 @frozen
 class RoomMade:
-    """How room was made on a path: numbers of compactions and prunes, and the tokens that prunes freed."""
+    """The numbers of compactions and prunes on a path, and the tokens that the prunes freed.
+
+    ``newest`` is the last compaction; None if there is none.
+    """
 
     compactions: int = 0
     prunes: int = 0
@@ -54,7 +57,7 @@ class RoomMade:
 
     @property
     def sentence(self) -> str:
-        """A sentence for the user; "" if no room was made."""
+        """A sentence for the user about compactions and prunes; "" if there are none."""
         parts = []
         if self.newest is not None:
             times = _times(self.compactions)
@@ -71,7 +74,10 @@ class RoomMade:
 
 
 def room_made(path: Iterable[Entry]) -> RoomMade:
-    """Return how room was made on a path; only compactions and prunes among the entries count."""
+    """Return the numbers of compactions and prunes on a path, and the tokens freed.
+
+    ``path`` is oldest first; its other entries are ignored, so they may be missing.
+    """
     made = RoomMade()
     for entry in path:
         if isinstance(entry, CompactionEntry):
@@ -87,9 +93,9 @@ def _times(count: int) -> str:
 
 
 class ContextInspector:
-    """Answers questions about the context of one session.
+    """Computes what screens show about the context of one session.
 
-    Remembers answers while they are valid.
+    Caches results while they are valid.
     """
 
     def __init__(self, session: Session, ports: AgentPorts, context: ContextKeeper) -> None:
@@ -103,7 +109,7 @@ class ContextInspector:
         self._made: tuple[tuple[object, ...], ModelRequest] | None = None
 
     def map(self) -> ContextMap:
-        """Return the map of the next request."""
+        """Return the map of the next request: its blocks, with sizes and context status."""
         meter = self._ports.context_meter(self._context.model)
         state = self._context.cache_state()
         cached: frozenset[int] = frozenset()
@@ -140,7 +146,10 @@ class ContextInspector:
         return await asyncio.to_thread(look)
 
     async def left_steps(self) -> list[Step]:
-        """Return the requests of all other branches, those of subagents and runners included."""
+        """Return the answered requests of all other branches, with those of subagents and runners.
+
+        Grouped by branch, the one with the newest answer first; oldest first within a branch.
+        """
         return await asyncio.to_thread(self._left_steps, set(self._session.path_outline().ids))
 
     def _left_steps(self, seen: set[int]) -> list[Step]:
@@ -149,7 +158,7 @@ class ContextInspector:
         requests = {request.id: request for request in reader.requests()}
         found: list[Step] = []
         for leaf in sorted(requests, reverse=True):
-            # Begin with the request before the branch, which its first one is compared with.
+            # Begin with the request before the branch: the branch's first one is compared with it.
             ids: list[int] = []
             at: int | None = leaf
             while at is not None and not (at in seen and at in requests):
@@ -197,7 +206,9 @@ class ContextInspector:
         return await asyncio.to_thread(look)
 
     def map_at(self, leaf: int) -> tuple[str, ContextMap]:
-        """Return the model at an entry and the map of the request that would follow; any thread may call it.
+        """Return the model at the entry ``leaf``, and the map of the request that would follow it.
+
+        May be called in any thread.
 
         Raises:
             EntryNotFound: there is no such entry.
@@ -207,7 +218,7 @@ class ContextInspector:
         return model, context_map(path, self._ports.context_meter(model))
 
     def request_of(self, step: Step) -> ModelRequest:
-        """Return a request of the timeline, rebuilt from the path."""
+        """Return a request of the timeline, rebuilt from the path to its last entry."""
         return project(
             self._session.reader.load_active(step.leaf),
             self._ports.directory.traits(step.model),
@@ -231,7 +242,7 @@ class ContextInspector:
         return self._standings
 
     def shares(self) -> Mapping[Standing, int]:
-        """Return the tokens of the history by context status, without those sent unchanged."""
+        """Return the tokens of the history by context status, without entries sent unchanged."""
         found = self.standings()
         model = self._context.model
         counter = self._ports.directory.counter(model)
@@ -248,7 +259,7 @@ class ContextInspector:
         return self._shares[1]
 
     def room_made(self) -> RoomMade:
-        """Return how room was made on the path."""
+        """Return the numbers of compactions and prunes on the current path."""
         outline = self._session.path_outline()
         return room_made(self._session.entries(_of_kinds(outline, ROOM_KINDS)))
 
@@ -286,9 +297,10 @@ class ContextInspector:
         return left if left >= least else 0
 
     def cached_tokens(self, *, warm: bool = True) -> int:
-        """Return the tokens of the next request if the cache is warm (or cold, by ``warm``).
+        """Return the tokens of the whole next request if the cache is in the state ``warm``.
 
-        0 if it isn't, for a provider that never reported a cache, and below ``cache.warn_tokens``.
+        0 if the cache is in the other state, for a provider that never reported a cache, and below
+        the setting ``cache.warn_tokens``.
         """
         state = self.known_cache()
         least = self._context.settings().cache.warn_tokens
@@ -298,9 +310,9 @@ class ContextInspector:
         return total if total >= least else 0
 
     def prefix_break(self) -> PrefixBreak | None:
-        """Return where the next request differs from the last one.
+        """Return where and why the next request does not extend the last one sent.
 
-        None if it extends that one or is the first.
+        None if it does, or if none was sent since the program started.
         """
         sent = self._context.sent
         if sent is None:

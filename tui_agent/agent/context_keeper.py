@@ -1,8 +1,8 @@
-"""Owns a session's requests and keeps them within the context window: builds, measures and makes room.
+"""Builds and measures a session's requests, and keeps them within the context window.
 
-The decisions are those of the pure rules in ``tui_agent.context``; this module applies them to the
-path and appends the resulting entries. The cheapest way to make room comes first: prune old
-outputs, then summarise, then end the run and offer choices.
+Pure rules in ``tui_agent.context`` decide; this module applies them to the path and appends the
+resulting entries. The cheapest way to make room comes first: prune old outputs, then summarise,
+then end the run and offer choices.
 """
 
 import asyncio
@@ -100,7 +100,10 @@ _ESTIMATE_ERROR = 0.02
 _LEAST_WINDOW = 4_000
 """Smallest window, in tokens, that is assumed after an overflow error without numbers."""
 _FIRST = 50
-"""Entries at a session's beginning that are searched for its head; imported sessions have none."""
+"""Number of entries at a path's beginning that are searched for a head.
+
+Imported sessions have no head.
+"""
 
 _WAYS_OUT = {
     "/compact": "summarise the history now, with a focus if you like",
@@ -111,7 +114,7 @@ _WAYS_OUT = {
 
 
 class ContextKeeper:
-    """The context of one session.
+    """Builds one session's requests, makes room for them, and keeps its model, mode and effort.
 
     ``model``, ``mode`` and ``effort`` apply until the path names others.
     """
@@ -153,7 +156,7 @@ class ContextKeeper:
         self.sent: SentRequest | None = None
         """The last request sent; None before the first."""
         self._pinged = 0, 0
-        """Id of the answer whose request was last sent to keep the cache warm, and when (milliseconds)."""
+        """Id of the answer whose request was last pinged, and when, in epoch milliseconds."""
         self.watch = CacheWatch(journal.session, journal.channel)
         """Reports misses of the provider's cache."""
 
@@ -164,7 +167,10 @@ class ContextKeeper:
         return Compactor(self._journal, self._ports)
 
     def follow_path(self) -> None:
-        """Take model, mode and effort from the path; called after a move."""
+        """Take model, mode and effort from the path; called after a move.
+
+        A path in yolo mode continues in build mode.
+        """
         view = self._view()
         self.model = view.model or self.model
         self.chosen_effort = self._first_effort
@@ -195,7 +201,10 @@ class ContextKeeper:
     # -- requests -------------------------------------------------------------------------------------------
 
     async def warm(self) -> None:
-        """Load knowledge and tool files, and ask a local server about its model."""
+        """Load knowledge and tool files, and ask a local server about its model.
+
+        Problems with the files are shown to the user as notices.
+        """
         await self._ports.directory.refresh(self.model)
         await asyncio.to_thread(self._ports.knowledge.load)
         await self._ports.read_tool_files()
@@ -208,18 +217,18 @@ class ContextKeeper:
         self._is_warm = True
 
     def ensure_head(self) -> None:
-        """Append the head and effort for the current model and mode if the path lacks them.
+        """Append a head if the path needs another one, and the user's effort if the path has none.
 
-        See ``Head.ensure``.
+        See `Head.ensure` for when a head is needed.
         """
         self.head.ensure(self.model, self.mode, cache_cold=self._cache_cold())
         if self.chosen_effort is not None and self._view().effort is None:
             self._journal.append(EffortChangeEntry(effort=self.chosen_effort))
 
     def preview(self) -> SystemEntry | None:
-        """Return the head that a session's first request will have.
+        """Return the head that the session's first request will have, not appended.
 
-        None if the session has a head already, and before ``warm`` has ended.
+        None before ``warm`` has ended, and if the path has a head already or more than 50 entries.
         """
         begin = self._session.active_path()[: _FIRST + 1]
         if not self._is_warm or len(begin) > _FIRST:
@@ -229,7 +238,7 @@ class ContextKeeper:
         return self.head.preview(self.model, self.mode)
 
     def path(self) -> list[Entry]:
-        """Return the entries of the next request: the path, below a preview of its head if it has none."""
+        """Return the next request's entries: the path, after a previewed head if it has none."""
         path = self._session.active_path()
         head = self.preview()
         if head is None:
@@ -237,13 +246,13 @@ class ContextKeeper:
         return [head, *path]
 
     def size(self, at: int | None = None) -> ContextSize:
-        """Return the size of the next request, or of one at the entry ``at``."""
+        """Return the size of the next request, or of one made at the entry ``at``."""
         return self._meter().measure(self.path() if at is None else self._session.path(at))
 
     def request(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
-        """Return the next request and the program's own count of its tokens.
+        """Return the next request and the program's own count of its tokens; set ``sent``.
 
-        Remember it as sent.
+        With ``tools_allowed`` False the request has the tools, but the model may not call them.
         """
         self.announce_effort()
         request = self.next_request(tools_allowed=tools_allowed)
@@ -255,7 +264,10 @@ class ContextKeeper:
         return request, counter.calibrated(counted)
 
     def answered(self, answer: AssistantEntry) -> None:
-        """Learn from the usage reported with the answer to the last request, and report a missed cache."""
+        """Take in the answer to the last request: its usage corrects the estimates of tokens.
+
+        A cache miss is reported, and the user is warned once of usage that can't be right.
+        """
         implausible = complaint(answer, self.size().window)
         if implausible is not None and self._said.is_new(("usage", answer.model)):
             self._channel.say(implausible, "warning")
@@ -266,7 +278,7 @@ class ContextKeeper:
             self.watch.answered(self.sent, answer, least=self.settings().cache.warn_tokens)
 
     def next_request(self, *, tools_allowed: bool = True) -> ModelRequest:
-        """Return the request for the path as it is; nothing is appended or remembered."""
+        """Return the next request, for the path as it is; nothing is appended or remembered."""
         traits = self._ports.directory.traits(self.model)
         request = project(self.path(), traits, self._templates)
         blobs: dict[str, bytes] = {}
@@ -289,8 +301,8 @@ class ContextKeeper:
     def _room_for_answer(self) -> int:
         """Return the maximum tokens of the answer: the model's own limit or, if unknown, the reserve.
 
-        A model that thinks gets at least half of the free room, because reasoning counts as answer
-        but does not stay in the context.
+        Never more than the free room. If the limit is unknown, a model that thinks gets at least
+        half of that room, because reasoning counts as answer but does not stay in the context.
         """
         size = self.size()
         most = self._ports.directory.limits(self.model).max_output
@@ -309,17 +321,18 @@ class ContextKeeper:
     # -- making room ----------------------------------------------------------------------------------------
 
     def room_left(self) -> int:
-        """Return the tokens free until the context has to be compacted.
+        """Return how many tokens the next request may grow before a compaction is due.
 
-        Negative if it is beyond that.
+        Negative if one is due.
         """
         size = self.size()
         return size.limit - size.total
 
     async def make_room(self) -> None:
-        """Make the next request fit: prune, then compact.
+        """Make the next request fit: prune, then compact. Append a head if one is needed.
 
-        Raises ContextFullError if it does not fit even then.
+        Also begins to prepare the next summary in the background when its time has come. Raises
+        ContextFullError if the request does not fit even then, and CompactedError as `compact`.
         """
         self._overflows = 0
         self._prune_images()
@@ -371,9 +384,10 @@ class ContextKeeper:
         return not missing_meanwhile(self.size())
 
     async def _plan_bridge(self, missing: int, size: ContextSize) -> PrunePlan | None:
-        """Return a prune that frees ``missing`` tokens and those of one step; None if none does.
+        """Return a prune that frees ``missing`` tokens, if possible those of one step more.
 
-        It lets the run go on until the summary is written, which covers what the prune clears.
+        None if it would free less, or if the path changed meanwhile. With the prune the run can go
+        on while a summary is written, which covers the cleared outputs.
         """
         leaf = self._session.leaf
         wanted = missing + round(step_sizes(self._session.active_path()).mean)
@@ -383,9 +397,9 @@ class ContextKeeper:
         return plan
 
     def _begin_summary(self, size: ContextSize, needless: Callable[[], Awaitable[bool]]) -> None:
-        """Begin to write a summary during the run, unless it is too early or one exists.
+        """Begin to write a summary in the background, if its time has come and there is none.
 
-        ``needless`` is asked, before the model is, whether the summary is not needed after all.
+        ``needless`` is called just before that; if it returns True, none is written.
         """
         seconds = SUMMARY_SECONDS if self.prepared is None else self.prepared.seconds
         keep = kept_ahead(
@@ -408,7 +422,7 @@ class ContextKeeper:
 
     @property
     def prepared(self) -> "PreparedSummary | None":
-        """The preparation of the next compaction's summary.
+        """The next compaction's summary, which may be not begun, being written or finished.
 
         None before the first use of the compactor.
         """
@@ -430,9 +444,10 @@ class ContextKeeper:
             await self.compact("manual", focus or None)
 
     async def after_overflow(self, error: ModelError) -> None:
-        """Learn from a provider's overflow error and make room for another attempt.
+        """Learn the window from a provider's overflow error and compact, for another attempt.
 
-        Raises ContextFullError if no room can be made, or after too many attempts.
+        Raises ContextFullError if no room can be made or at the second overflow in a row, and
+        CompactedError as `compact`.
         """
         self._learn_from_overflow(error)
         self._overflows += 1
@@ -451,7 +466,10 @@ class ContextKeeper:
         self.ensure_head()
 
     def _learn_from_overflow(self, error: ModelError) -> None:
-        """Learn the model's window and, if the server counted them, the request's tokens."""
+        """Learn the model's window and, if the server counted them, the request's tokens.
+
+        If the error names no window, the size of the refused request is assumed, with a warning.
+        """
         directory = self._ports.directory
         sent = self.sent
         if error.sent and sent is not None and sent.counted:
@@ -471,9 +489,11 @@ class ContextKeeper:
             )
 
     async def fall_back(self, error: ModelError) -> bool:
-        """Switch to the next fallback model after an error; return False if there is none.
+        """Switch to the next usable fallback model after an error, and make room for it.
 
-        Also False if part of the answer was shown already: another model would start it again.
+        Returns False, and stays with the model, if there is none, if another model would not help
+        with this error, if the user has to enter a key for the chosen model, or if part of the
+        answer was shown already (another model would start again). Raises as `make_room`.
         """
         path = self._session.active_path()
         shown = newest_message(path)
@@ -523,13 +543,14 @@ class ContextKeeper:
         boundary: int | None = None,
         by_rule: str | None = None,
     ) -> CompactionOutcome:
-        """Summarise the history.
+        """Summarise the history and return how that ended.
 
         ``focus`` says what the summary should pay attention to. ``for_model`` is the model whose
-        window the result has to fit (the current model writes the summary). ``boundary`` is the
-        first entry that is not summarised. ``by_rule`` is the problem that a model's summary had:
-        it makes a summary without a model. An automatic compaction in the middle of a turn tells
-        the model to continue, or raises CompactedError by the setting ``compaction.resume``.
+        window the result has to fit (the current model writes the summary). ``boundary`` is the id
+        of the first entry that is not summarised. ``by_rule`` is the problem of an earlier attempt:
+        if given, the summary is made by rules, without a model. After an automatic compaction in
+        the middle of a turn, a message tells the model to continue; with the setting
+        ``compaction.resume`` off, CompactedError is raised instead.
         """
         message = newest_message(self._session.active_path())
         in_turn = trigger != "manual" and isinstance(message, ToolResultEntry)
@@ -586,7 +607,10 @@ class ContextKeeper:
                 self._channel.say(f"{left} not sent: {limits} (settings: images).", "warning")
 
     async def ahead(self, model: str) -> SwitchAhead:
-        """Return the size of the next request now, and with another model before and after pruning."""
+        """Return the next request's size now, and after a switch to ``model``.
+
+        The latter is given with and without the pruning that the switch brings.
+        """
         now = self.size()
         meter = self._ports.context_meter(model)
         path = self._session.active_path()
@@ -606,10 +630,11 @@ class ContextKeeper:
         size: ContextSize | None = None,
         wanted: int | None = None,
     ) -> PrunePlan | None:
-        """Return the plan of a prune; None if it is not the moment or there is nothing to gain.
+        """Return the plan of a prune.
 
-        ``model`` and ``size`` describe the request, by default the next one. ``wanted`` is the
-        number of tokens to free, by default as the settings say. The reading is done in a thread.
+        None if the settings want none now or too little would be freed. ``model`` and ``size``
+        describe the request, by default the next one. ``wanted`` is the number of tokens to free,
+        by default as the settings say. The plan is made in a thread.
         """
         model = self.model if model is None else model
         size = size or self.size()
@@ -642,7 +667,7 @@ class ContextKeeper:
             return None
 
     async def after_run(self) -> None:
-        """Prune as the settings say for the end of a run."""
+        """Clear images beyond the limits; prune if the settings want that at the end of a run."""
         self._prune_images()
         if self.settings().prune.when == "run_end":
             await self.prune(Moment(run_ended=True))
@@ -680,7 +705,7 @@ class ContextKeeper:
         return prepared is not None and prepared.is_put_off and _fits(size)
 
     async def _go_on(self) -> None:
-        """Tell the model to continue after a compaction; attach the files that it worked on."""
+        """Append a message that tells the model to continue, with the files it last worked on."""
         files: tuple[FilePart, ...] = ()
         if room := room_for_files(self.size(), self.settings()):
             newest_ids = self._session.path_outline().ids[-LOOKED_AT:]
@@ -720,7 +745,10 @@ class ContextKeeper:
         return self._ports.settings.for_model(self.model)
 
     def _meter(self) -> Meter:
-        """Return the meter used last if limits and settings are the same: it has counted the path before."""
+        """Return the model's meter: the last one while limits and settings are the same.
+
+        That meter has counted most of the path already.
+        """
         new = self._ports.context_meter(self.model)
         known = self._known_meter
         if (
@@ -746,7 +774,7 @@ class ContextKeeper:
         return last is not None and last.model != self.model
 
     def cache_state(self) -> CacheState:
-        """Return whether the provider's cache of the path is still warm, and until when."""
+        """Return whether the provider's cache of the path is warm, and for how many seconds."""
         last = self.last_answer()
         used = None
         if last is not None and last.model == self.model:
@@ -756,13 +784,14 @@ class ContextKeeper:
         return cache_state(used, self._ports.clock(), self.settings().cache, ttl=self.cache_ttl())
 
     def pinged(self, answer: AssistantEntry) -> None:
-        """Note that the request of ``answer`` was just sent again, which keeps the provider's cache warm."""
+        """Record that a ping has just repeated ``answer``'s request, to keep the cache warm."""
         self._pinged = answer.id, self._ports.clock()
 
     def cache_ttl(self, now: int | None = None) -> CacheTtl:
-        """Return how long a request at ``now`` (milliseconds) asks the provider to cache it.
+        """Return the cache lifetime that a request made at ``now`` asks the provider for.
 
-        Without ``now``: how long the last request asked for.
+        ``now`` is in milliseconds since the epoch; None: the lifetime that the last request asked
+        for.
         """
         if not self._ports.directory.traits(self.model).hour_cache:
             return "5m"
@@ -775,7 +804,8 @@ class ContextKeeper:
 class ContextFullError(UserFacingError):
     """Raised when the next request does not fit the window.
 
-    The message offers choices; to compact is one of them only if it was not just ``compacted``.
+    The message is the sentence ``why``, with the ``size`` if given, and a list of commands that
+    help. ``compacted``: leave out /compact, because a compaction was just tried.
     """
 
     def __init__(
@@ -796,7 +826,7 @@ class CompactedError(UserFacingError):
 
 @frozen
 class SentRequest:
-    """A request that was sent at the entry ``leaf``.
+    """A request that was sent; ``leaf`` is the last entry in it.
 
     ``warm``: whether the provider's cache should have had its beginning. ``counted``: its tokens
     before calibration, 0 if they were not counted but estimated by a rule of thumb.
@@ -809,9 +839,9 @@ class SentRequest:
 
 
 class CacheWatch:
-    """Finds and reports misses of the provider's cache by the usage reported for a session's requests.
+    """Finds and reports cache misses by the usage that providers report for a session's requests.
 
-    ``miss`` is the miss of the last request; None if there was none.
+    ``miss`` is the miss of the last answered request; None if it had none.
     """
 
     def __init__(self, session: Session, channel: EventChannel) -> None:
@@ -821,11 +851,11 @@ class CacheWatch:
         self.miss: CacheMiss | None = None
 
     def answered(self, sent: SentRequest, answer: AssistantEntry, *, least: int) -> None:
-        """Compare the usage of an answered request with the one before; report a miss.
+        """Set ``miss`` by comparing the request's usage with that of the one before.
 
-        Misses below ``least`` tokens are not reported, with ``least`` 0 none are; nor are those
-        that the user caused or was warned about: a compaction, another model or effort, a cache
-        that was cold when the message was sent.
+        A miss is also emitted as an event, unless it is below ``least`` tokens, ``least`` is 0, or
+        the user caused it or was warned: after a compaction, with another model or effort, and with
+        a cache that was cold when the user sent the message.
         """
         before = self._answered
         self._answered = (sent, answer.usage)
@@ -857,7 +887,7 @@ class CacheWatch:
         return CacheMiss(*found, None)
 
     def prefix_break(self, sent: SentRequest, new: ModelRequest) -> PrefixBreak | None:
-        """Return where ``new`` first differs from the beginning ``sent``; None if it extends it."""
+        """Return where and why ``new`` does not begin like ``sent``'s request; None if it does."""
         path = self._session.active_path()
         on_path = sent.leaf is None or self._session.on_path(sent.leaf)
         since = [entry for entry in path if entry.id > (sent.leaf or 0)]
@@ -869,5 +899,5 @@ async def _never() -> bool:
 
 
 def _fits(size: ContextSize) -> bool:
-    """Return True if the request leaves the answer a tenth of the window, or the reserve if that is less."""
+    """Return True if the request leaves the answer a tenth of the window, or a smaller reserve."""
     return size.total <= size.window - min(size.reserve, size.window // 10)

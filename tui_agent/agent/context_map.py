@@ -31,10 +31,11 @@ class ContextBlock:
     """One block of a request: an entry, or a part of the head. Tokens are estimates for the model.
 
     ``kind`` is the entry's, or ``system`` or ``tool_schema`` for the head. ``origin`` has the
-    entry's id. ``age_entries`` and ``age_steps`` count the entries and answers after it. ``hidden``
-    is how many more tokens it would take if restored. ``following`` are the tokens from its start
-    on, which the provider reads again if the block is changed while its cache is warm. ``standing``
-    is its context status.
+    entry's id. ``tool`` and ``path`` are a result's tool and file. ``age_entries`` and
+    ``age_steps`` count the entries and answers after the block. ``hidden`` is how many more tokens
+    the block would take if restored. ``following`` are the request's tokens from the block's start
+    on, which the provider reads again if the block is changed while its cache is warm.
+    ``standing`` is the block's context status.
     """
 
     label: str
@@ -51,16 +52,16 @@ class ContextBlock:
     following: int = 0
     standing: Standing = Standing.SENT
     edited: bool = False
-    """Whether the user changed its content."""
+    """Whether the user changed the entry's content."""
 
     @property
     def address(self) -> tuple[str, tuple[int, ...], str]:
-        """A key by which the same block is found in other requests."""
+        """A key that the same block has in the maps of all requests."""
         return self.kind, self.origin if not self.is_head else (), self.label
 
     @property
     def is_head(self) -> bool:
-        """Whether it is part of the head, which the user can't edit."""
+        """Whether the block is part of the head, which the user can't edit."""
         return self.kind in {"system", "tool_schema"}
 
 
@@ -78,7 +79,7 @@ class ContextMap:
 
     @property
     def shares(self) -> dict[Standing, int]:
-        """The tokens of the history by context status."""
+        """The tokens of the history's blocks by context status."""
         found: dict[Standing, int] = {}
         for block in self.blocks:
             if not block.is_head:
@@ -114,7 +115,7 @@ def change_between(before: ContextMap, after: ContextMap) -> MapChange:
 
 
 def with_cached(shown: ContextMap, tokens: int) -> ContextMap:
-    """Return a map with the blocks marked as cached that lie within the first ``tokens`` of the request."""
+    """Return the map with the blocks within the request's first ``tokens`` marked as cached."""
     # Blocks are estimates, so that the last cached one may seem to end a little later.
     limit = tokens / max(1, shown.size.total) * shown.estimate * _CACHED_SLACK
     passed = 0
@@ -132,10 +133,10 @@ def context_map(
     cached: frozenset[int] = frozenset(),
     size: ContextSize | None = None,
 ) -> ContextMap:
-    """Return the map of a path's next request.
+    """Return the map of the request that follows a path.
 
-    ``cached`` are the entries that are probably in the provider's cache (``cache.cached_origins``).
-    ``size`` is the request's size; measured if None.
+    ``cached`` are the ids of the entries that are probably in the provider's cache
+    (``cache.cached_origins``). ``size`` is the request's size; None to measure it.
     """
     view = resolve(path)
     counter = meter.counter
@@ -248,7 +249,7 @@ def _ages(path: Sequence[Entry]) -> dict[int, tuple[int, int]]:
 
 
 def _files_of_calls(view: ContextView) -> dict[int, str | None]:
-    """Return the file that a result's call names (None: none) by the result's id."""
+    """Return the file that each result's call names, by the result's id; None if it names none."""
     files: dict[int, str | None] = {}
     for entry in view.entries:
         if isinstance(entry, AssistantEntry):

@@ -1,8 +1,8 @@
-"""Detects doom loops: repeated calls that bring nothing new.
+"""Detects doom loops: repeated tool calls that bring nothing new.
 
-A pure function of the path, so it works the same after a restart. Only calls since the user's last
-message count. They are a loop if their results have had only a few different contents, again and
-again, whatever was called and in whatever order.
+Detection is a pure function of the path, so it works the same after a restart. Only calls since the
+user's last message count. They are a loop if many of them have had only a few different results,
+whatever was called and in whatever order.
 """
 
 from collections.abc import Hashable, Sequence
@@ -23,15 +23,16 @@ from tui_agent.session.entries import Entry, ToolStatus
 CYCLE_LENGTHS = (1, 2, 3)
 """Lengths, in calls, of the loops with changing results that are searched for."""
 STALE_ROUNDS = 3
-"""Round of equal calls in which the user is asked if the results bring nothing new."""
+"""Number of rounds of equal calls without a new result, the current one included, that are a
+loop."""
 AIM_ROUNDS = 5
-"""The same if something was changed meanwhile, and for failing changes of one file."""
+"""The same number if something was changed meanwhile, and for failing changes of one file."""
 VARIED_ROUNDS = 6
-"""The same if the calls differ."""
+"""The same number if the calls differ."""
 CHANGING_CALLS = 20
-"""Rounds of equal calls after which the user is asked though the results differ.
+"""Number of rounds of equal calls that are a loop although the results differ.
 
-Polling usually ends earlier.
+So is each multiple of this number. Polling usually ends earlier.
 """
 
 
@@ -39,8 +40,9 @@ Polling usually ends earlier.
 class DoomLoop:
     """A doom loop that the newest call would continue.
 
-    ``keys`` name the repeated calls; the loop is not reported if the user allowed all of them.
-    ``reason`` is a clause for the user. ``call_ids`` are the calls of the loop so far.
+    ``keys`` are the texts that identify the repeated calls; a loop is not reported if the user
+    allowed all of them. ``reason`` is a clause for the user. ``call_ids`` are the loop's calls so
+    far.
     """
 
     keys: tuple[str, ...]
@@ -55,10 +57,10 @@ class DoomLoop:
 
 @frozen
 class LoopRules:
-    """Rules of the detection.
+    """Parameters of the detection.
 
     ``allowed`` are the keys of calls that the user allowed for the session. ``problem_of`` returns
-    why a call's arguments can't be read.
+    why a call's arguments can't be read, "" if they can.
     """
 
     allowed: frozenset[str] = frozenset()
@@ -71,7 +73,7 @@ DEFAULT_LOOP_RULES = LoopRules()
 def detect(
     path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_RULES
 ) -> DoomLoop | None:
-    """Return the doom loop that the call would continue; None if there is none."""
+    """Return the doom loop that the call ``call_id`` on the path would continue; None if none."""
     calls = _calls_until(path, call_id, rules)
     if calls:
         return _detect(calls, rules)
@@ -79,7 +81,7 @@ def detect(
 
 
 def was_refused(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_RULES) -> bool:
-    """Return True if a doom loop was denied between the user's last message and the call."""
+    """Return True if an earlier call since the user's last message was denied as a doom loop."""
     calls = _calls_until(path, call_id, rules)
     for count, call in enumerate(calls[:-1], 1):
         is_denied = call.answer is not None and call.answer.status is ToolStatus.DENIED
@@ -134,12 +136,10 @@ class _Stretch:
     marks: set[Hashable] = field(default_factory=set)
     """The different contents of their results."""
     asked: set[tuple[int, Hashable]] = field(default_factory=set)
-    """Pairs of answer and content.
-
-    Different calls of one answer with the same content count once.
-    """
+    """Pairs of an answer and a result's content: different calls of one answer with equal results
+    count once."""
     equal: int = 0
-    """Number of the calls that are equal to the newest one."""
+    """Number of the counted calls that are equal to the newest one."""
     is_changed: bool = False
     """Whether one of the examined calls changed something."""
 
@@ -180,7 +180,7 @@ class _Stretch:
 
     @property
     def _has_aim(self) -> bool:
-        """Whether the newest call is a repetition, or tries again a change that failed."""
+        """Whether the newest call was made before, or repeats a failed attempt to change a file."""
         if self.equal > 1:
             return True
         first = self.calls[-1]
@@ -218,7 +218,7 @@ class _Stretch:
 def _changing(calls: Sequence[Call]) -> DoomLoop | None:
     """Return the loop of equal calls with differing results.
 
-    None if there is none, or it is not due.
+    None if there is none, or if its rounds are not a multiple of `CHANGING_CALLS`.
     """
     for length in CYCLE_LENGTHS:
         keys = [call.key for call in calls[-length:]]
@@ -236,7 +236,7 @@ def _changing(calls: Sequence[Call]) -> DoomLoop | None:
 
 
 def _rounds(calls: Sequence[Call], last: Sequence[str]) -> int:
-    """Return how many times in a row the calls ``last`` were made, including the current round."""
+    """Return how often the calls with the keys ``last`` were made in a row, up to the newest."""
     rounds = 0
     for end in range(len(calls), len(last) - 1, -len(last)):
         if [call.key for call in calls[end - len(last) : end]] != last:

@@ -1,7 +1,7 @@
-"""The events by which an agent tells its frontends what happens.
+"""The events that an agent emits for its frontends.
 
-Every event is a frozen dataclass; durations are in seconds. Entries have the content to keep: an
-event only says that there is something new.
+Every event is a frozen dataclass; durations are in seconds. All content that is kept is in entries;
+the events only report that something is new.
 """
 
 from dataclasses import field
@@ -30,7 +30,7 @@ class EntryAppended:
 
 @frozen
 class RequestStarted:
-    """A request was sent. ``step`` counts from 1 within the run."""
+    """A request is being sent to ``model``. ``step`` counts from 1 within the run."""
 
     step: int
     model: str
@@ -60,7 +60,7 @@ class ReasoningProgress:
 
 @frozen
 class AnswerWasReasoning:
-    """The answer's text so far, ``text``, turned out to be reasoning."""
+    """All of the answer's text so far turned out to be reasoning; ``text`` repeats it."""
 
     text: str
 
@@ -105,7 +105,7 @@ class ToolFinished:
 
 @frozen
 class ChecksAwaited:
-    """The next request waits briefly for these checkers of edited files."""
+    """The next request waits briefly until these checkers have checked the edited files."""
 
     checkers: tuple[str, ...]
 
@@ -138,8 +138,9 @@ class PermissionAnswer:
 class PermissionRequest:
     """A question to the user before a call runs.
 
-    ``reason`` says why the user is asked. ``rules`` are shown: the rules that allowing it for the
-    session or project creates; without rules it can be allowed only once.
+    ``reason`` says why the user is asked, as a clause. ``rules`` are the texts of the rules that
+    are created if the user allows the call for the session or project; if empty, it can be allowed
+    only once.
     """
 
     call_id: str
@@ -153,18 +154,18 @@ class PermissionRequest:
     question: str = ""
     """The text of the question; "" to describe ``needs`` instead."""
     once: str = "run it once more"
-    """What allowing a doom loop once does."""
+    """Label of the answer that allows a doom loop once."""
     command: str = ""
     """The whole command line, if the question is only about parts of it."""
     again: bool = False
-    """Whether the command has already run, and failed because it lacked what is asked for."""
+    """Whether the command has already run, and failed because it lacked these ``needs``."""
 
 
 @frozen
 class PermissionAsked:
-    """The user is asked for permission, and the run waits.
+    """The user is asked for permission, and the run waits for the answer.
 
-    Without a frontend to ask it is denied.
+    A frontend without a user has to deny it.
     """
 
     request: PermissionRequest
@@ -182,9 +183,10 @@ class PermissionSettled:
 class RetryScheduled:
     """A request failed and is repeated after ``seconds``.
 
-    ``attempt`` of ``attempts`` failed. ``kept``: id of the entry with its answer, None if it had
-    none. ``loading``: seconds waited so far for a server that is loading the model (these waits
-    don't count as attempts); None for other failures.
+    ``attempt`` is the number of the failed attempt, ``attempts`` their maximum. ``kept``: id of the
+    entry with the failed answer, None if it had no content. ``loading``: seconds waited so far for
+    a server that is loading the model (these waits don't count as attempts); None for other
+    failures.
     """
 
     attempt: int
@@ -215,7 +217,8 @@ class MessageRefused:
 class Notice:
     """A message to show to the user.
 
-    ``action`` names a command that helps; ``label`` is the text to offer it with, "" for its name.
+    ``action`` is the name of a command to offer with it, None for none; ``label`` is the text of
+    that offer, "" for the command's name.
     """
 
     message: str
@@ -239,7 +242,7 @@ class CacheMissed:
 
 @frozen
 class CompactionStarted:
-    """The history is being summarised."""
+    """A compaction began; ``tokens_before`` is the history's size before it."""
 
     trigger: str
     tokens_before: int
@@ -254,10 +257,10 @@ class CompactionProgress:
 
 @frozen
 class CompactionEnded:
-    """A compaction was appended, or failed with ``error`` (a sentence) and changed nothing.
+    """A compaction ended.
 
-    ``steps`` describes further measures that made room. ``trigger``: manual, threshold, overflow
-    or model_switch.
+    ``error`` is a sentence that says why nothing was changed, None for success. ``steps`` describes
+    further measures that made room. ``trigger``: manual, threshold, overflow or model_switch.
     """
 
     error: str | None = None
@@ -267,14 +270,14 @@ class CompactionEnded:
 
 @frozen
 class LeafMoved:
-    """Another entry is the leaf now; None before the first entry."""
+    """The entry with the id ``leaf`` is the leaf now; None: before the first entry."""
 
     leaf: int | None
 
 
 @frozen
 class JobsChanged:
-    """A job started, ended or printed something; ``jobs`` are all of the session, oldest first."""
+    """A job started, ended or printed something; ``jobs`` are all the session's, oldest first."""
 
     jobs: tuple[JobState, ...]
 
@@ -293,7 +296,7 @@ class HeadKnown:
 
 @frozen
 class CostKnown:
-    """The session's cost changed outside a run, or that of a long session was added up."""
+    """The session's cost changed without a new answer, or a long session's cost is known now."""
 
 
 @frozen
@@ -313,7 +316,7 @@ class RaceStarted:
 
 @frozen
 class RunnerChanged:
-    """A runner's state, check or figures changed. ``number`` counts from 1."""
+    """A runner's state, check or figures changed. ``number`` is the runner's, from 1."""
 
     race: str
     number: int
@@ -322,9 +325,10 @@ class RunnerChanged:
 
 @frozen
 class RaceEnded:
-    """All runners of a race have ended. ``picked``: the runner chosen by ``--pick``.
+    """All runners of a race have ended.
 
-    ``saved``: estimated US dollars saved by stopping the others early.
+    ``picked``: number of the runner that was picked automatically, None if none was. ``saved``:
+    estimated US dollars saved by stopping the others early.
     """
 
     race: str
@@ -337,8 +341,9 @@ class RunEnded:
     """A run ended and the agent is idle.
 
     ``reason``: why ("length": the last answer was cut off at its token limit). ``error``: one
-    sentence. ``needs_key``: the provider's key is missing or was refused. ``budget``: the budget
-    that is used up. ``check``: the result of the project's check, None if it did not run.
+    sentence for the user, None if there is nothing to say. ``needs_key``: the provider's key is
+    missing or was refused. ``budget``: the budget that is used up. ``check``: the result of the
+    project's check, None if it did not run.
     """
 
     reason: Literal["done", "length", "interrupted", "error", "step_limit", "stopped", "budget"]

@@ -28,9 +28,10 @@ class Availability:
         self._away_until: dict[str, float] = {}
 
     def note(self, model: str, error: ModelError, now: int) -> str:
-        """Note that a model failed at ``now`` (milliseconds since the epoch).
+        """Remember that a model failed at ``now`` (milliseconds since the epoch).
 
-        Returns the verb phrase for a notice; "" if a fallback model would not help.
+        Returns a verb phrase for a notice ("is overloaded"); "", and remembers nothing, if the
+        error is not one for which a fallback model is used.
         """
         if error.kind not in _AWAY:
             return ""
@@ -47,9 +48,9 @@ class Availability:
 
 
 def stands_in_for(path: Sequence[Entry]) -> str | None:
-    """Return the model that the user chose if a fallback model answers at the path's end.
+    """Return the model that the user chose, if a fallback model answers at the path's end.
 
-    Else None.
+    None if the chosen model answers.
     """
     change = newest(path, ModelChangeEntry)
     return change.stands_in_for if change is not None else None

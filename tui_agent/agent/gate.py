@@ -1,4 +1,4 @@
-"""Decides whether a call may run: by the rules and the mode, and by the user if those say to ask.
+"""Decides whether a tool call may run: by the rules and the mode, or by asking the user.
 
 The pure rules are in ``permissions``; the gate applies them to one session and keeps the user's
 answers.
@@ -44,7 +44,7 @@ from tui_agent.tools.base import Tool, ToolContext, ToolInput
 _HOOK_RULE = Rule("*", "*", Action.ASK)
 
 _PRIVATE = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/dev", "/proc")))  # noqa: S108 - commands have their own
-"""Directories that a command in the sandbox has its own, private version of."""
+"""Directories that are replaced by private ones for a command in the sandbox."""
 
 
 @frozen
@@ -52,13 +52,13 @@ class HookVerdict:
     """The hooks' decision on a call."""
 
     allows: bool = False
-    """Whether it may run without asking the user."""
+    """Whether the call may run without asking the user."""
     asks: str = ""
     """Why the user has to be asked in any case; "" if not."""
 
 
 class Gate:
-    """The gate of one session; it keeps the rules that the user made in it."""
+    """Decides about the calls of one session, and keeps the rules that the user made in it."""
 
     def __init__(
         self,
@@ -68,7 +68,10 @@ class Gate:
         mode: Callable[[], str],
         said: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        """Make the gate. ``mode`` returns the current mode, ``said`` the user's texts on the path."""
+        """Make the gate.
+
+        ``mode`` returns the current mode, ``said`` the user's messages on the path.
+        """
         self._ports = ports
         self._channel = channel
         self._questions = questions
@@ -114,7 +117,10 @@ class Gate:
         return False
 
     def restore(self, rule: Rule) -> None:
-        """Put a removed rule back at its old place (the order of rules decides)."""
+        """Put a removed rule back at its old place, because the order of rules decides.
+
+        Does nothing for a rule that was not removed.
+        """
         place = self._places.pop(rule, None)
         if place is None:
             return
@@ -124,17 +130,18 @@ class Gate:
             self._ports.rules = (*self._ports.rules[:place], rule, *self._ports.rules[place:])
 
     def remove_again(self) -> None:
-        """Remove the user's removed rules again after settings were reread.
+        """After the settings were reread, remove again the rules that the user has removed.
 
-        Rules of the user's own file stay as the file has them.
+        Rules from the user's own config.toml are in force again, as the file has them.
         """
         gone = {rule for rule in self._places if rule.source != "user"}
         self._ports.rules = tuple(rule for rule in self._ports.rules if rule not in gone)
 
     def decide(self, need: PermissionNeed, tool: str = "") -> Rule:
-        """Return the rule that decides a need now.
+        """Return the rule that decides a need in the current mode.
 
-        Pages whose address the user wrote are allowed unless the user's rules say otherwise.
+        ``tool`` is the name of the call's tool. Web pages whose address the user wrote are allowed
+        if only a built-in rule asks.
         """
         rule = decide_in_mode(need, self.rules(), self._mode_in_force(), tool)
         asks = rule.action is Action.ASK and rule.source == "default"
@@ -143,17 +150,20 @@ class Gate:
         return rule
 
     def _mode_in_force(self) -> str:
-        """Return the mode that decides: the session's, but auto-edit instead of build in a race's copy."""
+        """Return the session's mode, but auto-edit instead of build in a race's copy."""
         mode = self._mode()
         in_copy = self._ports.stands_for is not None and mode not in {Mode.PLAN, Mode.YOLO}
         return Mode.AUTO_EDIT if in_copy else mode
 
     def view(self) -> View:
-        """Return the view of the model's commands in the current mode."""
+        """Return what the model's commands in the sandbox can see, change and reach now."""
         return view_in_mode(self.rules(), self._mode_in_force())
 
     def opened_by(self, needs: Sequence[PermissionNeed], project: Path, tool: str) -> Grants:
-        """Return the grants that come with allowing a call's needs."""
+        """Return the sandbox grants that a call gets when its needs are allowed.
+
+        ``tool`` is the tool's name. In plan mode the grants let it change nothing.
+        """
         grants = Grants()
         for need in needs:
             grants |= grants_of(need, project)
@@ -174,9 +184,9 @@ class Gate:
         wanted: Grants,
         context: ToolContext,
     ) -> Grants | str:
-        """Ask for the grants without which a command failed.
+        """Ask the user for the grants that a command lacked when it failed, unless rules decide.
 
-        Returns the grants; a text for the model says why they were not given.
+        Returns ``wanted`` if they were allowed, otherwise a text for the model that says why not.
         """
         if self._mode() == Mode.PLAN and wanted.beyond(wanted.changing_nothing):
             return "The session is in plan mode, in which nothing is changed."
@@ -202,10 +212,11 @@ class Gate:
         by_hook: HookVerdict,
         again: bool = False,
     ) -> str | None:
-        """Return None if the call may run, otherwise the reason for the model; asks the user if necessary.
+        """Return None if the call may run, otherwise the reason as a text for the model.
 
-        A hook that allows the call replaces the question to the user, but no rule that denies it.
-        ``again``: the call has run and failed because it lacked these needs.
+        Asks the user if necessary. A hook that allows the call saves the question to the user, but
+        does not override a rule that denies. ``again``: the call has run and failed because it
+        lacked these needs.
         """
         if rule := refusal_of_tool(tool.name, self.rules()):
             return _denied(rule)
@@ -227,7 +238,7 @@ class Gate:
     def _asked(
         self, tool: str, needs: Sequence[PermissionNeed]
     ) -> list[tuple[PermissionNeed, Rule]] | str:
-        """Return the needs to ask about, or why the call may not run."""
+        """Return the needs to ask about with their rules; a text for the model if one is denied."""
         asked = []
         for need in needs:
             rule = self.decide(need, tool)
@@ -330,10 +341,7 @@ def needs_of(
 
 
 def _hook_need(tool: Tool[Any], arguments: ToolInput, reason: str) -> PermissionNeed:
-    """Return a need by which the user is asked because a hook wants it.
-
-    No rule can allow it for later.
-    """
+    """Return a need that makes the gate ask the user, as a hook demands; no rule can allow it."""
     return PermissionNeed(
         Permission.TOOL, tool.name, tool.command(arguments), unclear=f"a hook asks: {reason}"
     )
@@ -346,10 +354,11 @@ def _denied(rule: Rule) -> str:
 def needs_inside(
     needs: Iterable[PermissionNeed], sandbox: Sandbox, project: Path
 ) -> Iterator[PermissionNeed]:
-    """Yield a command's needs in the sandbox: to run, and the places it names that its view lacks.
+    """Yield the needs of a command that remain in the sandbox: to run, and for paths not shown.
 
-    Without those places the command would find something else there and might not even fail, so
-    they are asked about before it runs.
+    These are paths that the command names and that the sandbox hides or does not keep. At such a
+    path the command would find something else and might not even fail, so the user is asked
+    before it runs.
     """
     project = Path(os.path.realpath(project))
     for need in needs:
@@ -375,9 +384,9 @@ def needs_inside(
 
 
 def _is_lost(path: Path, sandbox: Sandbox, project: Path) -> bool:
-    """Return True if a file outside the project would be lost when the command that writes it ends.
+    """Return True if a file that a command writes outside the project would be lost when it ends.
 
-    The sandbox shows the directories above the project as empty, with nothing written there kept.
+    In the sandbox the directories above the project are empty, and nothing written there is kept.
     """
     if project.is_relative_to(path.parent):
         return not sandbox.shows(path, project)
@@ -385,13 +394,13 @@ def _is_lost(path: Path, sandbox: Sandbox, project: Path) -> bool:
 
 
 def _is_missed(path: Path, sandbox: Sandbox, project: Path) -> bool:
-    """Return True if a path exists that commands in the sandbox don't see, outside the project."""
+    """Return True if a path exists outside the project that commands in the sandbox don't see."""
     own = is_among(path, _PRIVATE) or project.is_relative_to(path)
     return not own and os.path.lexists(path) and not sandbox.shows(path, project)
 
 
 def grants_of(need: PermissionNeed, project: Path) -> Grants:
-    """Return the grants that allowing a need gives."""
+    """Return the sandbox grants that a command gets when a need is allowed; none for most needs."""
     real = Path(os.path.realpath(project / need.pattern))
     one = frozenset({real})
     grants = Grants()
@@ -419,9 +428,9 @@ def grants_of(need: PermissionNeed, project: Path) -> Grants:
 def _needs_of_grants(
     wanted: Grants, command: str, parts: Sequence[PermissionNeed], project: Path
 ) -> Iterator[PermissionNeed]:
-    """Yield the needs that the user has to allow so that a command gets the grants it lacked.
+    """Yield the needs that the user has to allow so that a command gets the grants ``wanted``.
 
-    ``parts`` are its needs to run, at least one.
+    ``parts`` are the command's needs to run, at least one.
     """
     changes: list[Change] = []
     if wanted.sources:

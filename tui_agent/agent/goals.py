@@ -1,7 +1,8 @@
-"""Owns a session's goal: when the model stops, a small model judges whether it is reached.
+"""Owns a session's goal: whenever the model stops, a small model judges if the goal is reached.
 
-If not, the model is sent back to work by a message (so every round can be branched from). This
-ends after a number of rounds, after rounds without anything new, or with the run's budget.
+If not, a message sends the model back to work; as that is an entry, every round can be branched
+from. This ends after a number of rounds, after rounds without anything new, or with the run's
+budget.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,22 +22,23 @@ from tui_agent.session.path_queries import newest
 from tui_agent.session.records import Purpose
 
 GOAL_MISSED = "goal_missed"
-"""The prompt for a goal that is not reached, and ``UserEntry.synthetic`` of the message made of it."""
+"""Name of the prompt for a goal not reached, and ``UserEntry.synthetic`` of the message made from
+it."""
 MAX_ROUNDS = 20
 """Maximum rounds of work towards a goal."""
 IDLE_ROUNDS = 3
 """Number of rounds in a row without anything new after which the goal is given up."""
 DIGEST_TOKENS = 3_000
-"""Tokens of the digest of the work that the judge is shown."""
+"""Maximum tokens of the digest of the work that is sent to the judge."""
 ANSWER_CHARS = 6_000
-"""Characters of the last answer that the judge is shown."""
+"""Maximum characters of the last answer that are sent to the judge, from its end."""
 SECONDS = 60.0
 """Timeout of the judge, in seconds."""
 
 
 @frozen
 class Judgement:
-    """The judge's decision whether the goal is reached, and why."""
+    """The judging model's decision whether the goal is reached, and its reason."""
 
     is_reached: bool
     reason: str
@@ -61,28 +63,32 @@ class Goals:
         self._idle = 0
 
     def begin(self, goal: str) -> None:
-        """Set a goal in place of an earlier one."""
+        """Set a goal in place of an earlier one; the next run works towards it."""
         self.goal = goal.strip()
         self.rounds = 0
         self.ended = ""
         self._idle = 0
 
     def drop(self, why: str = "") -> None:
-        """Remove the goal; ``why`` is a sentence if it was given up."""
+        """Remove the goal.
+
+        ``why`` is a sentence that says why it was given up, "" if it was not.
+        """
         self.goal = ""
         self.ended = why
 
     @property
     def words(self) -> str:
-        """The current round, for the status line; "" without a goal."""
+        """The status line's text: "goal, round 2 of 20"; "" without a goal."""
         if not self.goal:
             return ""
         return f"goal, round {self.rounds + 1} of {MAX_ROUNDS}"
 
     async def demand_more(self) -> bool:
-        """Have the goal judged.
+        """Have the goal judged, and return True if the model was sent back to work for it.
 
-        Return True if it is not reached and the model was sent back to work.
+        False, with a notice, if the goal is reached, given up or could not be judged; it is removed
+        then. False also without a goal.
         """
         if not self.goal:
             return False
@@ -108,9 +114,9 @@ class Goals:
         return True
 
     def _gives_up(self, path: Sequence[Entry]) -> bool:
-        """Give up the goal after too many rounds in all or without anything new.
+        """Remove the goal after too many rounds, in all or in a row without anything new.
 
-        Return True if so.
+        Returns True if it was removed, which a notice explains.
         """
         self._idle += 1
         if not self.rounds or brings_news(path):
@@ -151,7 +157,10 @@ class Goals:
 
 
 def read_judgement(text: str) -> Judgement:
-    """Return the judgement in a judge's answer; an answer without a yes or no counts as no."""
+    """Parse the answer of the judging model: a line that begins with yes or no, then the reason.
+
+    An answer that does not begin with yes or no counts as no.
+    """
     lines = [line.strip(" \t*#`>-") for line in text.strip().splitlines() if line.strip()]
     if not lines:
         return Judgement(is_reached=False, reason="the judge said nothing")

@@ -19,7 +19,7 @@ from tui_agent.session.path_queries import newest_message
 
 
 class Intake:
-    """Owns a session's queue of messages and takes them from it."""
+    """Owns a session's queue of the user's messages, and appends them when their time comes."""
 
     def __init__(self, journal: Journal, ports: AgentPorts) -> None:
         self._journal = journal
@@ -27,17 +27,19 @@ class Intake:
         self.queue = MessageQueue()
         """The waiting messages."""
         self._greeting = ""
-        """Text of the session's start hooks, to be sent with the first message."""
+        """Text from the hooks that ran at the session's start, to be sent with the first
+        message."""
 
     def nothing_left(self) -> bool:
-        """Return True if the model has nothing left to do on the path."""
+        """Return True if the current path has no message or ends with the end of a turn."""
         return nothing_left(self._journal.session.active_path())
 
     async def take_messages(self, *, step: int) -> None:
-        """Append the messages that steer, and the oldest follow-up if the work is done.
+        """Append the waiting messages for the next step; if the work is done, the oldest follow-up.
 
-        ``step`` is the number of the run's last step, 0 before the first. Raises StopRunError if a
-        hook refused a message before the first step.
+        If no message came after an interrupted answer, ask the model to continue it. ``step`` is
+        the number of the run's last step, 0 before the first. Raises StopRunError if a hook refused
+        a message before the first step.
         """
         is_working = step > 0 and not self.nothing_left()
         waiting = self.queue.snapshot()
@@ -53,7 +55,10 @@ class Intake:
             self._journal.channel.emit(self.queue.snapshot())
 
     async def _admit(self, messages: Sequence[QueuedMessage], *, step: int, mid_run: bool) -> None:
-        """Append the messages that no hook refuses, each followed by the hooks' text for the model."""
+        """Append the messages that no hook refuses, each followed by the hooks' text for the model.
+
+        If one can't be stored, or on cancellation, the rest go back to the front of the queue.
+        """
         refused = ""
         for index, message in enumerate(messages):
             try:
@@ -67,7 +72,10 @@ class Intake:
             raise StopRunError(f"A hook refused the message: {refused}")
 
     async def _admit_one(self, message: QueuedMessage, *, mid_run: bool) -> str:
-        """Append a message; return why a hook refused it, "" if none did."""
+        """Append a message unless a hook refuses it.
+
+        Return why it was refused, "" if it was not.
+        """
         hooks = self._ports.hooks
         is_resumed = bool(self._journal.session.info.first_message)
         self._greeting += await hooks.session_start(resumed=is_resumed)

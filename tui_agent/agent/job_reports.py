@@ -12,7 +12,7 @@ JOB_ENDED = "job"
 
 
 def make_jobs(emit: Callable[[AgentEvent], None]) -> Jobs:
-    """Return a session's jobs, which emit an event when one changes or ends."""
+    """Return an empty collection of jobs, which emits an event when a job changes or ends."""
 
     def report_end(job: JobState) -> None:
         emit(Notice(job_line(job), "warning" if job.exit_code else "information"))
@@ -22,7 +22,10 @@ def make_jobs(emit: Callable[[AgentEvent], None]) -> Jobs:
 
 
 def ended_jobs(jobs: Jobs) -> UserEntry | None:
-    """Return an entry that tells the model which jobs have ended; None if it knows about all."""
+    """Return an entry that names the jobs ended since the last such entry; None if there are none.
+
+    The entry is for the model and not appended; its jobs count as reported.
+    """
     untold = jobs.untold()
     if not untold:
         return None

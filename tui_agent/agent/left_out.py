@@ -8,7 +8,11 @@ from tui_agent.session.path_queries import newest
 
 
 def edits_without(path: Sequence[Entry], refused: PartLeftOut) -> Iterator[ContextEditEntry]:
-    """Yield an edit for each entry of a path that has refused parts."""
+    """Yield the edits that leave out the refused parts of a path.
+
+    One for each entry with refused images; for reasoning, one on the newest answer, which stands
+    for all reasoning up to it.
+    """
     for entry in path if refused.blobs else ():
         images = [image for image in entry.images if image.blob in refused.blobs]
         if images:

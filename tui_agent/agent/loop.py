@@ -1,4 +1,4 @@
-"""The loop: carries out one run, from a user's message to an idle agent. Read this first.
+"""Carries out a run: the loop from a user's message to an idle agent. Read this first.
 
     repeat until the model has nothing left to do:
         take in the user's new messages
@@ -6,8 +6,8 @@
         send the path as a request, stream the answer into an entry
         run the tools it asked for, append their results
 
-Every result is an entry appended to the session; everything to show is an event. The loop has no
-state that must survive: started again on the same path, it continues from there.
+Every result is an entry appended to the session; everything to show is an event. The loop keeps no
+state that a restart would lose: started again on the same path, it continues from there.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 STEP_LIMIT_REFUSAL = "Not run: the step limit is reached. Answer the user instead."
 REFUSED_ANSWER = "Not run: the answer that made this call was refused by the provider."
 SENT_BACK = "sent_back"
-"""``UserEntry.synthetic`` of the message by which a hook sends the model back to work."""
+"""``UserEntry.synthetic`` of the message with which a hook sends the model back to work."""
 MAX_SENT_BACK = 8
 """Maximum times that hooks send the model back to work in one run."""
 CUT_CALL = (
@@ -69,12 +69,9 @@ class Loop:
     goals: Goals
     allowance: Allowance
     recorder: Recorder | None
-    """Records which files the calls change.
-
-    None if changes are not recorded, or by another session.
-    """
+    """Records which files the calls change; None if that is off, or done by a subagent's parent."""
     held_back: list[Entry] = field(default_factory=list)
-    """Entries made outside the run that are appended when every call has its result."""
+    """Entries made outside the run; they are appended when every call has its result."""
     step: int = 0
     """Number of the current step in the run, from 1."""
     sent_back: int = 0
@@ -187,7 +184,10 @@ class Loop:
                 return ended
 
     async def _is_sent_back(self) -> bool:
-        """Ask the hooks whether the work is done; return True if one sent the model back to it."""
+        """Ask the hooks whether the work is done; return True if one sent the model back to work.
+
+        The hook's message is appended. At most `MAX_SENT_BACK` times in a run.
+        """
         answer = newest(self.journal.session.active_path(), AssistantEntry)
         if answer is None or self.sent_back >= MAX_SENT_BACK:
             return False
@@ -220,7 +220,7 @@ class Loop:
         return None
 
     async def _obey(self, answer: AssistantEntry, verdict: Verdict) -> None:
-        """Run the complete calls of an answer, or ask the model to correct the answer."""
+        """Run the complete calls of an answer, or ask the model to correct an unusable answer."""
         match verdict:
             case Verdict.CALLS | Verdict.CUT if answer.tool_calls:
                 self.closing_check.has_called = True
@@ -240,14 +240,16 @@ class Loop:
                 return
 
     async def _answer(self, *, wrap_up: bool) -> AssistantEntry:
-        """Send the path and return the answer; after an overflow or error, make room or fall back and retry.
+        """Send the path and return the answer, already appended.
 
+        After an overflow make room and retry; after another error retry with a fallback model.
         ``wrap_up`` tells the model that this is the last step and allows no tools.
 
         Raises:
             ModelError: no model can answer.
             RepeatingAnswer: the answer was stopped because it repeats itself.
-            BudgetUsedUpError: the request would exceed the run's budget.
+            BudgetUsedUpError: a budget is used up, or the request would exceed the run's.
+            ContextFullError, CompactedError: as from `ContextKeeper.after_overflow`.
         """
         if wrap_up:
             self._remind("step_limit", self.ports.prompt("step_limit"))
@@ -282,7 +284,7 @@ class Loop:
         )
 
     def _is_paused(self) -> bool:
-        """Return True if the provider will continue the newest answer, so that nothing may come between."""
+        """Return True if the provider will continue its newest answer, so nothing may follow it."""
         entry = newest_sent(self.journal.session.active_path())
         return isinstance(entry, AssistantEntry) and verdict_on(entry) is Verdict.PAUSED
 

@@ -1,6 +1,6 @@
-"""Finds the names of files, directories (``@``) and entries (``#``) in a message.
+"""Finds the names of files and directories (``@``) and of entries (``#``) in a message. Pure.
 
-Pure, quick to import.
+This module is quick to import.
 """
 
 import re
@@ -35,7 +35,8 @@ _DECLARATION = LazyPattern(
     r"(?:[ \t]*+\n[ \t]*+@[^\n]*+){0,5}[ \t]*+\n[ \t]*+"
     r"(?:async |export |public |private |protected |static )*(?:def|class|interface|enum|func?|function|void) "
 )
-"""A declaration after a decorator."""
+"""Matches what follows a decorator: further decorators, then the declaration of a function or
+class."""
 
 
 @frozen
@@ -51,16 +52,19 @@ class FileMention:
     first: int | None = None
     last: int | None = None
     in_code: bool = False
-    """Whether it may be code instead: within backticks, or like a decorator."""
+    """Whether the text may be code instead: within backticks, or like a decorator."""
 
 
 def has_mention(text: str) -> bool:
-    """Return True if a message may name a file or an entry; quick."""
+    """Return True if a message may name a file or an entry; a quick check."""
     return any(_words(_FILE, text)) or any(_words(_ENTRY, text))
 
 
 def file_mentions(text: str) -> list[FileMention]:
-    """Return the files that a message names, each once, without a sentence's final punctuation."""
+    """Return the files that a message names, each once, in order of first mention.
+
+    Punctuation at the end of a name is left out, except in quoted names.
+    """
     found: dict[str, FileMention] = {}
     ticks = 0
     seen = 0

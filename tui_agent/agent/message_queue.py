@@ -1,4 +1,4 @@
-"""The user's messages that wait during a run: for its next step (steer) or its end (follow-up)."""
+"""Queues the user's messages during a run, for its next step (steer) or its end (follow-up)."""
 
 from collections import deque
 
@@ -9,7 +9,10 @@ from tui_agent.session.entries import UserPart, typed_text
 
 @frozen
 class QueuedMessage:
-    """One waiting message."""
+    """One waiting message.
+
+    ``follow_up``: it waits for the end of the run, not for the next step.
+    """
 
     parts: tuple[UserPart, ...]
     follow_up: bool
@@ -20,7 +23,7 @@ class QueuedMessage:
 
 
 class MessageQueue(deque[QueuedMessage]):
-    """The waiting messages, oldest first; the user takes the newest back."""
+    """The waiting messages, oldest first."""
 
     def take_steering(self) -> list[QueuedMessage]:
         """Remove the messages for the next step and return them, oldest first."""

@@ -1,4 +1,4 @@
-"""Searches the web with the search of a model's provider, by one request outside the conversation."""
+"""Searches the web by asking a model to use its provider's search, outside the conversation."""
 
 from string import Template
 
@@ -22,7 +22,7 @@ _SAID_CHARS = 300
 
 @frozen
 class ModelSearch:
-    """A search service: asks ``model`` to search with the provider's own tool."""
+    """A search service that asks ``model`` to search with its provider's own tool."""
 
     journal: Journal
     ports: AgentPorts
@@ -33,7 +33,9 @@ class ModelSearch:
         return self.model
 
     async def search(self, query: WebQuery) -> Found:
-        """Return the pages found, and a note from the model if there are none; the session is charged.
+        """Return the pages found; if there are none, the beginning of the model's answer as a note.
+
+        The cost is added to the session's.
 
         Raises:
             ToolError: the request failed or took too long.
@@ -68,9 +70,10 @@ class ModelSearch:
 
 
 def model_search(journal: Journal, ports: AgentPorts, model: str) -> ModelSearch | None:
-    """Return the search by the small model if it can search, else by ``model``; None if ``model`` can't.
+    """Return the search by the small model if it can search, else by ``model``.
 
-    The tool is offered only if ``model`` can search, so the small model alone is not enough.
+    None if ``model`` can't search, even if the small model can: the tool is offered only to models
+    that can.
     """
     if not ports.directory.traits(model).searches:
         return None

@@ -1,4 +1,4 @@
-"""Moves the leaf in a session's tree: plans and carries out moves, summarises the branch left, undoes.
+"""Moves the leaf in a session's tree: moves, undo and redo, with a summary of the branch left.
 
 A summary is written before anything changes: if it fails or is cancelled, the leaf stays.
 """
@@ -41,7 +41,7 @@ class NavigationError(UserFacingError):
 
 
 class Navigator:
-    """Moves the leaf of one session; its model and mode follow the new path.
+    """Moves the leaf of one session; the session's model and mode become those of the new path.
 
     Every move raises NavigationError while the agent is ``running``.
     """
@@ -63,10 +63,11 @@ class Navigator:
         self._prompts = SummaryPrompts.load(ports.prompt)
 
     def plan(self, target: int | None, *, continue_from_here: bool = False) -> MovePlan:
-        """Return the plan of a move: the new leaf, the entries that it leaves, the text for the prompt.
+        """Return the plan of a move to the entry ``target`` (None: the beginning); changes nothing.
 
-        With ``continue_from_here`` a user message itself becomes the leaf, not its parent. Raises
-        EntryNotFound.
+        If the target is a message of the user, its parent becomes the leaf and the message goes
+        back into the prompt; with ``continue_from_here`` the message itself becomes the leaf.
+        Raises EntryNotFound.
         """
         session = self._session
         parting = session.reader.parting(session.leaf, target)
@@ -82,8 +83,9 @@ class Navigator:
         """Carry out a planned move.
 
         ``focus`` says what the summary of the branch left should pay attention to ("" for nothing
-        special); None moves without a summary. Files are not changed; see ``checkpoints.rewind``.
-        Raises NavigationError, and changes nothing then.
+        special); None moves without a summary. ``progress`` is called with every piece of the
+        summary. Files are not changed; see ``checkpoints.rewind``. Raises NavigationError, and
+        changes nothing then.
         """
         self._refuse()
         answer = await self._ask_hooks(plan, focus)
@@ -102,12 +104,15 @@ class Navigator:
         self._context.follow_path()
 
     async def go(self, leaf: int | None) -> None:
-        """Make an entry the leaf, without a summary; raises EntryNotFound, NavigationError."""
+        """Make the entry ``leaf`` the leaf (None: the beginning), without a summary.
+
+        Raises EntryNotFound, NavigationError.
+        """
         self._refuse()
         await self._step(leaf, lambda: self._session.move(leaf))
 
     async def undo(self) -> int | None:
-        """Undo the newest change of the tree and return the leaf.
+        """Undo the newest step (a turn, a move, a compaction, …) and return the new leaf.
 
         Raises NothingToUndo, NavigationError.
         """
@@ -115,7 +120,7 @@ class Navigator:
         return await self._step(self._session.history.target("undo"), self._session.undo)
 
     async def redo(self) -> int | None:
-        """Redo the change undone last and return the leaf.
+        """Redo the step that was undone last and return the new leaf.
 
         Raises NothingToUndo, NavigationError.
         """
@@ -123,7 +128,10 @@ class Navigator:
         return await self._step(self._session.history.target("redo"), self._session.redo)
 
     async def _step(self, target: int | None, act: Callable[[], object]) -> int | None:
-        """Move by ``act``, without a summary, ask and notify the hooks, and return the leaf."""
+        """Move to ``target`` by calling ``act``, with the hooks for moves before and after it.
+
+        Returns the new leaf. Raises NavigationError if a hook cancels the move.
+        """
         old = self._session.leaf
         if await self._ports.hooks.wanted("before_tree"):
             await self._ask_hooks(self.plan(target, continue_from_here=True), None)
@@ -137,7 +145,7 @@ class Navigator:
     def _refuse(self) -> None:
         """Raise NavigationError during a run.
 
-        A run may begin while hooks are asked or a summary is written, so call this again after.
+        Has to be called again after waiting for hooks or a summary, as a run may have begun.
         """
         if self._running():
             raise NavigationError("The agent is working; interrupt it first (Escape).")
@@ -171,7 +179,9 @@ class Navigator:
     ) -> BranchSummaryEntry:
         """Append a summary of the branch that ends at the entry ``other`` to the current branch.
 
-        Raises NavigationError, and changes nothing then.
+        Returns the summary's entry. ``focus`` says what the summary should pay attention to;
+        ``progress`` is called with every piece of it. Raises NavigationError, and changes nothing
+        then.
         """
         self._refuse()
         parting = self._session.reader.parting(other, self._session.leaf)
@@ -184,15 +194,16 @@ class Navigator:
         return self._journal.append(entry)
 
     async def _left(self, plan: MovePlan) -> list[Entry]:
-        """Return the entries that a move leaves; read in a thread, as they may be many."""
+        """Return the entries that leave the path with a move; loads them in a thread."""
         return await asyncio.to_thread(self._session.reader.load, list(plan.abandoned.ids))
 
     async def _summarise(
         self, move: MovePlan, focus: str, progress: Callable[[str], None] | None, supplied: str = ""
     ) -> BranchSummaryEntry | None:
-        """Return the summary of the branch that a move leaves; None if there is nothing to summarise.
+        """Return the summary of the branch that a move leaves, not appended.
 
-        ``supplied`` is a summary from a hook, used instead of the model's; "" for none.
+        None if there is nothing to summarise. ``supplied`` is a summary from a hook, used instead
+        of the model's; "" for none. Raises NavigationError if the model fails.
         """
         plan, model, limits = await self._plan_summary(move, focus)
         if plan is None:

@@ -21,9 +21,10 @@ REASON = "instructions"
 
 
 async def nearby_instructions(journal: Journal, ports: AgentPorts) -> UserEntry | None:
-    """Return an entry with the instruction files that apply to the files of the newest calls.
+    """Return an entry with the instructions for the files that the newest answer's calls touched.
 
-    None if the model has seen all of them. Problems with the files go to the user as a notice.
+    The entry is not appended. None if there are no such instruction files, or the model has them
+    already. Problems with the files are shown to the user as a notice.
     """
     path = journal.session.active_path()
     touched: dict[str, None] = {}
@@ -43,7 +44,7 @@ async def nearby_instructions(journal: Journal, ports: AgentPorts) -> UserEntry 
 
 
 def _shown(path: Sequence[Entry]) -> Iterator[str]:
-    """Yield the names of the instruction files that were attached on the path and are still in context."""
+    """Yield the names of the instruction files attached by entries that are still in context."""
     view = resolve(path)
     for entry in view.entries:
         if not isinstance(entry, UserEntry) or entry.synthetic != REASON:

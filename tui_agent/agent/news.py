@@ -1,8 +1,8 @@
-"""Compares the results of calls and decides which bring something new, for the detection of doom loops.
+"""Compares the results of tool calls and decides which bring something new, to detect doom loops.
 
 Results that differ only in times, addresses and counters are equal. Words that a failure repeats
-from its call don't count either, so that one fault stays the same however it is run into.
-Successful changes, and looking again at what was changed, are neither new nor old.
+from its call don't count either, so that different calls with the same failure have equal results.
+Successful changes, and looking again at what was changed, are not compared.
 """
 
 import json
@@ -32,9 +32,12 @@ from tui_agent.tools.registry import tool_traits
 MAX_CALLS_EXAMINED = 80
 """Maximum calls that are examined, the newest ones."""
 TELLING_CHARS = 40
-"""Shortest result, in characters, that is compared with results of other calls ("yes" means nothing there)."""
+"""Minimum characters of a result for it to be compared with results of other calls.
+
+Shorter results ("yes") are only compared with those of equal calls.
+"""
 TELLING_ERROR_CHARS = 8
-"""The same for a failure, without the words of its call."""
+"""The same minimum for a failure, not counting the words of its call."""
 COMPARED_CHARS = 4_000
 """Characters compared at either end of a result."""
 
@@ -62,11 +65,11 @@ _ECHO = LazyPattern(r"\s*(?:;|&&|\|\|)\s*echo\b[^;&|]*$")
 _WAITING = LazyPattern(
     r"\bsleep\s+[\d.$]|\bwait(?:-for)?\b|\bwatch\b|\btail\s+-\w*[fF]|\binotifywait\b"
 )
-"""Parts of a command that wait before they look."""
+"""Parts of a command that wait for something before it prints its result."""
 _COMMANDS = ("command", "cmd")
 """Names of arguments that are command lines."""
 _PACE = ("timeout", "timeout_ms", "yield_time_ms", "description")
-"""Names of arguments that say how long or why, not what."""
+"""Names of arguments that don't change what a call does: timeouts and descriptions."""
 _SILENT = ("", "[No output.]")
 
 UNREADABLE = "unreadable"
@@ -99,7 +102,7 @@ def unreadable(_tool: str, arguments: str) -> str:
 
 @dataclass(frozen=True)
 class Call:
-    """A call and its result ``answer``, None while it has none."""
+    """A tool call and its result (``answer``, None while there is none)."""
 
     part: ToolCallPart
     answer: ToolResultEntry | None
@@ -122,16 +125,16 @@ class Call:
 
     @cached_property
     def is_unreadable(self) -> bool:
-        """Whether the tool can't read the arguments; False if the call succeeded."""
+        """Whether the tool can't read the call's arguments; False if the call succeeded."""
         if self.answer is not None and not self.failed:
             return False
         return bool(self.problem_of(self.part.tool, self.part.arguments))
 
     @property
     def aim(self) -> str:
-        """What the call tries to achieve (a change of a file), for finding attempts that all fail.
+        """What the call attempts, to find attempts that all fail: "edit a.py"; "" for most calls.
 
-        "" if nothing.
+        Only calls that change a file, or that the tool can't read, have one.
         """
         if self.is_unreadable:
             return f"{self.part.tool} (unreadable arguments)"
@@ -141,19 +144,19 @@ class Call:
 
     @property
     def waits(self) -> bool:
-        """Whether it waits for something slow, so that an unchanged result is no sign of a loop."""
+        """Whether the call waits for something slow, so that equal results are no loop."""
         if self.traits.waits:
             return True
         return self._runs and bool(_WAITING.search(self.part.arguments))
 
     @property
     def _runs(self) -> bool:
-        """Whether it may run a program; also True for an unknown tool."""
+        """Whether the call may run a program; also True for an unknown tool."""
         return self.traits.kind in {"execute", "other"} and not self.traits.reads
 
     @cached_property
     def failed(self) -> bool:
-        """Whether it failed, or the output of a program that it ran shows a failure."""
+        """Whether the call failed, or the output of a program that it ran shows a failure."""
         if self.answer is None or self.answer.status is ToolStatus.ERROR:
             return self.answer is not None
         if self.waits or not self._runs:
@@ -162,9 +165,10 @@ class Call:
 
     @property
     def said(self) -> ToolResultEntry | None:
-        """The result.
+        """The call's result if it has content of its own.
 
-        None if the call was denied or interrupted, or its output is known to the model.
+        None if there is no result, if the call was denied or interrupted, or if the result only
+        refers to an earlier one.
         """
         if self.answer is None or self.answer.metadata.is_known:
             return None
@@ -175,17 +179,17 @@ class Call:
 
 @frozen
 class Told:
-    """A call and what its result brought.
+    """A call, compared with the calls before it.
 
-    Results with equal ``mark`` are equal; None for a call that doesn't count. ``is_news``: whether
-    no call before had that mark.
+    Calls whose results are equal have an equal ``mark``; None for a call that is not compared.
+    ``is_news``: whether no call before had that mark; True for calls that are not compared.
     """
 
     call: Call
     mark: Hashable | None
     is_news: bool
     changes: bool = False
-    """Whether it changed something for the first time."""
+    """Whether the call changed something, and no equal call is among those compared."""
 
 
 def calls_of(path: Sequence[Entry], problem_of: ProblemOf) -> list[Call]:
@@ -208,25 +212,25 @@ def calls_of(path: Sequence[Entry], problem_of: ProblemOf) -> list[Call]:
 
 
 def told_by(calls: Sequence[Call]) -> Iterator[Told]:
-    """Yield what the result of each call brought, compared with the calls before it."""
+    """Yield each of ``calls`` with the mark of its result and whether that is new; oldest first."""
     teller = _Teller(Counter(call.key for call in calls))
     return map(teller.tell, calls)
 
 
 @dataclass
 class _Teller:
-    """Compares calls with those before; it has to be given all of them, oldest first."""
+    """Compares each call with those before it; `tell` has to be called for all, oldest first."""
 
     times: Counter[str]
     """How often each call is made, by its key."""
     changes: int = 0
-    """Number of changes so far."""
+    """Number of successful changes so far."""
     changed: Counter[str | None] = field(default_factory=Counter)
     """Number of changes so far, by file."""
     looked: dict[str, int] = field(default_factory=dict)
-    """``changes`` when a file, or the subject of a call, was last looked at."""
+    """The value of ``changes`` when a file, or else an equal call, was last looked at."""
     marks: dict[str, Hashable] = field(default_factory=dict)
-    """The last mark of each call and file."""
+    """The last mark of each call, by its key, and of each file."""
     known: set[Hashable] = field(default_factory=set)
     """All marks so far."""
 
@@ -254,7 +258,7 @@ class _Teller:
         return Told(call, mark, is_news=is_news)
 
     def _earlier_mark(self, call: Call) -> Hashable:
-        """Return the mark of a call without a result of its own: the last one of it or of its file."""
+        """Return the last mark of an equal call or of its file, for a call without a result."""
         subject = call.key
         is_known = call.answer is not None and call.answer.metadata.is_known
         if is_known and call.file and subject not in self.marks:
@@ -262,12 +266,18 @@ class _Teller:
         return self.marks.get(subject, ("unknown", call.key))
 
     def _acts(self, call: Call, said: ToolResultEntry) -> bool:
-        """Return True if a call succeeded in changing something that no other of the calls changed so."""
+        """Return True if a successful call probably changed something, and was made only once.
+
+        That is a call that writes, or one that printed nothing.
+        """
         is_silent = said.output.strip() in _SILENT and not said.attachments
         return self.times[call.key] == 1 and (call.traits.writes or is_silent)
 
     def _looks_again(self, call: Call) -> bool:
-        """Return True if a call looks again at something after a change; note the look."""
+        """Return True if something was changed since the call's file was last looked at.
+
+        Always False for calls that write. Records that the file was looked at now.
+        """
         if call.traits.writes or call.traits.state:
             return False
         subject = call.file or call.key
@@ -317,7 +327,10 @@ def _without_passing(text: str) -> str:
 
 
 def brings_news(path: Sequence[Entry]) -> bool:
-    """Return True if a call since the last message, of the user or the program, brought something new."""
+    """Return True if a call since the newest message brought something new.
+
+    The newest message may be the user's or one that the program sent.
+    """
     newer = takewhile(lambda entry: not isinstance(entry, UserEntry), reversed(path))
     answers = sum(isinstance(entry, AssistantEntry) for entry in newer)
     told = told_by(calls_of(path, unreadable))

@@ -32,14 +32,15 @@ _MOST_MESSAGES = 20
 
 
 def names_session(name: str) -> bool:
-    """Return True if a name (without the ``@``) has the form of a session's."""
+    """Return True if a name (without the ``@``) has a session's form: ``session:1a2b3c4d#34``."""
     return _NAME.fullmatch(name) is not None
 
 
 def block_of(name: str, session: Session) -> FilePart | str:
-    """Return the overview of a session, or the entry of it, that a name stands for.
+    """Return the session's overview, or its entry, that ``name`` stands for, to be attached.
 
-    A text instead says why there is nothing to attach. Reads the store; call it in a thread.
+    ``session`` is the open one. If there is nothing to attach, a clause that says why is returned.
+    Reads the store; call it in a thread.
     """
     found = _NAME.fullmatch(name)
     if found is None:
@@ -65,7 +66,7 @@ def block_of(name: str, session: Session) -> FilePart | str:
 
 
 def sessions_beside(session: Session, limit: int = 50) -> list[SessionInfo]:
-    """Return the directory's other sessions that have entries, the one used last first."""
+    """Return other sessions of the same directory that have entries, the one used last first."""
     found = session.store.sessions(cwd=session.info.cwd, limit=limit)
     return [info for info in found if info.id != session.id and info.entry_count]
 
@@ -77,7 +78,7 @@ def _session_named(name: str, session: Session) -> SessionInfo | None:
 
 
 def _overview(info: SessionInfo, session: Session) -> str:
-    """Return a session's last summary, the user's messages and the last answer as text."""
+    """Return a session's last summary, the user's newest messages and the last answer as text."""
     other = session_to_read(session.store, info.id)
     return "\n".join(_lines(other.active_path()))
 

@@ -1,12 +1,13 @@
-"""Decides by rules and mode whether a need is allowed, asked about or denied. Pure; `Gate` applies it.
+"""Decides by permission rules and the mode whether a call's need is allowed, asked about or denied.
 
-Within a source the last matching rule counts, and a stronger source overrides a weaker one, with
-two exceptions: a denial holds unless a flag of this run allows the need, and a catch-all rule never
-covers unusual needs (secrets, files that configure programs, commands that can't be understood).
+Pure. A need is one thing that a tool call wants to do (`PermissionNeed`). Within a source the last
+matching rule counts, and a stronger source overrides a weaker one, with two exceptions: a denial
+holds unless a rule of the command line matches, and a catch-all rule that allows does not cover
+unusual needs (secrets, files that configure programs, commands that can't be understood).
 
 Modes without a question: ``plan`` changes nothing, ``build`` writes build output, ``auto-edit``
 changes files of the project, ``yolo`` runs everything that no rule denies. In the sandbox the mode
-limits where a command may write, whatever its name.
+limits where any command may write.
 """
 
 import os
@@ -133,8 +134,9 @@ class Rule:
     def matches(self, need: PermissionNeed, tool: str = "") -> bool:
         """Return True if the rule applies to a tool's need.
 
-        A rule that asks or denies also applies to the need's other spellings (``aliases``); so do
-        all rules about a host, whose other spelling is the command that reaches it.
+        ``tool`` is the tool's name; "" if unknown. A rule that asks or denies also applies to the
+        need's other spellings (``aliases``). So does every rule about a host: its other spelling is
+        the command that reaches the host.
         """
         if not fnmatchcase(need.permission.value, self.permission) and not self.names_tool(tool):
             return False
@@ -148,17 +150,23 @@ class Rule:
 
     @property
     def is_against_some(self) -> bool:
-        """Whether it asks or denies, for particular patterns only."""
+        """Whether the rule asks or denies, and has another pattern than ``*``."""
         return self.action is not Action.ALLOW and self.pattern != "*"
 
     def names_tool(self, tool: str) -> bool:
-        """Return True if the rule is about a tool by its name; names of permissions don't count."""
+        """Return True if the rule's ``permission`` is a tool's name or glob that fits ``tool``.
+
+        False for names of permissions, also if a tool has the same name.
+        """
         if not tool or self.permission in set(Permission):
             return False
         return fnmatchcase(tool, self.permission)
 
     def _spares(self, need: PermissionNeed) -> bool:
-        """Return True if a need is excepted; never for a command that can't be understood."""
+        """Return True if ``unless`` excepts a need.
+
+        Never for a command that can't be understood.
+        """
         if need.unclear:
             return False
         return any(self._fits(need.pattern, pattern, need) for pattern in self.unless)
@@ -210,9 +218,9 @@ def _fits_file(path: str, pattern: str) -> bool:
 
 
 def in_words(rule: str) -> str:
-    """Return what a rule that allows is about, in words.
+    """Return what a rule that allows covers, in words for the user: "edits of docs/*".
 
-    Other rules as written (``deny bash: rm *``).
+    ``rule`` is its text. Other rules are returned as they are (``deny bash: rm *``).
     """
     action, _, rest = rule.partition(" ")
     name, _, pattern = rest.partition(": ")
@@ -277,9 +285,10 @@ def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> 
 
 
 def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
-    """Return the rule that decides a need, regardless of the mode.
+    """Return the rule that decides a need, regardless of the mode; one that asks if none matches.
 
-    One that asks if no rule matches.
+    ``tool`` is the name of the call's tool. A catch-all rule that asks does not apply to a command
+    known to be harmless, and a built-in one not to what the sandbox confines: those are allowed.
     """
     verdicts: dict[Source, Rule] = {}
     rules = tuple(rules)
@@ -309,9 +318,10 @@ def _strength(rule: Rule) -> int:
 def files_under_rules(
     command: str, reading: RuleOfReading, project: Path, cwd: Path
 ) -> Iterator[PermissionNeed]:
-    """Yield a need for each file that a command names and ``reading`` denies or asks about.
+    """Yield a need for each file that a command line names and ``reading`` denies or asks about.
 
-    Files that the command reaches without naming them are left to the sandbox.
+    A file to ask about has to exist. Relative names are taken from ``cwd``. Files that the command
+    reaches without naming them are left to the sandbox.
     """
     for word in dict.fromkeys(_WORDS_OF_COMMAND.findall(command)):
         path = Path(os.path.normpath(cwd / word))
@@ -358,21 +368,24 @@ def is_contained(need: PermissionNeed, rules: Iterable[Rule]) -> bool:
 
 
 def is_named(address: str, said: Iterable[str]) -> bool:
-    """Return True if one of the texts has exactly this address (an added query could leak something)."""
+    """Return True if one of the texts contains exactly this address, with or without a final slash.
+
+    A longer address does not count, because a query added by the model could leak something.
+    """
     bare = address.rstrip("/")
     end = r"(?=/?(?:[\s<>\"')\]},;!?]|[.:](?:\s|$)|$))"
     return any(re.search(re.escape(bare) + end, text) for text in said)
 
 
 def holds_secrets(need: PermissionNeed) -> bool:
-    """Return True for reading a file that usually holds secrets, or was found to."""
+    """Return True if the need is to read a file that usually holds secrets, or was found to."""
     return need.permission is Permission.READ and (
         need.secret or is_sensitive(PurePath(need.pattern))
     )
 
 
 def is_protected(need: PermissionNeed) -> bool:
-    """Return True for changing a file that configures programs or usually holds secrets."""
+    """Return True if the need is to change a file that configures programs or may hold secrets."""
     if need.permission is not Permission.EDIT:
         return False
     path = PurePath(need.pattern)
@@ -380,9 +393,11 @@ def is_protected(need: PermissionNeed) -> bool:
 
 
 def _covers(rule: Rule, need: PermissionNeed) -> bool:
-    """Return True if a matching rule may decide.
+    """Return True if a rule that matches a need may decide it.
 
-    A catch-all that allows does not cover unusual needs.
+    A rule that asks or denies always may. A rule that allows may not if the command has an option
+    that the rule does not cover, and a catch-all may not for unusual needs (the user's own may for
+    secrets and protected files).
     """
     if rule.action is not Action.ALLOW:
         return True
@@ -397,7 +412,7 @@ def _covers(rule: Rule, need: PermissionNeed) -> bool:
 
 
 def reasons_for(asked: Sequence[tuple[PermissionNeed, Rule]]) -> str:
-    """Return why the user is asked about a call: a clause that names every command concerned."""
+    """Return why the user is asked about a call: a clause that names every need concerned."""
     changing: dict[str, list[str]] = {}
     others: list[str] = []
     for need, rule in asked:
@@ -428,7 +443,7 @@ def reason_for(need: PermissionNeed, rule: Rule) -> str:
         Permission.BASH: f"it runs {_program(need)}",
         Permission.TOOL: "it runs a function of a tool file",
         Permission.NETWORK: f"it wants to reach {need.pattern} on the network",
-        Permission.WEBSEARCH: "its words leave this machine",
+        Permission.WEBSEARCH: "the query leaves this machine",
     }
     return known.get(need.permission, f"the rule “{rule}” asks")
 
@@ -478,7 +493,7 @@ MODE_HELP: dict[Mode, str] = {
     Mode.PLAN: "changes nothing: reads, searches, and runs commands whose changes are thrown away",
     Mode.YOLO: "runs everything that no rule denies, without asking; ends with the program",
 }
-"""What each mode does, as shown in lists."""
+"""Descriptions of the modes for the user, as clauses."""
 PLAN_RULE = Rule("*", "*", Action.DENY)
 """The rule that decides needs that plan mode refuses."""
 
@@ -491,7 +506,7 @@ def next_mode(mode: str) -> Mode:
 
 
 def view_in_mode(rules: Iterable[Rule], mode: str) -> View:
-    """Return what commands in the sandbox can read and change, by the rules in a mode."""
+    """Return what commands in the sandbox can read and change, by the mode and the rules."""
     rules = tuple(rules)
     edits = decide(_ANY_FILE, rules).action
     reading = rule_of_reading(rules)
@@ -504,7 +519,7 @@ def view_in_mode(rules: Iterable[Rule], mode: str) -> View:
 
 @frozen
 class _RuleOfReading:
-    """Returns "ask" or "deny" for a file whose reading is not simply allowed, else ""."""
+    """Returns "ask" or "deny" for a file whose reading the rules do not allow, else ""."""
 
     rules: tuple[Rule, ...]
     naming: tuple[Rule, ...]
@@ -518,9 +533,10 @@ class _RuleOfReading:
 
 
 def rule_of_reading(rules: Iterable[Rule]) -> RuleOfReading | None:
-    """Return the function that decides the reading of files, for the sandbox.
+    """Return the function by which the sandbox decides whether a command may read a file.
 
-    None if no rule names particular files; a rule for all files is not applied to commands.
+    None if no rule asks about or denies particular files; a rule for all files is not applied to
+    commands.
     """
     about_files = tuple(rule for rule in rules if rule.permission == Permission.READ.value)
     naming = tuple(rule for rule in about_files if rule.is_against_some)
@@ -530,7 +546,11 @@ def rule_of_reading(rules: Iterable[Rule]) -> RuleOfReading | None:
 
 
 def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool: str = "") -> Rule:
-    """Return the rule that decides a need in a mode."""
+    """Return the rule that decides a need in a mode; `PLAN_RULE` for what plan mode refuses.
+
+    ``tool`` is the name of the call's tool. Where the rules ask, yolo mode allows all but doom
+    loops, and auto-edit mode allows ordinary edits of the project's files.
+    """
     rules = tuple(rules)
     if "sources" in need.changes:
         left = tuple(change for change in need.changes if change != "sources")
@@ -558,7 +578,7 @@ def _is_refused_in_plan(need: PermissionNeed) -> bool:
 
 
 def _is_plain_edit(need: PermissionNeed) -> bool:
-    """Return True for a change to an ordinary file of the project, which a checkpoint can take back."""
+    """Return True if the need is to change an ordinary project file, which /undo can restore."""
     if need.permission is not Permission.EDIT or need.pattern.startswith("/"):
         return False
     return not need.changes and not is_protected(need)
@@ -568,7 +588,10 @@ def _is_plain_edit(need: PermissionNeed) -> bool:
 
 
 def session_rules(asked: Sequence[tuple[PermissionNeed, Rule]]) -> tuple[Rule, ...]:
-    """Return the rules that allow these needs for the rest of the session; empty if that is impossible.
+    """Return the rules that allow these needs for the rest of the session; empty if none can.
+
+    ``asked`` has each need with the rule that asks about it. There is no rule for commands that
+    can't be understood, nor for changes that /undo can't restore.
 
     A rule may cover more than its need: all files of the project, a directory's content, commands
     with the same beginning.
@@ -589,7 +612,10 @@ def session_rules(asked: Sequence[tuple[PermissionNeed, Rule]]) -> tuple[Rule, .
 
 
 def edited(rules: Sequence[Rule], patterns: Sequence[str]) -> tuple[Rule, ...]:
-    """Return the offered rules with the user's patterns; unchanged if their number differs."""
+    """Return the offered rules with the user's patterns, one for each rule, in the same order.
+
+    The rules are unchanged if there are more or fewer patterns.
+    """
     if len(patterns) != len(rules):
         return tuple(rules)
     return tuple(
@@ -599,7 +625,10 @@ def edited(rules: Sequence[Rule], patterns: Sequence[str]) -> tuple[Rule, ...]:
 
 
 def _family(need: PermissionNeed, rule: Rule) -> str:
-    """Return the pattern of a rule that covers a need and similar ones; "" for this need only."""
+    """Return the pattern that covers a need and similar ones.
+
+    "" if a rule can cover this need only.
+    """
     match need.permission:
         case Permission.EDIT if rule.pattern == "*" and not need.pattern.startswith("/"):
             return "*"

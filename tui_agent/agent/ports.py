@@ -1,4 +1,7 @@
-"""Everything an agent gets from outside, injected so that tests and other frontends can replace it."""
+"""Defines an agent's ports, which is all it needs from outside: clients, tools, settings, clocks.
+
+All of it is passed in, so that tests and other frontends can replace it.
+"""
 
 import asyncio
 import random
@@ -37,9 +40,9 @@ DEFAULT_ROUNDS = 3
 
 @frozen
 class RunCheck:
-    """The command that checks a run.
+    """The command that checks a run's work when the model says that it is done.
 
-    ``rounds`` is how often the model is sent back after a failure.
+    ``rounds`` is the maximum number of times that a failure sends the model back to work.
     """
 
     command: str
@@ -61,7 +64,7 @@ class Adjustable:
     diagnostics: DiagnosticSettings = DiagnosticSettings.model_construct(enabled=False)
     """Settings of the checkers of edited files."""
     parallel_calls: int = 8
-    """Maximum calls that only read and run at the same time."""
+    """Maximum number of read-only calls that run at the same time."""
     small_model: str | None = None
     """A cheap model for titles, goals and hooks; None for the conversation's model."""
     proposes_memory: bool = False
@@ -78,8 +81,9 @@ class Adjustable:
 class AgentPorts(Adjustable):
     """Everything an agent works with besides its session.
 
-    ``clock`` returns milliseconds since the epoch; ``sleep`` takes seconds. ``environment`` is that
-    of child processes, without secrets. ``prompt`` returns the text of a prompt by its name.
+    ``clock`` returns milliseconds since the epoch; ``sleep`` takes seconds. ``environment`` is the
+    environment of child processes, without secrets. ``prompt`` returns the text of a prompt by its
+    name. ``put_blob`` stores bytes and returns their hash, by which ``blob`` returns them.
     """
 
     client: ModelClient
@@ -100,7 +104,7 @@ class AgentPorts(Adjustable):
     agents: tuple[AgentSpec, ...] = ()
     """Built-in kinds of subagents."""
     kind: AgentSpec | None = None
-    """The subagent's kind, if the model is offered more tools than that kind may use; else None."""
+    """The subagent's kind, if the model is offered more tools than the kind may use; else None."""
     pause_after: int | None = None
     """Steps after which a run is paused; None to run to the end."""
     is_subagent: bool = False
@@ -120,11 +124,11 @@ class AgentPorts(Adjustable):
     hooks: Hooks = field(default_factory=Hooks)
     """The user's hooks; each agent binds them to its session."""
     editor: EditorText | None = None
-    """The editor that the session is used from; None if it is not."""
+    """The editor that the session is used from; None if it is used from none."""
     stands_for: Path | None = None
-    """The project that ``project`` is a copy of, whose paths the model sees.
+    """The project of which ``project`` is a copy, made for a race.
 
-    None if it is no copy.
+    The model sees the original's paths. None if ``project`` is no copy.
     """
     copies: Path | None = None
     """Directory for the copies of projects that races make; None if races are off."""
@@ -135,13 +139,13 @@ class AgentPorts(Adjustable):
     random: Callable[[], float] = random.random
 
     def model_path(self, path: Path) -> Path:
-        """Return a path as the model sees it: one in a copy as the path in the project that was copied."""
+        """Return a path as the model sees it; one in a race's copy becomes the original's path."""
         if self.stands_for is None or not path.is_relative_to(self.project):
             return path
         return self.stands_for / path.relative_to(self.project)
 
     def context_meter(self, model: str) -> Meter:
-        """Return what measures requests to a model, under the settings for that model."""
+        """Return the meter that measures requests to a model, under the settings for that model."""
         limits = self.directory.limits(model)
         return Meter(limits, self.settings.for_model(model), self.directory.counter(model))
 
@@ -156,7 +160,7 @@ class AgentPorts(Adjustable):
         )
 
     def of_servers(self, tools: Iterable[Tool[Any]]) -> tuple[Tool[Any], ...]:
-        """Return the servers' tools without those whose name one of `own_tools` has."""
+        """Return the servers' tools without those that have the name of one of `own_tools`."""
         taken = {tool.name for tool in self.own_tools}
         return tuple(tool for tool in tools if tool.name not in taken)
 
@@ -171,7 +175,7 @@ class AgentPorts(Adjustable):
 
 
 class Owner(Protocol):
-    """An agent, as its parts see it."""
+    """The attributes of an `Agent` that its parts use."""
 
     session: Session
     ports: AgentPorts
@@ -182,5 +186,5 @@ class Owner(Protocol):
     def running(self) -> bool: ...
 
     def keep(self, *entries: Entry) -> None:
-        """Append entries now; during a run before its next step."""
+        """Append entries now; during a run before its next step. See `Agent.keep`."""
         ...

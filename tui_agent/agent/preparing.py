@@ -1,4 +1,4 @@
-"""Prepares a user's text as a message: attaches what it names, and fills in a command or skill."""
+"""Makes a message of the user's text: fills in a command or skill, and attaches what is named."""
 
 import asyncio
 import re
@@ -26,10 +26,11 @@ _COMMAND = LazyPattern(r"/([A-Za-z][\w:.-]*)(?:\s+(.*))?", re.DOTALL)
 
 
 async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str = "") -> Prepared:
-    """Return the message for a text: a command's if it begins with the name of one.
+    """Return the message for a user's text, with the files that it names attached.
 
-    ``piped`` is the program's standard input, which is added unchanged. Raises CommandError if the
-    command can't be carried out.
+    For ``/NAME …`` it is the message of the command or skill NAME, if there is one. ``piped`` is
+    the program's standard input, which is added unchanged. Raises CommandError if the command can't
+    be carried out.
     """
     await asyncio.to_thread(ports.knowledge.load)
     prepared = None
@@ -43,7 +44,10 @@ async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str 
 
 
 def with_piped(prepared: Prepared, piped: str) -> Prepared:
-    """Return a message with text added in which names are not looked up."""
+    """Return a message with ``piped`` added to its text.
+
+    Files named in ``piped`` are not attached.
+    """
     first = prepared.parts[0]
     if not piped or not isinstance(first, TextPart):
         return prepared
@@ -54,9 +58,10 @@ def with_piped(prepared: Prepared, piped: str) -> Prepared:
 async def prepare_command(
     name: str, arguments: str, session: Session, ports: AgentPorts
 ) -> Prepared | None:
-    """Return the message of a user's command, skill, server's prompt or built-in prompt of this name.
+    """Return the message of the command, skill, MCP prompt or built-in prompt with this name.
 
-    None if there is none of the name. Raises CommandError if it can't be carried out.
+    ``name`` has no slash; a skill's is ``skill:NAME``. None if there is none. Raises CommandError
+    if it can't be carried out.
     """
     prepared = await _made(name, arguments, session, ports)
     if prepared is None or not isinstance(first := prepared.parts[0], TextPart):
@@ -103,7 +108,10 @@ async def _server_prompt(name: str, arguments: str, ports: AgentPorts) -> Prepar
 
 
 async def _skill(skill: Skill, arguments: str, ports: AgentPorts) -> Prepared:
-    """Return the message that makes the model use a skill."""
+    """Return a message with a skill's text attached, which the model then follows.
+
+    Raises CommandError if the skill runs commands and its project isn't trusted.
+    """
     if skill.of_project:
         _check_trusted(f"skill:{skill.name}", skill.body, ports)
 
@@ -121,7 +129,7 @@ async def _skill(skill: Skill, arguments: str, ports: AgentPorts) -> Prepared:
 
 
 def _check_trusted(name: str, template: str, ports: AgentPorts) -> None:
-    """Raise CommandError if a template of an untrusted project runs commands."""
+    """Raise CommandError if a project's template runs commands and the project isn't trusted."""
     if SHELL.search(template) and not ports.knowledge.trusted():
         raise CommandError(
             f"/{name} came with the project and runs commands. Trust the project first: "
@@ -130,10 +138,7 @@ def _check_trusted(name: str, template: str, ports: AgentPorts) -> None:
 
 
 async def _run_unheard(ports: AgentPorts, shell_command: str) -> str:
-    """Run a template's command without events.
-
-    Return its output, which becomes part of a message.
-    """
+    """Run a template's command without events and return its output; "" if it printed nothing."""
     entry = await run_shell(shell_command, ports, EventChannel(), excluded=True)
     return "" if entry.output == NO_OUTPUT else entry.output
 
@@ -157,16 +162,19 @@ async def _filled(
 
 @frozen
 class Named:
-    """Something other than a file that can be named after ``@``."""
+    """A subagent or an MCP resource, which a message can name after ``@``."""
 
     name: str
     description: str
     kind: Literal["agent", "resource", "template"]
-    """"template": a resource whose name has ``{gaps}`` that the user fills in."""
+    """"template": a resource whose name has ``{placeholders}`` that the user fills in."""
 
 
 def subagents_of(ports: AgentPorts) -> dict[str, AgentSpec]:
-    """Return the kinds of agents that can be given a task, by name; those of files as read last."""
+    """Return the kinds of agents that can be given a task, by name.
+
+    Those defined in files are as read last, and replace built-in ones with the same name.
+    """
     specs = {spec.name: spec for spec in (*ports.agents, *ports.knowledge.specs)}
     return {spec.name: spec for spec in specs.values() if spec.subagent}
 
@@ -177,7 +185,7 @@ def gives_tasks(ports: AgentPorts) -> bool:
 
 
 def all_named(ports: AgentPorts) -> tuple[Named, ...]:
-    """Return the subagents and servers' resources that a message can name."""
+    """Return what a message can name after ``@`` besides files: subagents, then MCP resources."""
     agents: list[Named] = []
     if gives_tasks(ports):
         for spec in subagents_of(ports).values():
@@ -195,7 +203,7 @@ def all_named(ports: AgentPorts) -> tuple[Named, ...]:
 async def load_named(ports: AgentPorts, name: str) -> tuple[UserPart, ...]:
     """Return the parts for the name of a subagent or a server's resource; empty if unknown.
 
-    For a subagent, the part asks the model to give it the task.
+    For a subagent, the part asks the model to give that subagent the task.
     """
     if gives_tasks(ports) and name in subagents_of(ports):
         text = fill(ports.prompt("agent_mention"), name=name)

@@ -1,7 +1,7 @@
 """Owns the head of a session: the system text, the opening and the tool schemas of every request.
 
-A head is rendered again only when the provider's cache is lost anyway: changing it would make the
-provider read the whole next request uncached. The user is told of changes that wait for that.
+A new head makes the provider read the whole next request uncached. So one is rendered only when the
+cache is lost anyway; until then a notice tells the user which changes the model does not see yet.
 """
 
 import platform
@@ -26,11 +26,11 @@ from tui_agent.tools.base import Tool
 CHEAP_TO_READ = 30_000
 """Largest context, in tokens, for which tools of a late server are added at once, losing the cache."""
 _NAMED_FILES = 40
-"""Maximum files named to a model that is too small for tools."""
+"""Maximum files listed in the head for a model that is too small for tools."""
 
 
 class Head:
-    """Renders the heads of one session and decides when a new one is needed."""
+    """Renders the heads of one session, and decides when a new one is needed."""
 
     def __init__(self, journal: Journal, ports: AgentPorts) -> None:
         self._journal = journal
@@ -42,13 +42,13 @@ class Head:
         self._previewed: SystemEntry | None = None
         self._arrivals = ports.mcp.arrivals
         self.tools_wanted = False
-        """Whether the next head is rendered anew if the servers' tools differ from the current one's."""
+        """Whether the next `ensure` appends a new head if the MCP servers' tools have changed."""
 
     def ensure(self, model: str, mode: str, *, cache_cold: bool) -> None:
-        """Append a new head if the path needs one; else tell the user of changes that it lacks.
+        """Append a new head if the path needs one; else show a notice about changes that it lacks.
 
-        A head is needed if there is none, and for another model, mode or set of built-in tools.
-        After a compaction or with a cold cache, one is appended if it differs from the last.
+        A head is needed if there is none, and for another model, mode or set of own tools. After a
+        compaction or with a cold cache, one is appended if it differs from the path's newest.
         """
         path = self._session.active_path()
         head = newest(path, SystemEntry)
@@ -78,15 +78,19 @@ class Head:
         traits = self._ports.directory.traits(model)
         if traits.tiny:
             text = (
-                f"{model} is too small for tools: it names a file to read and writes whole files."
+                f"{model} is too small for tools: it can only ask for a file or write a whole one."
             )
             self._channel.say(text)
         elif not traits.tools:
-            text = f"The server of {model} takes no tools: they are described in the prompt, and calls are text."
+            text = f"The server of {model} takes no tools, so the model writes its calls as text."
             self._channel.say(text, action="tools")
 
     def _welcome_late_tools(self, answer: AssistantEntry | None) -> None:
-        """Want a new head if servers brought tools since the last one and the context is small."""
+        """Set ``tools_wanted`` if MCP servers have brought new tools and the context is small.
+
+        ``answer`` is the newest one, whose usage gives the size; large contexts count only if no
+        user could reload the servers.
+        """
         hub = self._ports.mcp
         if hub.arrivals == self._arrivals:
             return
@@ -97,7 +101,7 @@ class Head:
         self.tools_wanted = self.tools_wanted or hub.joins_always or used <= CHEAP_TO_READ
 
     def _warn_of_overhead(self, head: SystemEntry) -> None:
-        """Warn if the head leaves too little of the window for the work, and name its parts."""
+        """Warn the user if the head takes too much of the window, and name its largest parts."""
         ports = self._ports
         limits = ports.directory.limits(head.model)
         load = overhead(head, limits, ports.settings, ports.directory.counter(head.model))
@@ -110,7 +114,7 @@ class Head:
             self._channel.say(text, "warning", "context")
 
     async def gather_tools(self, model: str, mode: str) -> None:
-        """Wait a moment for servers that are still starting, if the next request has a new head.
+        """Start the MCP servers and wait for them a moment, if the next request has a new head.
 
         Raises:
             McpError: a required server isn't available.
@@ -121,7 +125,10 @@ class Head:
             self._ports.mcp.check_required()
 
     def tools(self, model: str, mode: str) -> Sequence[Tool[Any]]:
-        """Return the tools that a model is offered in a mode: own ones, then the servers'."""
+        """Return the tools that a model is offered in a mode: own ones, then the MCP servers'.
+
+        Empty for a model that is too small for tools.
+        """
         directory = self._ports.directory
         if directory.traits(model).tiny:
             return ()
@@ -149,9 +156,10 @@ class Head:
         return spec.choose(tools)
 
     def _has_tools(self, head: SystemEntry, mode: str) -> bool:
-        """Return True if the head's tools are still right.
+        """Return True if the head's tools are those that its model should be offered.
 
-        Tools of servers count only if a new head for them is wanted, or none was needed yet.
+        The servers' tools are compared only if ``tools_wanted`` is set, or on the first call once
+        all servers have started; this resets ``tools_wanted``.
         """
         all_count = self.tools_wanted or (self._opening and self._ports.mcp.is_settled)
         self.tools_wanted = False
@@ -177,7 +185,7 @@ class Head:
         return known
 
     def _render(self, model: str, mode: str) -> SystemEntry:
-        """Return the head to append now; note that its skills and servers' tools were offered."""
+        """Return the head to append now; record that its skills and servers' tools are offered."""
         skills = self._ports.knowledge.skills.values()
         self._ports.knowledge.offers_skills = any(skill.for_model for skill in skills)
         self._ports.mcp.note_offered()
@@ -186,9 +194,9 @@ class Head:
     def _made(self, model: str, mode: str) -> SystemEntry:
         """Return the head for a model and mode as a system entry.
 
-        System text and tools are the same bytes in every project, so that the provider's cache of
-        them is shared. What is this session's alone is in the opening: the environment, skills,
-        instructions, and the explanation of plan mode.
+        System text and tools are the same bytes in every project, so that all sessions share the
+        provider's cache of them. What differs between sessions is in the opening: the environment,
+        skills, instructions, and the explanation of plan mode.
         """
         ports = self._ports
         knowledge = self._ports.knowledge
@@ -253,7 +261,10 @@ def _names_in(directory: Path) -> str:
 
 
 def with_system_prompt(spec: AgentSpec, prompt: Callable[[str], str]) -> Callable[[str], str]:
-    """Return ``prompt``, but with the agent's own text for the system prompts if it has one."""
+    """Return a function like ``prompt`` that returns the agent's own text for all system prompts.
+
+    ``prompt`` itself if the agent has no text of its own.
+    """
     own = spec.prompt
     if own is None:
         return prompt

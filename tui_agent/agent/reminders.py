@@ -1,4 +1,4 @@
-"""Makes the messages that the program itself sends to the model, each with the user's task at the end.
+"""Makes the messages that the program sends to the model, each with the user's task at the end.
 
 The task is repeated because a small model that has to correct a mistake forgets what it was doing.
 """
@@ -38,9 +38,10 @@ _STOPPED = {
 def reminder(
     path: Sequence[Entry], reason: str, text: str, before: Sequence[UserPart] = ()
 ) -> UserEntry:
-    """Return a message to the model: the parts ``before``, then a text with the user's task.
+    """Return a message to the model: the parts ``before``, then ``text``, then the user's task.
 
-    ``reason`` is its ``UserEntry.synthetic``.
+    The task is the user's last message on the path. ``reason`` is the ``UserEntry.synthetic``. The
+    message is not appended.
     """
     task = task_of(path)
     said = text
@@ -50,7 +51,10 @@ def reminder(
 
 
 def task_of(path: Sequence[Entry]) -> str:
-    """Return the user's last message, shortened; "" if there is none on the path."""
+    """Return the user's last message, shortened; "" if there is none on the path.
+
+    If that message was summarised, it is taken from the compaction's entry.
+    """
     for entry in reversed(path):
         if is_by_user(entry):
             return cut_middle(typed_text(entry.parts).strip(), TASK_CHARS)
@@ -62,7 +66,9 @@ def task_of(path: Sequence[Entry]) -> str:
 def nudge(
     journal: Journal, prompt: Callable[[str], str], verdict: Verdict, unread: str = ""
 ) -> None:
-    """Ask the model to correct its newest answer; ``unread`` says why its calls can't be read.
+    """Append a message that asks the model to correct its newest answer.
+
+    ``unread`` says why calls in the answer can't be read; "" if it has none.
 
     Raises:
         StopRunError: the model was asked before and has made no call since.

@@ -1,4 +1,4 @@
-"""Detects that a streaming answer repeats itself: equal text, equal sentences or equal tool calls."""
+"""Detects that a streaming answer repeats itself: equal text, similar sentences, equal calls."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -14,14 +14,14 @@ MIN_REPEATED_ROUNDS = 4
 """Fewest times a text must follow itself to be a repetition."""
 _PHRASE_ROUNDS = 18
 _PHRASE_CHARS = 300
-"""Fewest rounds and characters of a repeated phrase that stop an answer."""
+"""Minimum rounds and characters of a repeated phrase that stop an answer."""
 _DATA_CHARS = 6_000
 """Shortest repetition of data that stops an answer, in characters.
 
 Equal rows of a table, dump, drawing, JSON or code in a fence may be intended.
 """
 _PHRASE_WORDS = 2
-"""Words of repeated text: a phrase has at least this many, a row of data at most."""
+"""Minimum words of a repeated phrase, and maximum words of a repeated row of data."""
 MAX_EQUAL_CALLS = 3
 """Number of equal lines in a row that call a tool, at which the answer is stopped."""
 MAX_LIKE_CALLS = 12
@@ -34,11 +34,12 @@ REPEATING = "repeating"
 LOOKED_AT_CHARS = 16_000
 """Characters at the end of an answer that are searched for repetition."""
 _SUFFIX = 64
-"""Characters at a text's end that are looked up further ahead to find the repeated text."""
+"""Characters at a text's end that are searched for earlier in the text, to find the repeated
+part."""
 MAX_SAID = 12
-"""Times that the same few sentences are said, digits and word order aside, until the answer is stopped."""
+"""Number of times that the same few sentences (digits and word order aside) stop an answer."""
 _SENTENCE_WORDS = 4
-"""Fewest words of a sentence, on average; shorter ones are rows of data."""
+"""Minimum words of repeated sentences, on average; shorter ones are taken for rows of data."""
 _WORD = LazyPattern(r"[^\W\d_]{2,}")
 _RECORD = LazyPattern(r"\s*[\[{(<\"'].*[\]})>\"'],?\s*", re.DOTALL)
 """A row of JSON, of a list in code or of XML."""
@@ -51,9 +52,9 @@ _NUMBERS = LazyPattern(r"\d+")
 
 @frozen
 class Repetition:
-    """The end of an answer that is the text ``unit``, ``rounds`` times.
+    """A repetition at the end of an answer: the text ``unit``, ``rounds`` times.
 
-    ``extra`` counts the characters after the second round.
+    ``extra`` is the number of characters after the second round.
     """
 
     unit: str
@@ -62,7 +63,7 @@ class Repetition:
 
     @property
     def reason(self) -> str:
-        """Why the answer was stopped: a clause for messages, to follow "Stopped:"."""
+        """Why the answer was stopped, as a clause for messages after "Stopped:"."""
         return f"the model is repeating itself: {self.amount}"
 
     @property
@@ -82,12 +83,12 @@ def repeated_answers(path: Sequence[Entry]) -> int:
 
 
 def find_repetition(text: str) -> Repetition | None:
-    """Return the repetition at a text's end; None while the text says something new."""
+    """Return the repetition of text or sentences at a text's end; None if there is none."""
     return _find_period(text) or _find_said(text)
 
 
 def _find_period(text: str) -> Repetition | None:
-    """Return the repetition of one exact text; None if there is none or it is too short."""
+    """Return the repetition of exactly the same text; None if there is none or it is too short."""
     tail = text[-LOOKED_AT_CHARS:]
     before = -1
     if len(tail) > _PHRASE_CHARS:
@@ -107,9 +108,9 @@ def _find_period(text: str) -> Repetition | None:
 
 
 def _find_said(text: str) -> Repetition | None:
-    """Return the repetition of a few sentences that differ only in digits and word order.
+    """Return the repetition of a few sentences, which may differ in digits and word order.
 
-    None if none.
+    None if there is none.
     """
     tail = text[-LOOKED_AT_CHARS // 4 :]
     said = [(match[0], _WORD.findall(match[0].lower())) for match in _SENTENCE.finditer(tail)]
@@ -133,7 +134,10 @@ def _find_said(text: str) -> Repetition | None:
 
 
 def find_repeated_calls(text: str, tools: Collection[str]) -> Repetition | None:
-    """Return the repetition of rows at a text's end that call one of the tools; None if none."""
+    """Return the repetition of lines at a text's end that call one of the ``tools``; None if none.
+
+    The lines are equal, or differ only in digits.
+    """
     tail = text[-LOOKED_AT_CHARS:]
     rows: list[tuple[str, int]] = []
     at = len(text) - len(tail)
@@ -168,7 +172,10 @@ def _run_at_end(same: Sequence[bool]) -> int:
 
 
 def _is_enough(text: str, start: int, unit: str, rounds: int) -> bool:
-    """Return True if the rounds of a unit from ``start`` on are too many for a table, drawing or poem."""
+    """Return True if the rounds of a unit from ``start`` on are enough to stop the answer.
+
+    Rows of data and text in a code fence may be repeated more often than prose.
+    """
     chars = rounds * len(unit)
     words = len(_WORD.findall(unit))
     rows = "\n" in unit.strip() or unit.endswith("\n") or unit.startswith("\n")
@@ -182,10 +189,8 @@ def _is_enough(text: str, start: int, unit: str, rounds: int) -> bool:
 
 
 def _is_fenced(text: str) -> bool:
-    """Return True if a text ends inside a code fence.
-
-    Single backticks are searched for: ``str.find`` is far faster for one character than for three.
-    """
+    """Return True if a text ends inside a code fence (```)."""
+    # ``str.find`` is far faster for one backtick than for three.
     is_open = False
     place = text.find("`")
     while place >= 0:

@@ -10,10 +10,10 @@ MAX_ROUNDS = 100
 
 
 class Repeats:
-    """The repeated message of one session, if it has one.
+    """Sends one session's repeated message, if the user set one.
 
     ``submit`` sends a message, ``is_running`` returns whether a run goes on, ``say`` shows the user
-    a notice, ``pause`` waits for seconds.
+    a notice, ``pause`` waits for a number of seconds.
     """
 
     def __init__(
@@ -30,18 +30,21 @@ class Repeats:
         self.message = ""
         """The repeated message; "" for none."""
         self.rounds = 0
-        """Number of times it was sent."""
+        """Number of times the message was sent."""
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, message: str, seconds: float) -> None:
-        """Send a message now and then every ``seconds``, in place of an earlier repeated message."""
+        """Send a message now and again every ``seconds``, in place of an earlier repeated message.
+
+        It is not sent while a run goes on; that time is skipped.
+        """
         self.drop()
         self.message = message
         self.rounds = 0
         self._task = asyncio.get_running_loop().create_task(self._go_on(seconds))
 
     def drop(self) -> None:
-        """End the repetition."""
+        """Send the repeated message no more; does nothing if there is none."""
         self.message = ""
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
@@ -49,7 +52,7 @@ class Repeats:
 
     @property
     def words(self) -> str:
-        """The current round, for the status line; "" without a repeated message."""
+        """The status line's text: "loop, round 2 of 100"; "" without a repeated message."""
         if not self.message:
             return ""
         return f"loop, round {max(self.rounds, 1)} of {MAX_ROUNDS}"

@@ -1,4 +1,4 @@
-"""Counts what a run uses (money, tokens, time) and ends it when its budget is used up.
+"""Counts the money, tokens and time that a run uses, and ends the run when its budget is used up.
 
 The work of subagents counts too.
 """
@@ -20,20 +20,18 @@ BudgetKind = Literal["cost", "tokens", "time"]
 
 @frozen
 class RunBudget:
-    """The limits of a run, and of the money spent in its session and on one day.
-
-    None is no limit.
-    """
+    """The limits of a run, and of the money spent in its session and on one day; None: no limit."""
 
     cost: float | None = None
-    """US dollars of the run."""
+    """US dollars that a run may cost."""
     tokens: int | None = None
-    """Tokens of all the run's requests and answers, as the provider counts them, cached ones included."""
+    """Tokens of all of a run's requests and answers, as the provider counts them, cached ones
+    included."""
     seconds: float | None = None
     session: float | None = None
-    """US dollars of the session."""
+    """US dollars that a session may cost."""
     day: float | None = None
-    """US dollars of one day, in all sessions."""
+    """US dollars that all sessions together may cost on one day."""
 
 
 class BudgetUsedUpError(Exception):
@@ -46,16 +44,16 @@ class BudgetUsedUpError(Exception):
 
 @frozen
 class Used:
-    """What was used: US dollars and tokens."""
+    """US dollars and tokens that were used."""
 
     cost: float = 0.0
     tokens: int = 0
 
 
 class BudgetMeter:
-    """Counts what a run uses.
+    """Counts the US dollars and tokens of a run, and its time if that is limited.
 
-    An agent shares it with its subagents, whose runs are part of its own.
+    An agent shares its meter with its subagents, whose runs are part of its own.
     """
 
     def __init__(
@@ -63,7 +61,8 @@ class BudgetMeter:
     ) -> None:
         """Make a meter; ``has_price`` returns whether a model's price is known.
 
-        With ``before``, the use so far, all runs together have one budget; else each has its own.
+        With ``before`` (what was used so far) all runs together have one budget; with None each run
+        has its own.
         """
         self.has_price = has_price
         self._before = before
@@ -83,9 +82,9 @@ class BudgetMeter:
 
     @contextmanager
     def run(self, budget: RunBudget) -> Iterator[None]:
-        """Count a run from zero, and cancel the current task when the run's time is up.
+        """Count from zero within this context, and cancel the current task when the time is up.
 
-        A run within another run, as of a subagent, is counted as part of that one.
+        ``is_time_up`` is True then. A run within another run (a subagent's) counts as part of it.
         """
         timer: asyncio.TimerHandle | None = None
         if self._runs == 0:
@@ -114,7 +113,10 @@ class BudgetMeter:
             task.cancel()
 
     def hear(self, event: AgentEvent) -> None:
-        """Count the answer or summary that an event reports."""
+        """Count the cost and usage of an answer or summary that was appended.
+
+        Ignore other events.
+        """
         if isinstance(event, EntryAppended) and isinstance(
             event.entry, AssistantEntry | SummaryEntry
         ):
@@ -123,12 +125,16 @@ class BudgetMeter:
             )
 
     def spend(self, cost: float | None, tokens: int) -> None:
-        """Add US dollars and tokens to what is used; negative amounts take them off again."""
+        """Add US dollars and tokens to the counts; negative amounts are subtracted."""
         self.cost += cost or 0.0
         self.tokens += tokens
 
     def check(self, budget: RunBudget, model: str, next_request: int) -> None:
-        """Raise BudgetUsedUpError if a request of about ``next_request`` tokens is not within the budget."""
+        """Raise BudgetUsedUpError if a request of about ``next_request`` tokens is not allowed.
+
+        That is if the cost budget is spent or can't be kept for lack of a price, or if the request
+        would exceed the token budget.
+        """
         before = self._before or Used()
         if budget.cost is not None and not self.has_price(model):
             raise BudgetUsedUpError(

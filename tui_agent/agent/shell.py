@@ -24,13 +24,13 @@ SHELL_CALL = "shell:"
 INTERRUPTED = "(interrupted)"
 """Last line of an interrupted command's output."""
 MAX_LIVE_CHARS = 20_000
-"""Characters kept at the end of an interrupted command's output."""
+"""Maximum characters of an interrupted command's output that are kept, from its end."""
 
 CHECK_SECONDS = 600
 """Timeout of a check, in seconds."""
 
 _OUTPUT_CHARS = 8_000
-"""Characters kept at the end of a check's output."""
+"""Maximum characters of a check's output that are kept, from its end."""
 
 
 async def run_shell(
@@ -41,10 +41,10 @@ async def run_shell(
     *,
     excluded: bool,
 ) -> ShellEntry:
-    """Run a command and return its entry, which is not appended.
+    """Run a command with events about its output, and return its entry, which is not appended.
 
-    Cancelling this ends the command; the entry then has the output so far. ``excluded``: the model
-    does not see the entry.
+    Cancelling this ends the command; an entry with the output so far is returned then.
+    ``recorder`` records its changes to files. ``excluded``: the model does not see the entry.
     """
     started = ports.clock()
     call_id = f"{SHELL_CALL}{started}"
@@ -72,7 +72,7 @@ async def run_shell(
 
 
 def interrupted(command: str, printed: str = "", *, excluded: bool) -> ShellEntry:
-    """Return the entry of an interrupted command that has printed this text."""
+    """Return the entry of an interrupted command that has printed the text ``printed``."""
     kept = plain_text(printed.encode()).rstrip("\n")
     return ShellEntry(
         command=command, output=f"{kept}\n{INTERRUPTED}".lstrip("\n"), excluded=excluded
@@ -106,9 +106,9 @@ async def _run(
 async def run_check(
     command: str, ports: AgentPorts, view: "View", recorder: Recorder | None = None
 ) -> CheckEntry:
-    """Run a check in the agent's directory, sandbox and view.
+    """Run a check in the agent's directory and sandbox; return its entry, which is not appended.
 
-    Return its entry, which is not appended.
+    ``view`` is what it can see, change and reach; ``recorder`` records its changes to files.
     """
     began = time.monotonic()
     context = _context(ports, stands_for=ports.stands_for, sandbox=ports.sandbox, view=view)

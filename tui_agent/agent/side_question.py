@@ -1,6 +1,6 @@
-"""Asks a side question: one answer with the whole context and no tools.
+"""Asks the model a side question: it answers once, with the whole context and without tools.
 
-It is on no path unless the user keeps it.
+Question and answer don't become part of the conversation unless the user wants that.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
 
 REASON = "btw"
-"""``UserEntry.synthetic`` of a side question that the user put into the context."""
+"""``UserEntry.synthetic`` of a side question and its answer that the user put into the context."""
 
 
 class SideQuestion:
     """One side question and its answer.
 
-    One of `keep_beside`, `put_into_context` and `drop` has to end it: that records its cost.
+    One of `keep_beside`, `put_into_context` and `drop` has to be called at the end, to record the
+    cost.
     """
 
     def __init__(self, agent: Agent, question: str) -> None:
@@ -37,7 +38,9 @@ class SideQuestion:
         self._spent = CallCost()
 
     async def ask(self) -> None:
-        """Get the answer. The request begins like the session's next one, so most of it is cached.
+        """Send the question and set ``answer``; after an error `drop` is called.
+
+        The request begins like the session's next one, so most of it is cached.
 
         Raises:
             ModelError: the request failed.
@@ -54,7 +57,10 @@ class SideQuestion:
             raise
 
     def keep_beside(self) -> None:
-        """Store question and answer as a branch of the tree; the leaf stays."""
+        """Store question and answer as a branch below the leaf at the time of asking.
+
+        The leaf stays.
+        """
         answer = AssistantEntry(
             model=self._model,
             parts=(TextPart(text=self.answer),),
@@ -66,14 +72,17 @@ class SideQuestion:
         self._agent.channel.emit(CostKnown())
 
     def put_into_context(self) -> None:
-        """Append question and answer as one note to the model, now or before the next step of a run."""
+        """Append question and answer as one message for the model.
+
+        During a run that is done before its next step.
+        """
         template = self._agent.ports.prompt("btw_kept")
         text = fill(template, question=self.question, answer=self.answer)
         self._agent.keep(UserEntry(parts=(TextPart(text=text),), synthetic=REASON))
         self.drop()
 
     def drop(self) -> None:
-        """Record the cost and forget the answer."""
+        """Add the cost to the session's, and store nothing else."""
         if self._spent.cost:
             self._agent.session.add_cost(self._spent.cost, Purpose.SIDE_QUESTIONS)
             self._agent.channel.emit(CostKnown())

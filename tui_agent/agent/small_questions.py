@@ -1,4 +1,7 @@
-"""Single questions to the small model outside the conversation; the session is charged for them."""
+"""Sends single questions to the small model, outside the conversation.
+
+The cost is added to the session's.
+"""
 
 from tui_agent.agent.channel import Journal
 from tui_agent.agent.clients import Completion, complete_in_time
@@ -19,9 +22,10 @@ async def ask_small_model(  # noqa: PLR0913 - a question, and who pays for it
     seconds: float,
     purpose: Purpose = Purpose.OTHER,
 ) -> Completion:
-    """Return the answer to ``text`` under the system prompt named ``prompt``.
+    """Return the small model's answer to ``text``, with the system prompt named ``prompt``.
 
-    ``model`` is asked if no small model is configured.
+    ``model`` is asked instead if no small model is configured. The cost is added to the session's
+    under ``purpose``.
 
     Raises:
         ModelError: the model gave no answer.

@@ -1,7 +1,8 @@
-"""Runs subagents: each is an agent on a branch of the session, with or without the conversation before it.
+"""Runs subagents: agents that each do one task for their parent, on a branch of its session.
 
-A subagent shares the parent's client, settings and permissions; it has its own context window, step
-limit and tools, and ends with its parent. Its last answer is its report.
+The branch begins below the parent's conversation, or as a new root if the subagent should not see
+it. A subagent shares the parent's client, settings and permissions; it has a context window, step
+limit and tools of its own, and ends with its parent. Its last answer is its report.
 """
 
 import asyncio
@@ -47,7 +48,7 @@ MAX_STEPS = 60
 
 @frozen
 class FinishedSubagent:
-    """The branch of a subagent that has ended, for screens that show it like a working one."""
+    """The branch of a subagent that has ended, with the attributes of a working one for screens."""
 
     session: Session
     counter: TokenCounter
@@ -81,12 +82,15 @@ class WorkingAgent(Protocol):
 
 
 class Subagents(Generic[A]):
-    """Starts subagents for one agent, which records their changes to files as its own."""
+    """Starts and continues subagents for one agent, their parent.
+
+    The parent records the files that they change as its own changes.
+    """
 
     def __init__(self, parent: A) -> None:
         self._parent = parent
         self.working: dict[str, A] = {}
-        """The working subagents, by the id of the call they work on."""
+        """The subagents now at work, by the id of the tool call that each works for."""
         self._kinds: dict[str, AgentSpec] = {}
         self._branches: dict[str, Session] = {}
 
@@ -96,15 +100,15 @@ class Subagents(Generic[A]):
             worker.adopt(_within(self._kinds[call_id], adjusted))
 
     def branch_of(self, call_id: str) -> int | None:
-        """Return the last entry of the subagent that a call started; None if it started none.
+        """Return the id of the last entry on the branch of the subagent that worked for a call.
 
-        The answer is forgotten: ask once for each call.
+        None if no subagent did. The id is then forgotten: a second call returns None.
         """
         branch = self._branches.pop(call_id, None)
         return None if branch is None else branch.leaf
 
     def names(self) -> dict[str, str]:
-        """Return the kinds of subagents: their descriptions by name."""
+        """Return the descriptions of the kinds of subagents, by the kind's name."""
         return {spec.name: spec.description for spec in subagents_of(self._parent.ports).values()}
 
     async def run(
@@ -118,8 +122,9 @@ class Subagents(Generic[A]):
     ) -> SubagentReport:
         """Have a new subagent of the kind ``agent`` do a task for a call; return its report.
 
-        ``progress`` gets a line for each call it makes. ``in_conversation``: it sees the
-        conversation. Cancelling this ends the subagent. Raises ToolError if there is no such kind.
+        ``progress`` is called with a line for each call that the subagent makes.
+        ``in_conversation``: the subagent sees the conversation, else only the task. Cancelling this
+        ends the subagent. Raises ToolError if there is no such kind.
         """
         spec = self._spec(agent)
         session = self._begin(agent, task, call_id, in_conversation=in_conversation)
@@ -134,9 +139,10 @@ class Subagents(Generic[A]):
     async def go_on(
         self, branch: int, task: str, progress: Callable[[str], None], *, call_id: str
     ) -> SubagentReport:
-        """Have the subagent whose branch has the entry ``branch`` do another task; return its report.
+        """Have an earlier subagent do another task below the entry ``branch`` of its branch.
 
-        Raises ToolError if the entry is not of a subagent.
+        Returns its report; otherwise like `run`. Raises ToolError if the entry is on no subagent's
+        branch.
         """
         begun = self._begun(branch)
         spec = self._spec(begun.agent)
@@ -146,9 +152,9 @@ class Subagents(Generic[A]):
         return await self._work(worker, spec, task, progress, call_id=call_id)
 
     def agent_of(self, branch: int) -> str:
-        """Return the kind of the subagent whose branch has an entry.
+        """Return the name of the kind of the subagent on whose branch the entry ``branch`` is.
 
-        Raises ToolError if there is none.
+        Raises ToolError if the entry is on no subagent's branch.
         """
         return self._begun(branch).agent
 
@@ -162,7 +168,7 @@ class Subagents(Generic[A]):
             if isinstance(entry, SubagentEntry):
                 return entry
         raise ToolError(
-            f"#{branch} is not of a subagent. Its number is at the end of the subagent's report."
+            f"#{branch} is no subagent's entry. Use the number at the end of the subagent's report."
         )
 
     def _spec(self, agent: str) -> AgentSpec:
@@ -181,7 +187,10 @@ class Subagents(Generic[A]):
         *,
         call_id: str,
     ) -> SubagentReport:
-        """Have a subagent do a task and close it; return its report."""
+        """Have a subagent do a task, close it and return its report.
+
+        The report's ``error`` says why it stopped early, None if it did not.
+        """
         session = worker.session
         self.working[call_id] = worker
         self._kinds[call_id] = spec
@@ -226,7 +235,11 @@ class Subagents(Generic[A]):
         return SubagentReport(answer, session.leaf, ended.steps, problem)
 
     def _begin(self, agent: str, task: str, call_id: str, *, in_conversation: bool) -> Session:
-        """Begin the subagent's branch: below the request that the call came from, or as a new root."""
+        """Append the first entry of the subagent's branch; return a session object at that entry.
+
+        In the conversation the branch begins at the parent of the answer with the call; otherwise
+        it is a new root.
+        """
         parent = self._parent.session
         asked = newest(
             parent.active_path(),
@@ -239,11 +252,11 @@ class Subagents(Generic[A]):
         return session
 
     def _make(self, spec: AgentSpec, session: Session, *, in_conversation: bool) -> A:
-        """Return the agent that does the task.
+        """Return the agent for a subagent of this kind.
 
-        In the conversation, prompt, tools, model, effort and mode are the parent's, so that its
-        requests begin with the same bytes and are cached. Its kind then only decides the rules, the
-        step limit and which calls are refused.
+        In the conversation, prompt, tools, model, effort and mode are the parent's, so that the
+        subagent's requests begin with the same bytes and are cached. The kind then only decides the
+        rules, the step limit, which calls are refused, and whether it works in plan mode.
         """
         parent = self._parent
         ports = parent.ports

@@ -1,4 +1,4 @@
-"""Runs blocking work of the context engine and of tools in threads."""
+"""Runs blocking functions in threads."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,7 +11,8 @@ T = TypeVar("T")
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a function in a thread and return its result, or raise its exception.
 
-    A StopIteration becomes a RuntimeError: a future can't carry it, and the await would never end.
+    A StopIteration is raised as a RuntimeError, because with a StopIteration in its future the
+    await would never end.
     """
 
     def run() -> T:

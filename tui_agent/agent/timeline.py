@@ -1,6 +1,6 @@
-"""Computes the timeline of a path: how large each request was, and what changed between them. Pure.
+"""Computes the timeline of a path: the size of each request, and what changed between them. Pure.
 
-It follows from the answers on the path, their reported usage and the entries between them.
+It is computed from the answers on the path, their reported usage and the entries between them.
 """
 
 from bisect import bisect_left
@@ -25,11 +25,11 @@ from tui_agent.session.path_queries import newest
 from tui_agent.session.records import RequestRecord
 
 CHANGING_KINDS = kinds(lambda kind: kind.edits_view or kind.breaks_prefix)
-"""Kinds of entries that change what is sent or cached, and so matter to a timeline."""
+"""Kinds of entries that change what is sent or cached, and so are shown in a timeline."""
 
 
 class Mark(StrEnum):
-    """The events between a request and the one before it, the most important first."""
+    """An event between a request and the one before it; the members are in order of importance."""
 
     COMPACTION = "compaction"
     PRUNE = "prune"
@@ -37,11 +37,11 @@ class Mark(StrEnum):
     """The user moved to an earlier entry and continued from there."""
     MISS = "cache miss"
     EDIT = "edit"
-    """The user changed the model's view of an entry."""
+    """The user changed how the model sees an entry."""
 
 
 class ModelScale(NamedTuple):
-    """A model's window in tokens, and the function that calibrates stored estimates for it."""
+    """A model's window in tokens, and the function that corrects stored estimates for the model."""
 
     window: int
     calibrated: Callable[[int], int] = round
@@ -50,9 +50,10 @@ class ModelScale(NamedTuple):
 class Step(NamedTuple):
     """One request of a path; all sizes are in tokens.
 
-    ``answer`` is the entry of its answer, None for the next request; ``leaf`` is the last entry
-    that it contains. ``exact``: the provider reported ``total``. ``cached`` tokens were read from
-    its cache, ``answered`` tokens are the answer's. ``cost`` is in US dollars.
+    ``answer`` is the id of its answer, None for the next request; ``leaf`` is the id of the last
+    entry that it contains. ``exact``: the provider reported ``total``. ``cached`` tokens were read
+    from the provider's cache, ``answered`` tokens are the answer's. ``cost`` is in US dollars.
+    ``miss`` is its cache miss, None if it had none.
     """
 
     answer: int | None
@@ -79,11 +80,11 @@ class Step(NamedTuple):
 
 @frozen
 class PathShape:
-    """The data from which a timeline is computed, all in ascending order.
+    """The data from which a timeline is computed, all in ascending order of ids.
 
-    ``ids`` is the path. ``requests`` may include those of other branches. ``changes`` are the
-    entries of `CHANGING_KINDS` on the path, ``returns`` the ids of the first entries after a move
-    from another branch.
+    ``ids`` are those of the path's entries. ``requests`` may include those of other branches.
+    ``changes`` are the entries of `CHANGING_KINDS` on the path. ``returns`` are the ids of the
+    entries on the path that the user appended after going back to an earlier point.
     """
 
     ids: Sequence[int]
@@ -95,9 +96,10 @@ class PathShape:
 def steps_of(
     shape: PathShape, scale_of: Callable[[str], ModelScale], cold_seconds: int
 ) -> list[Step]:
-    """Return the answered requests of a path whose size is known, oldest first.
+    """Return the answered requests of a path, oldest first, without those of unknown size.
 
-    ``cold_seconds`` is how long a provider caches a request.
+    ``scale_of`` returns the scale of a model; ``cold_seconds`` is how long a provider caches a
+    request.
     """
     scale_of = cache(scale_of)
     steps: list[Step] = []
@@ -143,7 +145,7 @@ def steps_of(
 def _explained(
     miss: CacheMiss, before: SystemEntry | None, now: SystemEntry | None, *, has_returned: bool
 ) -> CacheMiss:
-    """Return a miss with a more precise cause: changed tools, or a move."""
+    """Return the miss with a more precise cause if there is one: changed tools, or a move."""
     if miss.cause is BreakCause.HEAD and before is not None and now is not None:
         if before.tools != now.tools:
             return replace(miss, cause=BreakCause.TOOLS)
@@ -153,7 +155,10 @@ def _explained(
 
 
 def marks_after(shape: PathShape, answer: int | None) -> tuple[Mark, ...]:
-    """Return the marks of the next request: the events after the newest answer (None: no answer yet)."""
+    """Return the marks of the next request: events after ``answer``, the newest answer's id.
+
+    ``answer`` is None if there is no answer yet.
+    """
     newest = answer or 0
     changes = [entry for entry in shape.changes if entry.id > newest]
     has_returned = bool(shape.returns) and shape.returns[-1] > newest
@@ -180,7 +185,11 @@ def _marks(changes: Sequence[Entry], *, has_returned: bool, missed: bool) -> tup
 
 
 def _walk(shape: PathShape) -> Iterator[tuple[int, RequestRecord, Sequence[Entry], bool]]:
-    """Yield each answer, its index on the path, the changes since the one before, and whether a move came between."""
+    """Yield four values for each answer on the path, oldest first.
+
+    They are its index on the path, its request, the changes since the answer before, and whether
+    the user went back to an earlier point since then.
+    """
     changes = iter((*shape.changes, None))
     returns = iter((*shape.returns, None))
     change = next(changes)

@@ -1,7 +1,7 @@
-"""Gives a session its title: first the first line of the first message, later one written by a small model.
+"""Sets a session's title: the first line of the first message, later one that a small model writes.
 
-The model is asked once, in the background, after the first run. Failures are only logged. A title
-that the user gave is never changed.
+The model is asked once, in the background, after the first run that was completed. Failures are
+only logged. A title that the user gave is never changed.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ log = logging.getLogger(__name__)
 TITLE_LENGTH = 60
 """Maximum characters of a title made of a message; a model's may have twice as many."""
 MESSAGE_CHARS = 2_000
-"""Characters of the first message that the model is shown."""
+"""Maximum characters of the first message that are sent to the model."""
 SECONDS = 20.0
 """Timeout of the model, in seconds."""
 
 
 class Titles:
-    """The title of one session. ``model`` returns the conversation's model."""
+    """Sets the title of one session. ``model`` returns the conversation's model."""
 
     def __init__(self, journal: Journal, ports: AgentPorts, model: Callable[[], str]) -> None:
         self._journal = journal
@@ -83,7 +83,10 @@ class Titles:
 
 
 def clean_title(answer: str) -> str:
-    """Return a model's answer as a title, without quotes and full stop; "" if it can't be one."""
+    """Return a model's answer as a title, without quotes and full stop.
+
+    "" if it is not one line, too long or not printable.
+    """
     lines = [line.strip() for line in answer.strip().splitlines() if line.strip()]
     if len(lines) != 1:
         return ""

@@ -1,7 +1,7 @@
 """Runs the tool calls of one answer and appends their results.
 
-Every call gets exactly one result: it passes the same stages (`agent/calls`), where any error
-becomes its result, and so does an interrupt. Consecutive calls that only read run in parallel;
+Every call gets exactly one result. All calls pass the same stages (`agent/calls`); an error or an
+interrupt on the way becomes the call's result. Consecutive calls that only read run in parallel;
 others run one by one in the order of the answer.
 """
 
@@ -59,9 +59,9 @@ MAX_CALLS = 64
 TOO_MANY = f"Not run: one answer may make {MAX_CALLS} calls. Make the others in the next answer."
 NO_PROBLEMS: Mapping[str, str] = {}
 _REFUSED_AT_ONCE = 256
-"""Refused calls that are stored in one transaction."""
+"""Number of refused calls whose results are stored in one transaction."""
 _LEFT_SECONDS = 2
-"""Seconds that closing waits for interrupted tools to end."""
+"""Maximum seconds for which `aclose` waits for interrupted tools."""
 
 
 class ToolRunner:
@@ -92,7 +92,7 @@ class ToolRunner:
         self.jobs = make_jobs(channel.emit)
         """The background commands."""
         self.gate = Gate(ports, channel, questions, lambda: keeper.mode, self._users_texts)
-        """Decides what may run; it remembers the user's permissions."""
+        """Decides which calls may run, and keeps the rules that the user made in this session."""
         self.diagnostics = Diagnostics(ports, channel.emit)
         """Checks the files that calls wrote."""
         self.repetition = RepetitionWatch(
@@ -170,11 +170,11 @@ class ToolRunner:
         self._append(*((self._prepare(part), refused) for part in parts))
 
     async def aclose(self) -> None:
-        """Wait a moment until interrupted tools have ended."""
+        """Wait until interrupted tools have ended, 2 seconds at most."""
         await self._detached.aclose(_LEFT_SECONDS)
 
     def problem_of(self, tool: str, arguments: str) -> str:
-        """Return why a tool doesn't accept these arguments (JSON text); "" if it does."""
+        """Return why a tool (by name) doesn't accept these arguments (JSON text); "" if it does."""
         try:
             parse_arguments(find_tool(tool, self._known_tools()), arguments)
         except ToolError as error:

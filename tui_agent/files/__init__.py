@@ -1,1 +1,1 @@
-"""Files of a project as git, searches and secrets see them: found, opened and written safely."""
+"""Access to a project's files: finds, opens and writes them safely, asks git, recognises secrets."""

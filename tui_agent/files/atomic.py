@@ -8,9 +8,10 @@ from tui_agent.path_checks import is_there, real_path
 
 
 def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> None:
-    """Replace a file's contents, following symlinks; ``mode`` None keeps the file's mode.
+    """Replace a file's contents, following symlinks; creates the file and its directories if missing.
 
-    Raises OSError, which names the file, if it can't be written; the file is then unchanged.
+    ``mode`` None keeps the file's permission bits, or gives a new one those of the umask. Raises
+    OSError with the path if the file can't be written; it is then unchanged.
     """
     path = real_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""Works in trees that other processes may change, by descriptors of directories instead of paths.
+"""Opens, copies and removes files by directory descriptors, in trees that other processes may change.
 
-A path is looked up again at each call, and another process may have replaced a part of it by a
-link; a descriptor stays the same directory. No function here follows a link below the descriptor it
-is given, or waits for a pipe.
+A path is looked up again at each call, and another process may have replaced a part of it by a link;
+a descriptor always means the same directory. No function here follows a link below the descriptor
+that it gets, or waits for a pipe.
 """
 
 import contextlib
@@ -23,11 +23,12 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FOLLOWED_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 """Flags to open a directory that may be a link."""
 REGULAR = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""Flags to open a file. Without ``O_NONBLOCK``, opening a pipe in its place would wait for a
-writer."""
+"""Flags to open a file for reading that must not be a link. Without ``O_NONBLOCK``, opening a pipe
+would wait for a writer."""
 _PASSED = DIRECTORY | getattr(os, "O_PATH", 0)
-"""Flags to open a directory that is only passed through, which need not be readable."""
+"""Flags to open a directory only to reach an entry in it; it need not be readable."""
 PERMISSIONS = 0o777
+"""Mask of the permission bits, without setuid, setgid and the sticky bit."""
 
 _OPENAT2 = 437
 """Number of the openat2 system call, the same on every machine (Linux' unistd.h)."""
@@ -37,15 +38,16 @@ _BENEATH = 0x08
 _PATH_MAX = 4096
 """Maximum bytes of a path in a system call, with its final NUL (Linux' limits.h)."""
 _FICLONE = 0x40049409
-"""Linux's ioctl that shares the blocks of one file with another."""
+"""Linux' ioctl that makes a file share the blocks of another."""
 _CURRENT = -100
 """AT_FDCWD: the current directory."""
 
 
 def descend(descriptor: int, folders: Iterable[str], *, make: bool = False) -> int:
-    """Return a descriptor of a directory below another one, and close the other's.
+    """Go down the named folders from a directory, and return the last one's descriptor.
 
-    Raises OSError if the directory doesn't exist, or a link is in the way (``ELOOP``, ``ENOTDIR``).
+    ``descriptor`` is closed, also after an error. With ``make``, missing directories are created.
+    Raises OSError if a directory doesn't exist, or one is a link (``ELOOP``, ``ENOTDIR``).
     """
     names = list(folders)
     try:
@@ -68,10 +70,10 @@ def descend(descriptor: int, folders: Iterable[str], *, make: bool = False) -> i
 
 
 def open_path(path: Path, *, make: bool = False) -> int:
-    """Return a descriptor of a directory. ``path`` is absolute and without links.
+    """Return a descriptor of the directory at an absolute path, created if missing with ``make``.
 
     Raises:
-        OSError: it is not there, or a link is in the way (``ELOOP``, ``ENOTDIR``).
+        OSError: it doesn't exist, or the path contains a link (``ELOOP``, ``ENOTDIR``).
     """
     parts = path.relative_to(path.anchor).parts
     return descend(os.open(path.anchor, _PASSED if parts else DIRECTORY), parts, make=make)
@@ -79,7 +81,7 @@ def open_path(path: Path, *, make: bool = False) -> int:
 
 @contextlib.contextmanager
 def using(descriptor: int) -> Iterator[int]:
-    """Give a descriptor, and close it when the block ends."""
+    """Return a context that gives ``descriptor``, and closes it at the end."""
     try:
         yield descriptor
     finally:
@@ -87,10 +89,10 @@ def using(descriptor: int) -> Iterator[int]:
 
 
 def open_beneath(root: int, path: str, *, make: bool = False) -> int:
-    """Return a descriptor of the directory ``path`` below another one, "" for that one itself.
+    """Return a new descriptor of the directory at the relative ``path`` below ``root``, "" for itself.
 
-    With ``make`` missing directories are created. Raises OSError if the directory doesn't exist, or
-    a link is in the way.
+    With ``make``, missing directories are created. Raises OSError if the directory doesn't exist, or
+    the path contains a link.
     """
     if not path:
         return os.dup(root)
@@ -102,9 +104,10 @@ def open_beneath(root: int, path: str, *, make: bool = False) -> int:
 
 @contextlib.contextmanager
 def parent_beneath(root: int, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
-    """Give a descriptor of the directory that contains a path below ``root``, and the path's last name.
+    """Give the descriptor of the directory that contains ``path``, and the last name of the path.
 
-    Raises OSError as `open_beneath` does.
+    ``path`` is relative to the directory ``root``. The descriptor is closed after the block. Raises
+    OSError as `open_beneath` does.
     """
     folder, _, name = path.rpartition("/")
     with using(open_beneath(root, folder, make=make)) as parent:
@@ -113,9 +116,9 @@ def parent_beneath(root: int, path: str, *, make: bool = False) -> Iterator[tupl
 
 @lru_cache(maxsize=1)
 def _openat2() -> Callable[[int, str], int] | None:
-    """Return a function that opens a directory by openat2(2), without links.
+    """Return a function that opens a relative path by openat2(2), which refuses links by itself.
 
-    None if there is none.
+    None if the kernel or a container doesn't allow this call.
     """
     if sys.platform != "linux" or platform.machine() not in {"x86_64", "aarch64"}:
         return None
@@ -139,7 +142,7 @@ def _openat2() -> Callable[[int, str], int] | None:
 
 
 def state_at(parent: int, name: str) -> os.stat_result | None:
-    """Return the state of an entry in a directory, links not followed; None if it doesn't exist."""
+    """Return the state of an entry in a directory, links not followed; None if it can't be read."""
     try:
         return os.stat(name, dir_fd=parent, follow_symlinks=False)
     except OSError:
@@ -156,20 +159,20 @@ def entries(descriptor: int) -> list["os.DirEntry[str]"]:
 
 
 def open_regular(parent: int, name: str) -> tuple[int, os.stat_result]:
-    """Open a file in a directory for reading; returns its descriptor and state.
+    """Open a regular file in a directory for reading; returns its descriptor and state.
 
-    Raises OSError if it doesn't exist or is not a regular file.
+    Raises OSError if it doesn't exist, can't be read or is something else, such as a link.
     """
     descriptor = os.open(name, REGULAR, dir_fd=parent)
     state = os.fstat(descriptor)
     if not stat.S_ISREG(state.st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no regular file", name)
+        raise OSError(errno.EINVAL, "not a regular file", name)
     return descriptor, state
 
 
 def set_mode(parent: int, name: str, mode: int) -> None:
-    """Change the permissions of an entry, even of one its owner can't open.
+    """Set the permission bits of an entry in a directory, even if this user can't open it.
 
     Raises OSError for a link.
     """
@@ -179,14 +182,15 @@ def set_mode(parent: int, name: str, mode: int) -> None:
     with using(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)) as itself:
         if stat.S_ISLNK(os.fstat(itself).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
-        # The entry itself, whatever its name leads to by now: a descriptor's link is no path.
+        # Through the descriptor, because another process may have replaced the entry.
         os.chmod(f"/proc/self/fd/{itself}", mode)  # noqa: PTH101 - a descriptor
 
 
 def open_directory(parent: int, name: str) -> int:
-    """Open a directory in another, after giving its owner access if needed.
+    """Open a directory in another one and return its descriptor.
 
-    Raises OSError if it doesn't exist or is not a directory.
+    If the owner lacks a right to it, the permissions are changed before. Raises OSError if it doesn't
+    exist or is not a directory.
     """
     state = os.stat(name, dir_fd=parent, follow_symlinks=False)
     if stat.S_ISDIR(state.st_mode) and state.st_mode & stat.S_IRWXU != stat.S_IRWXU:
@@ -196,9 +200,10 @@ def open_directory(parent: int, name: str) -> int:
 
 
 def make_directory(parent: int, name: str, mode: int) -> int:
-    """Create a directory, or take the existing one, with these permissions; returns its descriptor.
+    """Create a directory, or use the existing one, and return its descriptor.
 
-    Raises OSError if the name belongs to something else.
+    Its permissions are set to those in ``mode``; an inherited setgid bit stays. Raises OSError if
+    there is something else of that name.
     """
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, 0o700, dir_fd=parent)
@@ -213,14 +218,15 @@ def make_directory(parent: int, name: str, mode: int) -> int:
 
 
 def set_times(descriptor: int, state: os.stat_result) -> None:
-    """Set the times of a file or directory to those of another."""
+    """Set the access and modification times of a file or directory to those in ``state``."""
     os.utime(descriptor, ns=(state.st_atime_ns, state.st_mtime_ns))
 
 
 def copy_data(reading: int, writing: int, size: int) -> None:
-    """Copy a file's data to an empty file; shares blocks where possible, and keeps holes.
+    """Copy the first ``size`` bytes of the file ``reading`` to the empty file ``writing``.
 
-    Raises OSError if there is no space.
+    Both are descriptors. Shares blocks if the file system can do that, and keeps holes. Raises
+    OSError if there is no space.
     """
     with contextlib.suppress(OSError):
         fcntl.ioctl(writing, _FICLONE, reading)
@@ -241,8 +247,8 @@ def copy_data(reading: int, writing: int, size: int) -> None:
 def remove(parent: int, name: str) -> None:
     """Remove an entry of a directory with everything in it; a missing one is no error.
 
-    Directories are moved up before they are emptied, so that only two are open at a time, however
-    deeply they are nested. Raises OSError if something can't be removed.
+    Nested directories are moved to the top and emptied there, so that only two are open at a time
+    whatever the depth. Raises OSError if something can't be removed.
     """
     try:
         os.unlink(name, dir_fd=parent)
@@ -266,9 +272,10 @@ def _empty(top: int) -> None:
 
 
 def _clear(here: int, top: int, names: Iterable[str]) -> Iterator[str]:
-    """Remove a directory's files, and move its directories to ``top``.
+    """Remove the files in the directory ``here``, and move its directories to ``top``.
 
-    Yields their new names there.
+    Yields the moved directories' names in ``top``, taken from ``names``; if ``here`` is ``top``, their
+    present names.
     """
     free = iter(names)
     for row in entries(here):
@@ -285,6 +292,6 @@ def _clear(here: int, top: int, names: Iterable[str]) -> Iterator[str]:
 
 
 def remove_tree(place: Path) -> None:
-    """Remove a file or tree of this program's own; ignores what can't be removed."""
+    """Remove a file or directory tree that this program made; stops silently at an error."""
     with contextlib.suppress(OSError), using(os.open(place.parent, FOLLOWED_DIRECTORY)) as parent:
         remove(parent, place.name)

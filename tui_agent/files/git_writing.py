@@ -1,7 +1,7 @@
-"""Makes patches and commits with git, without using the repository's settings, hooks, index or files.
+"""Makes patches, merges and commits with git, without the settings and hooks of the user's repository.
 
 A patch is made in a temporary repository, a commit from a temporary working tree and index. The
-user's repository only gets objects and one branch.
+user's repository only gets objects and one branch; its index and files stay unchanged.
 """
 
 import os
@@ -18,20 +18,20 @@ from tui_agent.lazy import frozen
 GIT_SECONDS = 120.0
 """Time limit of one git command, in seconds."""
 _AUTHOR = "tui-agent <tui-agent@localhost>"
-"""Author of commits if git has no name of the user."""
+"""Author of commits if git knows no name of the user."""
 _NOT_PLAIN = re.compile(rb'[\x00-\x1f"\\]')
 _PATCH_OPTIONS = "--binary --full-index --no-color --no-ext-diff --no-textconv --find-renames"
 _LINK = b"160000 "
-"""Beginning of a submodule's line in a listing of the index."""
+"""Start of a submodule's row in the output of ``git ls-files --stage``."""
 
 
 class GitWriteError(UserFacingError):
-    """Git couldn't make the patch or the commit."""
+    """A patch or commit can't be made; the message says why and is shown to the user."""
 
 
 @frozen
 class FileVersion:
-    """A file's content, None if there is no file, and whether it is executable."""
+    """A file at one moment: its content, None if it didn't exist, and whether it is executable."""
 
     content: bytes | None = None
     is_executable: bool = False
@@ -47,9 +47,9 @@ class FileEdit:
 
 
 def make_patch(edits: Sequence[FileEdit]) -> bytes:
-    """Return a patch for ``git apply``, with text and binary files, modes and renames.
+    """Return a patch of all edits for ``git apply``, with binary files, modes and renames.
 
-    Blocks, so call it in a thread. Raises GitWriteError if there is no git.
+    b"" for no edits. Blocks, so call it in a thread. Raises GitWriteError if git is missing or fails.
     """
     if not edits:
         return b""
@@ -61,7 +61,10 @@ def make_patch(edits: Sequence[FileEdit]) -> bytes:
 
 
 def _stream(edits: Sequence[FileEdit]) -> Iterable[bytes]:
-    """Yield a ``git fast-import`` stream: a commit of the files before, and one after."""
+    """Yield a ``git fast-import`` stream that makes two branches with one commit each.
+
+    ``before`` has the files before the edits, ``after`` those after them.
+    """
     for branch in ("before", "after"):
         yield f"commit refs/heads/{branch}\ncommitter {_AUTHOR} 0 +0000\ndata 0\n".encode()
         for edit in edits:
@@ -80,7 +83,10 @@ def _as_octal(byte: "re.Match[bytes]") -> bytes:
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """Return the three-way merge of a text; None for conflicts and binary files."""
+    """Return ``base`` with the changes of both other versions; None for a conflict or binary files.
+
+    Also None if git is missing.
+    """
     with tempfile.TemporaryDirectory(prefix="tui-agent-merge-") as name:
         place = Path(name)
         for file, content in (("base", base), ("ours", ours), ("theirs", theirs)):
@@ -93,16 +99,16 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
 
 @frozen
 class Committed:
-    """A commit that was made.
+    """A commit that `commit_to_branch` made: its full id and its branch.
 
-    ``left_out`` has the paths that are not in it, each with the reason.
+    ``left_out`` has the relative paths of edits that are not in it, each with the reason.
     """
 
     commit: str
     branch: str
     left_out: Mapping[str, str]
     mixed: tuple[str, ...] = ()
-    """Paths whose earlier uncommitted changes are in the commit, too."""
+    """Relative paths of files whose earlier uncommitted changes are in the commit, too."""
 
 
 def commit_to_branch(
@@ -110,15 +116,12 @@ def commit_to_branch(
 ) -> Committed:
     """Commit edits on a new branch that starts at ``HEAD``.
 
-    Index, working tree and hooks are not touched.
-
-    Where a file had changes before that are not committed, they are left out of the commit if the
-    lines allow it.
+    The user's index and working tree stay unchanged, and no hook is run. If a file had uncommitted
+    changes before its edit, they are left out of the commit, unless they conflict with the edit.
 
     Raises:
-        GitWriteError: there is no repository or no commit in it, the branch exists or has an
-            invalid name, or
-            nothing is left to commit.
+        GitWriteError: there is no git, no repository or no commit in it, the branch exists or has an
+            invalid name, or nothing is left to commit.
     """
     repository = repository_of(project)
     if repository is None:
@@ -162,7 +165,7 @@ def commit_to_branch(
             "commit-tree", made, "-p", head, text=message.encode("utf-8", "replace"), author=author
         )
         try:
-            # An empty old value means that there must be none.
+            # With "" as old value, git fails if the branch exists.
             _Git(repository, repository).run(
                 "-c core.hooksPath=/dev/null update-ref", f"refs/heads/{branch}", commit, ""
             )
@@ -174,7 +177,10 @@ def commit_to_branch(
 def _write_tree(
     git: "_Git", tree: Path, edits: Sequence[FileEdit]
 ) -> tuple[dict[str, str], list[str]]:
-    """Write the files for the commit; returns those left out, with reasons, and those mixed."""
+    """Write the edited files for the commit to the directory ``tree``.
+
+    Returns the ``left_out`` and ``mixed`` paths of `Committed`.
+    """
     left_out = _unwritable(git, [edit.path for edit in edits])
     mixed: list[str] = []
     for edit in edits:
@@ -189,7 +195,10 @@ def _write_tree(
 
 
 def not_of_git(project: Path, paths: Sequence[str]) -> dict[str, str]:
-    """Return the files that git wouldn't store unchanged, with the reasons; empty without git."""
+    """Return those of the relative paths that can't be committed, each with the reason.
+
+    {} if there is no repository, or git is missing or fails.
+    """
     repository = repository_of(project)
     if repository is None or not paths:
         return {}
@@ -204,7 +213,7 @@ def not_of_git(project: Path, paths: Sequence[str]) -> dict[str, str]:
 
 
 def _unwritable(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
-    """Return the files a commit can't hold, with reasons: in submodules, or filtered."""
+    """Return the paths in submodules, and those with a filter such as Git LFS, each with the reason."""
     listed = git.run("ls-files --stage -z").split(b"\0")
     links = {row.partition(b"\t")[2] for row in listed if row.startswith(_LINK)}
     filtered = _filters(git, paths)
@@ -214,17 +223,17 @@ def _unwritable(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
         if links.intersection(above):
             left_out[path] = "it is in a submodule"
         elif path in filtered:
-            left_out[path] = f"git's filter “{filtered[path]}” has to be run for it"
+            left_out[path] = f"it needs git's filter “{filtered[path]}”"
     return left_out
 
 
 def _listed(paths: Iterable[str]) -> bytes:
-    """Return paths as input for git's ``-z``."""
+    """Return paths separated by NUL, as input for git's option ``-z``."""
     return b"".join(os.fsencode(path) + b"\0" for path in paths)
 
 
 def _filters(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
-    """Return the filters (such as Git LFS) that attributes name, by path."""
+    """Return the name of the filter (such as ``lfs``) for each path whose git attributes set one."""
     fields = git.run("check-attr -z --stdin filter", text=_listed(paths)).split(b"\0")
     unset = {b"unspecified", b"unset", b"set"}
     rows = zip(fields[::3], fields[2::3], strict=False)
@@ -236,7 +245,7 @@ def _filters(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
 
 
 def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
-    """Return a file's content for the commit, and True if it includes earlier changes."""
+    """Return a file's content for the commit, and whether it includes earlier uncommitted changes."""
     after = edit.after.content or b""
     before = edit.before.content
     committed = git.try_run("cat-file --filters", f":{edit.path}")
@@ -252,16 +261,19 @@ def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
 
 @frozen
 class _Git:
-    """Runs git in a directory, on a repository of this program or on the directory's own."""
+    """Runs git in the directory ``tree``, on ``repository``, or on ``tree`` itself if that is None.
+
+    A ``repository`` other than ``tree`` has ``tree`` as its working tree.
+    """
 
     tree: Path
     repository: Path | None = None
 
     def run(self, command: str, *more: str, text: bytes = b"", author: str = "") -> bytes:
-        """Run git and return its output. ``command`` is split at spaces, ``more`` is not.
+        """Run git and return its output; ``text`` is its input.
 
-        Raises GitWriteError if there is no git, or if it fails, with git's first line as the
-        message.
+        The arguments are ``command``, split at spaces, then ``more``. ``author`` is "NAME <ADDRESS>".
+        Raises GitWriteError if git is missing or fails, then with the first line of git's errors.
         """
         environment = {"GIT_DIR": str(self.repository or self.tree)}
         if self.repository is not None and self.repository != self.tree:
@@ -282,12 +294,15 @@ class _Git:
         return done.stdout
 
     def try_run(self, command: str, *more: str) -> bytes | None:
-        """Run git and return its output, None if it fails."""
+        """Run git as `run` does and return its output; None if that fails."""
         try:
             return self.run(command, *more)
         except GitWriteError:
             return None
 
     def text(self, command: str, *more: str, text: bytes = b"", author: str = "") -> str:
-        """Run git and return its output as text without final line break; raises as `run`."""
+        """Run git as `run` does and return its output as text, without spaces at both ends.
+
+        Raises as `run` does.
+        """
         return self.run(command, *more, text=text, author=author).decode().strip()

@@ -1,11 +1,11 @@
-"""Glob patterns of the tools, turned into regular expressions over ``/`` separated paths.
+"""Glob patterns of the tools, turned into regular expressions for paths separated by ``/``.
 
-``*`` and ``?`` stay within one name, ``**`` crosses directories, ``{a,b}`` is either, ``[abc]`` and
-``[!abc]`` are classes. A pattern without a slash matches a file's name at any depth; one with a
-slash, be it only in front, matches the whole path.
+``*`` and ``?`` match within one name, ``**`` across directories, ``{a,b}`` either text, ``[abc]`` and
+``[!abc]`` one character. A pattern without a slash matches a file's name at any depth; one with a
+slash, even only at its start, matches the whole path.
 
-A pattern is first what it says: brackets and braces also match themselves, because frameworks name
-files so (``app/[id]/page.tsx``).
+Brackets and braces also match themselves, because some frameworks use them in file names
+(``app/[id]/page.tsx``).
 """
 
 import re
@@ -22,13 +22,13 @@ _MAX_BRACES = 6
 
 _STARS = LazyPattern(r"\*+")
 _MAX_STARS = 4
-"""Maximum stars in a pattern from outside, because the time grows with the length to their
-power."""
+"""Maximum runs of stars in one name, and of ``**`` in a pattern. With n of them, the time for a
+failing match grows as the n-th power of the path's length."""
 
 
 @lru_cache(maxsize=256)
 def compile_glob(pattern: str) -> re.Pattern[str]:
-    """Return an expression for ``fullmatch`` on relative paths."""
+    """Return the regular expression of a glob; use its ``fullmatch`` on paths relative to the root."""
     pattern = pattern.removeprefix("./").rstrip("/")
     anchored = "/" in pattern
     body = _translate(pattern.lstrip("/"))
@@ -40,14 +40,14 @@ def has_magic(pattern: str) -> bool:
 
 
 def is_costly(pattern: str) -> bool:
-    """Return True if matching may take forever, for too many stars in a name or across names."""
+    """Return True if a pattern has so many stars that matching it could take too long."""
     names = [name for name in pattern.split("/") if set(name) != {"*"}]
     stars = max((len(_STARS.findall(name)) for name in names), default=0)
     return stars > _MAX_STARS or pattern.count("**") > _MAX_STARS
 
 
 def is_open(pattern: str) -> bool:
-    """Return True if a bracket or brace of the pattern is never closed, and so is literal."""
+    """Return True if a bracket or brace of the pattern isn't closed, so that it matches itself."""
     return pattern.count("{") > pattern.count("}") or pattern.count("[") > pattern.count("]")
 
 
@@ -64,9 +64,10 @@ def split_glob(pattern: str) -> tuple[str, str]:
 
 
 def name_globs(pattern: str) -> tuple[str, ...]:
-    """Return globs for ripgrep on file names that take all the pattern takes, perhaps more.
+    """Return globs for ripgrep that match the names of all files that the pattern matches.
 
-    None where directories matter too, or where its rules are others than ours.
+    They may match more, so the pattern has to be applied to the results. Empty if the pattern has
+    directories, or parts that ripgrep treats differently.
     """
     rest = pattern.removeprefix("./").removeprefix("**/")
     if not rest or "/" in rest or "**" in rest or "[" in rest or "\\" in rest or not rest.isascii():
@@ -92,7 +93,10 @@ def _translate(pattern: str, depth: int = 0) -> str:
 
 
 def _piece(pattern: str, position: int, depth: int) -> tuple[str, int]:
-    """Return the expression for the piece of a pattern at a position, and the next position."""
+    """Return the regular expression for the part of a pattern at ``position``, and the next position.
+
+    ``depth`` is the number of braces around it.
+    """
     wild = next((row for row in _WILD if pattern.startswith(row[0], position)), None)
     if wild is not None:
         return wild[1], position + len(wild[0])

@@ -1,4 +1,4 @@
-"""Walks a directory without ignored files: for listings, suggestions, and without ripgrep."""
+"""Applies ``.gitignore`` and ``.ignore`` files, and walks directories without the ignored files."""
 
 import os
 import re
@@ -17,34 +17,38 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 MAX_BYTES = 100_000
-"""Maximum bytes read of an ignore file, whose patterns are compiled one by one."""
+"""Maximum bytes read of an ignore file; compiling its patterns takes time."""
 _IGNORE_FILES = (".gitignore", ".ignore")
 
 
 @frozen
 class IgnoreRules:
-    """The ignore rules that hold in one directory, outermost file first."""
+    """The ignore rules that hold in one directory.
+
+    ``chain`` has, for each directory with ignore files, outermost first, its path and its patterns.
+    """
 
     chain: tuple[tuple[str, "GitIgnoreSpec"], ...] = ()
 
     @classmethod
     def above(cls, directory: Path) -> "IgnoreRules":
-        """Return the rules that a directory inherits from its repository's root down, itself excluded.
+        """Return the rules that a directory inherits from the directories above it in its repository.
 
-        An ignored directory inherits nothing, as whoever names it wants to see it.
+        Its own ignore files are not included; see `entering`. A directory that is itself ignored
+        inherits nothing, because a user who names it wants to see its files.
         """
         return cls.of_lines(lines_above(directory), directory)
 
     @classmethod
     def of_lines(cls, rows: Iterable[tuple[str, Sequence[str]]], directory: Path) -> "IgnoreRules":
-        """Return the rules that a directory inherits, from the result of `lines_above`."""
+        """Return the rules of `above`, made from the result of `lines_above` for the directory."""
         rules = cls(tuple((base, _spec(list(lines))) for base, lines in rows))
         if rules.ignored(str(directory), directory=True):
             return cls()
         return rules
 
     def entering(self, directory: str | Path) -> "IgnoreRules":
-        """Return the rules inside a subdirectory: these, and those of its own ignore files."""
+        """Return the rules in a subdirectory: these, and those of the ignore files in it."""
         lines = _lines_in(directory)
         if lines:
             return IgnoreRules((*self.chain, (str(directory), _spec(lines))))
@@ -54,13 +58,17 @@ class IgnoreRules:
         for base, spec in reversed(self.chain):
             relative = os.path.relpath(path, base).replace(os.sep, "/")
             is_ignored = spec.check_file(f"{relative}/" if directory else relative).include
-            if is_ignored is not None:  # False: taken back by ``!``, None: not mentioned
+            if is_ignored is not None:  # False: excepted by ``!``, None: no pattern matches
                 return is_ignored
         return False
 
 
 def lines_above(directory: Path) -> list[tuple[str, list[str]]]:
-    """Return the ignore files from a repository's root down to a directory, with their lines."""
+    """Return the ignore rules above a directory, from its repository's root down.
+
+    Each row is a directory with ignore files and their lines; the directory itself is not included.
+    Empty outside a repository, and for its root.
+    """
     parents = (directory, *directory.parents)
     repository = next((parent for parent in parents if os.path.lexists(parent / ".git")), None)
     if repository is None or repository == directory:
@@ -77,7 +85,7 @@ def lines_above(directory: Path) -> list[tuple[str, list[str]]]:
 def _lines_in(directory: str | Path) -> list[str]:
     lines: list[str] = []
     for name in _IGNORE_FILES:
-        # As git does it: no link is followed, and nothing but a file is read.
+        # Like git, follow no link, and read only regular files.
         data = read_regular(os.path.join(directory, name), MAX_BYTES)  # noqa: PTH118 - asked for every directory of a walk
         lines += user_text(data).replace("\r\n", "\n").split("\n") if data else []
     return lines
@@ -85,7 +93,7 @@ def _lines_in(directory: str | Path) -> list[str]:
 
 @frozen
 class ListedPath:
-    """An entry of a directory."""
+    """An entry of a directory: its name, absolute path and kind, and whether git ignores it."""
 
     name: str
     path: str
@@ -95,10 +103,10 @@ class ListedPath:
 
 
 def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
-    """Return a directory's entries by name, directories first; links to them are none.
+    """Return a directory's entries sorted by name, directories first, without repository data.
 
-    ``rules`` hold in it. The path is absolute. Raises OSError where it can't be listed, or a link
-    is on the way by now.
+    ``directory`` is absolute, ``rules`` are those that hold in it. A link doesn't count as a
+    directory. Raises OSError if the directory can't be listed, or its path contains a link.
     """
     found = []
     with opened_directory(Path(directory)) as descriptor, os.scandir(descriptor) as entries:
@@ -113,7 +121,11 @@ def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
 
 
 def walk_files(root: Path, *, limit: int | None = None) -> Iterator[Path]:
-    """Yield a directory's regular files in a fixed order, without ignored ones and links."""
+    """Yield the regular files below ``root``, without ignored ones and links, at most ``limit``.
+
+    The paths begin with ``root``. A directory's files come before those in its subdirectories; both
+    are sorted by name.
+    """
     real = Path(os.path.realpath(root))
     pending = [(str(real), IgnoreRules.above(real).entering(real))]
     count = 0
@@ -143,5 +155,5 @@ def _spec(lines: list[str]) -> "GitIgnoreSpec":
     except (ValueError, re.error):
         if len(lines) == 1:
             return GitIgnoreSpec([])
-        # Git passes over a line it does not understand.
+        # Like git, skip lines that aren't valid patterns.
         return GitIgnoreSpec([pattern for line in lines for pattern in _spec([line]).patterns])

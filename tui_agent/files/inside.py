@@ -1,9 +1,9 @@
-"""Opens files without being led elsewhere by a link.
+"""Opens files so that no link leads to another place than the one that was checked or allowed.
 
-A repository can hold a link to a file of its user's (``AGENTS.md -> ../.ssh/id_rsa``): a project's
-files are read only where they really are in the project. A command in the background could put a
-link in the place of a directory between a question and its answer: `directory` and its users follow
-no link on a path that was allowed.
+A repository can contain a link to a private file of the user (``AGENTS.md -> ../.ssh/id_rsa``), so
+`read_inside` and `open_inside` refuse paths that lead out of the project. A command in the background
+could replace a directory by a link after the user has allowed a path, so `directory` and the
+functions that use it follow no link at all.
 """
 
 import errno
@@ -31,29 +31,29 @@ _FOLLOWED = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class OutsideError(OSError):
-    """A path in the project leads out of it; ``strerror`` says where to."""
+    """A path leads out of the project through a link; ``strerror`` says where to."""
 
 
 def read_inside(
     project: Path, path: Path, limit: int | None = None
 ) -> tuple[bytes, os.stat_result]:
-    """Return the first bytes of a file of a project, all of them without a limit, and its state.
+    """Return the first ``limit`` bytes of a project's file (None: all of it) and the file's state.
 
-    Opens the place the path led to when it was looked at: if a link is put in the way meanwhile,
+    Links inside the project are followed. If one is changed between the check and the opening, the
     opening fails.
 
     Raises:
-        OutsideError: it leads out of the project.
-        OSError: it can't be read, or it is no regular file.
+        OutsideError: the path leads out of the project.
+        OSError: the file can't be read, or isn't a regular file.
     """
     with using(open_inside(project, path)) as descriptor:
         return _read(descriptor, path, limit)
 
 
 def open_inside(project: Path, path: Path) -> int:
-    """Return a descriptor of a project's file, links followed inside it.
+    """Return a descriptor of a project's file for reading; links inside the project are followed.
 
-    Raises as `read_inside`.
+    Raises OutsideError if the path leads out of the project, OSError if it can't be opened.
     """
     root = Path(os.path.realpath(project))
     real = Path(os.path.realpath(path))
@@ -65,17 +65,23 @@ def open_inside(project: Path, path: Path) -> int:
 
 
 def read_file(path: Path, limit: int | None = None) -> tuple[bytes, os.stat_result]:
-    """Return the first bytes of any regular file, links followed, and its state.
+    """Return the first ``limit`` bytes of a regular file anywhere (None: all of it), and its state.
+
+    Links are followed.
 
     Raises:
-        OSError: it can't be read, or it is no regular file.
+        OSError: the file can't be read, or isn't a regular file.
     """
     with using(os.open(path, _FOLLOWED)) as descriptor:
         return _read(descriptor, path, limit)
 
 
 def read_regular(path: str | Path, limit: int) -> bytes | None:
-    """Return a regular file's first bytes; None for a link, or if it can't be read."""
+    """Return the first ``limit`` bytes of a regular file.
+
+    None if it is a link or something else, or can't be read. Links to directories on the path are
+    followed.
+    """
     try:
         with using(os.open(path, REGULAR)) as descriptor:
             return _read(descriptor, path, limit)[0]
@@ -84,7 +90,10 @@ def read_regular(path: str | Path, limit: int) -> bytes | None:
 
 
 def read_known(path: str, size: int) -> bytes:
-    """Return the bytes of a file of known size, b"" if it can't be read."""
+    """Return the first ``size`` bytes of a file, b"" if it is a link or can't be read.
+
+    Faster than `read_regular`, for many files.
+    """
     try:
         with using(os.open(path, REGULAR)) as descriptor:
             return os.read(descriptor, size)
@@ -97,9 +106,9 @@ def _read(descriptor: int, path: str | Path, limit: int | None) -> tuple[bytes, 
     if stat.S_ISDIR(state.st_mode):
         raise OSError(errno.EISDIR, "it is a directory", str(path))
     if not stat.S_ISREG(state.st_mode):
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     if limit is not None and state.st_size < limit:
-        # Most files are small: two calls of the system. One of ``/proc`` says nothing of its size.
+        # Most files are small, so that one read is enough. A file of ``/proc`` has size 0.
         pieces = [os.read(descriptor, state.st_size + 1)]
         if state.st_size and len(pieces[0]) == state.st_size:
             return pieces[0], state
@@ -112,12 +121,10 @@ def _read(descriptor: int, path: str | Path, limit: int | None) -> tuple[bytes, 
 
 @contextmanager
 def directory(path: Path) -> Iterator[int]:
-    """Give a descriptor of a directory, for as long as the block runs.
-
-    ``path`` is absolute and without links.
+    """Give a descriptor of the directory at an absolute path, closed after the block.
 
     Raises:
-        OSError: it is not there, or a link is in the way (``ELOOP``, ``ENOTDIR``).
+        OSError: it doesn't exist, or the path contains a link (``ELOOP``, ``ENOTDIR``).
     """
     with using(open_path(path)) as descriptor:
         yield descriptor
@@ -125,10 +132,12 @@ def directory(path: Path) -> Iterator[int]:
 
 @contextmanager
 def file_beneath(root: int, path: str) -> Iterator[BinaryIO]:
-    """Give a regular file below a directory for reading, for as long as the block runs.
+    """Open a regular file for reading, closed after the block.
+
+    ``path`` is relative to the directory whose descriptor is ``root``.
 
     Raises:
-        OSError: it is not there, it is no regular file, or a link is in the way.
+        OSError: it doesn't exist or isn't a regular file, or the path contains a link.
     """
     with parent_beneath(root, path) as (parent, name):
         descriptor, _state = open_regular(parent, name)
@@ -137,15 +146,18 @@ def file_beneath(root: int, path: str) -> Iterator[BinaryIO]:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a file for reading. ``path`` is absolute; raises OSError if it contains a link."""
+    """Open the file at an absolute path for reading.
+
+    Raises OSError if it can't be opened, or the path contains a link.
+    """
     with directory(path.parent) as parent:
         return os.fdopen(os.open(path.name, REGULAR, dir_fd=parent), "rb")
 
 
 def make_directories(path: Path) -> None:
-    """Create a directory and its parents.
+    """Create the directory at an absolute path and its parents, if missing.
 
-    ``path`` is absolute; raises OSError if it contains a link.
+    Raises OSError if one can't be created, or the path contains a link.
     """
     os.close(open_path(path, make=True))
 
@@ -157,9 +169,11 @@ def _everything(_place: Path, _name: str) -> bool:
 def walk_beneath(
     top: Path, enters: Callable[[Path, str], bool] = _everything
 ) -> Iterator[tuple[Path, int, list["os.DirEntry[str]"]]]:
-    """Yield a directory and those below it, with descriptor and entries; follow no link.
+    """Yield ``top`` and the directories below it: path, descriptor and entries of each.
 
-    Of a directory those are gone into that ``enters`` takes, from its path and their names.
+    A subdirectory is entered if ``enters`` returns True for its parent's path and its name. Links are
+    not followed. A descriptor is valid until the next step. Directories that can't be opened are
+    skipped, also ``top``.
     """
     with suppress(OSError), directory(top) as root:
         pending = [""]

@@ -1,7 +1,7 @@
-"""A project's memory: one line for each topic, sent to the model in every session, and proposed lines.
+"""A project's memory: lines, one for each topic, that the model gets in every session.
 
-Only the user can make a proposal a line; proposals are never sent. Both are kept in the program's
-data directory. The functions on a ``MemoryState`` are pure.
+The model can only propose lines; a proposal is never sent until the user accepts it. Lines and
+proposals are stored in the program's data directory. The methods of `MemoryState` are pure.
 """
 
 import hashlib
@@ -31,19 +31,20 @@ from tui_agent.word_lists import listed
 
 USER = ""
 MODEL = "the model"
-"""Origins of words that the model hasn't read anywhere."""
+"""Origins of a line whose words don't come from a web page, file or command; see `MemoryLine`."""
 
 MAX_CHARS = 500
-"""Maximum characters of a line."""
+"""Maximum characters of a line, topic included."""
 MAX_TOPIC_CHARS = 24
 MAX_LINES = 200
 MAX_PROPOSED = 12
-"""Maximum proposals that wait for an answer; the oldest are dropped, foreign ones first."""
+"""Maximum proposals that wait for an answer; of more, the oldest foreign one, else the oldest, is
+dropped."""
 MAX_DECLINED = 200
 MAX_CHANGES = 50
 """Maximum changes that can be undone."""
 UNUSED_SESSIONS = 20
-"""Sessions in a row without use of a line after which its removal is proposed."""
+"""Number of sessions in a row that didn't use a line, after which its removal is proposed."""
 
 _MAX_BYTES = 4_000_000
 _LOCK_SECONDS = 5.0
@@ -52,26 +53,27 @@ _UNSPACED = LazyPattern("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """Characters of scripts without spaces between words; each counts as a word."""
 _WORD = LazyPattern(r"\w[\w.+-]*\w|\w")
 _SHORT = 3
-"""Longest word, in characters, whose final s isn't taken for a plural."""
+"""Longest word, in characters, whose final s isn't taken for a plural and removed."""
 _COMMON = listed(
     "a after all also always an and any are at avoid be been before by can do don ensure every first "
     "for from has have here i in is it its make must need needs never no not now of on only or our out please "
     "remember run should so sure that the their them then there they this to up us use used "
     "using was we when with you your",
 )
-"""Common words, which say nothing about the subject of a line."""
+"""Common words, in lower case, which don't say what a line is about."""
 
 
 class NotKeptError(UserFacingError):
-    """Something can't be remembered; the message is for a person or a model."""
+    """The memory can't be read or changed; the message is for the user or the model."""
 
 
 class MemoryLine(BaseModel):
     """A remembered line about a topic.
 
-    ``source`` is the entry it comes from, as ``SESSION#ENTRY``, "" for a line the user wrote;
-    ``origin`` is where the words come from if not from the user: ``webfetch example.com``.
-    ``topic`` is "" until one is chosen. Times are milliseconds since the epoch.
+    ``source`` is the entry it comes from, as ``SESSION#ENTRY``, `NOTES_FILE` for a note in the
+    project's file, "" for a line that the user wrote. ``origin`` is where its words come from: `USER`,
+    `MODEL`, or for example ``webfetch example.com``. ``topic`` is "" until one is chosen. Times are
+    milliseconds since the epoch.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -84,7 +86,7 @@ class MemoryLine(BaseModel):
     used_at: int = 0
     uses: int = 0
     unused: int = 0
-    """Number of sessions in a row that were sent the line and didn't use it."""
+    """Number of sessions in a row that got the line and didn't use it."""
 
     @property
     def shown(self) -> str:
@@ -99,9 +101,9 @@ class MemoryLine(BaseModel):
 
 
 class Proposal(BaseModel):
-    """A proposed line, which would replace the line on its topic.
+    """A proposed line, to be added or to replace the line on its topic; or a proposed removal.
 
-    Or the proposed removal of a line.
+    If it ``removes``, ``line`` is the line to remove.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -111,7 +113,11 @@ class Proposal(BaseModel):
 
 
 class MemoryChange(BaseModel):
-    """One undoable change: the line before and after, and the proposal answered, None for none."""
+    """One change of the lines or proposals that can be undone.
+
+    ``before`` and ``after`` are the line changed; None before an added and after a removed line, both
+    None if only a proposal was declined. ``proposal`` is the one that the change answered.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -121,7 +127,10 @@ class MemoryChange(BaseModel):
 
 
 class MemoryState(BaseModel):
-    """A project's lines and proposals; topics are unique among each."""
+    """A project's memory: its lines and its waiting proposals, each with unique topics.
+
+    ``changes`` can be undone, oldest first. The methods return changed copies.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -147,27 +156,31 @@ class MemoryState(BaseModel):
         instead_of: MemoryLine | None = None,
         answers: Proposal | None = None,
     ) -> "MemoryState":
-        """Keep a line in place of another, else of the one on its topic, perhaps as the answer to a proposal.
+        """Add a line, in place of ``instead_of`` or else of the line that has its topic.
 
-        Only a line that was seen is replaced: with another topic than ``instead_of`` or the
-        proposal has, it gets one of its own.
+        ``answers`` is the proposal that is accepted by this, perhaps edited. A line that the user
+        hasn't seen is not replaced: if the topic differs from that of ``instead_of`` or of the
+        proposal and is in use, the line gets a free one, such as ``build 2``.
 
         Raises:
-            NotKeptError: there are too many lines.
+            NotKeptError: a line would be added, and there are `MAX_LINES` already.
         """
         replaced = instead_of
         if answers is not None:
             replaced = answers.line
         if replaced is not None and replaced.topic != line.topic:
-            # Nobody was shown the line that is on this topic already.
+            # The user has not been shown the line that has this topic already.
             line = self.on_free_topic(line)
         before = instead_of or self.line(line.topic)
         if before is None and len(self.lines) >= MAX_LINES:
-            raise NotKeptError(f"The memory has {MAX_LINES} lines: drop some of them in /memory.")
+            raise NotKeptError(f"The memory is full ({MAX_LINES} lines): drop some in /memory.")
         return _changed(self, MemoryChange(before=before, after=line, proposal=answers))
 
     def on_free_topic(self, line: MemoryLine) -> MemoryLine:
-        """Return the line with a free topic: its own, or that with a number."""
+        """Return the line with a topic that no line and no proposal has: its own, or with a number.
+
+        A line without a topic gets the first uncommon word of its text.
+        """
         taken = {one.topic for one in self.lines} | {one.line.topic for one in self.proposed}
         topic = line.topic or _topic_of(line.text)
         name = topic
@@ -181,7 +194,10 @@ class MemoryState(BaseModel):
         return _changed(self, MemoryChange(before=line, proposal=answers))
 
     def without_proposal(self, proposal: Proposal) -> "MemoryState":
-        """Decline a proposal; a line whose removal was declined is counted from zero again."""
+        """Decline a proposal. A text is then not proposed again.
+
+        If it was a removal, the line stays, and its unused sessions are counted from 0 again.
+        """
         line = self.line(proposal.line.topic)
         if proposal.removes and line is not None:
             fresh = line.model_copy(update={"unused": 0})
@@ -191,7 +207,7 @@ class MemoryState(BaseModel):
         return state.model_copy(update={"declined": declined})
 
     def with_proposals(self, proposals: Iterable[Proposal]) -> "MemoryState":
-        """Add new proposals; a later one replaces an earlier one on its topic."""
+        """Add proposals, except known, waiting or declined ones; a later one replaces one on its topic."""
         state = self
         for proposal in proposals:
             if state._is_news(proposal):
@@ -199,7 +215,7 @@ class MemoryState(BaseModel):
         return state
 
     def counted(self, used: Collection[str], now: int) -> "MemoryState":
-        """Record that a run used the lines on some topics."""
+        """Record that a run used the lines on the topics ``used``; ``now`` is in milliseconds."""
         lines = []
         for line in self.lines:
             update: dict[str, int] = {}
@@ -209,7 +225,7 @@ class MemoryState(BaseModel):
         return self.model_copy(update={"lines": tuple(lines)})
 
     def counted_unused(self, topics: Collection[str]) -> "MemoryState":
-        """Record that a session was sent the lines on some topics and didn't use them."""
+        """Record that a session got the lines on these topics and didn't use them."""
         lines = []
         for line in self.lines:
             unused = line.unused + (line.topic in topics)
@@ -217,7 +233,7 @@ class MemoryState(BaseModel):
         return self.model_copy(update={"lines": tuple(lines)})
 
     def undone(self) -> "MemoryState":
-        """Undo the newest change; a proposal that it answered waits again."""
+        """Undo the newest change; the proposal that it answered waits again. No change: no effect."""
         if not self.changes:
             return self
         change = self.changes[-1]
@@ -233,7 +249,7 @@ class MemoryState(BaseModel):
         return self.model_copy(update=update)
 
     def proposals_beside(self, proposal: Proposal) -> tuple[Proposal, ...]:
-        """Return the proposals on other topics."""
+        """Return the waiting proposals on other topics than this one's."""
         topic = proposal.line.topic
         return tuple(one for one in self.proposed if one.line.topic != topic)
 
@@ -258,9 +274,9 @@ class MemoryState(BaseModel):
 
 
 class Memory:
-    """The memory of one project, on disk; worktrees of a repository share one.
+    """The memory of one project, in a file in ``folder``; all worktrees of a repository share it.
 
-    Methods block. Several programs may use it at once.
+    The methods block. Several programs may use the same memory at once.
     """
 
     def __init__(self, folder: Path, project: Path) -> None:
@@ -271,16 +287,18 @@ class Memory:
         self.path = folder / f"{name}-{digest}.json"
 
     def read(self) -> MemoryState:
-        """Return the lines and proposals on disk; raises NotKeptError if they can't be read."""
+        """Return the memory on disk, empty without a file; raises NotKeptError if it isn't valid."""
         if not is_there(self.path):
             return MemoryState.model_construct()
         try:
             return MemoryState.model_validate_json(read_regular(self.path, _MAX_BYTES) or b"")
         except ValidationError as error:
-            raise NotKeptError(f"The memory {self.path} can't be read: mend or move it.") from error
+            raise NotKeptError(
+                f"The memory file {self.path} is not valid: repair it or move it away."
+            ) from error
 
     def change(self, change: Callable[[MemoryState], MemoryState]) -> MemoryState:
-        """Apply a change to the present state on disk, and return the new state.
+        """Apply ``change`` to the present memory on disk, under a lock, and return the new one.
 
         Raises NotKeptError if it can't be read or written, or if ``change`` raises it.
         """
@@ -298,27 +316,31 @@ class Memory:
                 lock.close()
         except OSError as error:
             why = error.strerror or error
-            raise NotKeptError(f"The memory {self.path} can't be written: {why}.") from error
+            raise NotKeptError(f"The memory file {self.path} can't be written: {why}.") from error
         return after
 
     def add(self, text: str, now: int) -> MemoryLine:
-        """Add a line in the user's words, on a topic of its own; raises NotKeptError."""
+        """Add a line that the user wrote, on a free topic, and return it; ``now`` in milliseconds.
+
+        Raises NotKeptError if it is known already, too long or can't be stored; NoteError and OSError
+        if the project's notes can't be read.
+        """
         line = line_of(text)
         if line.text in map(line_text, self.notes()):
-            raise NotKeptError("That is in the memory already.")
+            raise NotKeptError("This line is in the project's notes already.")
 
         def change(state: MemoryState) -> MemoryState:
             if state.knows(line.text):
-                raise NotKeptError("That is in the memory already.")
+                raise NotKeptError("This line is in the memory already.")
             kept = state.on_free_topic(line)
             return state.with_line(kept.model_copy(update={"kept_at": now}))
 
         return self.change(change).lines[-1]
 
     def drop(self, line: MemoryLine) -> None:
-        """Remove a line, or a note in the project's file.
+        """Remove a line from the memory or, if its source is `NOTES_FILE`, from the project's notes.
 
-        Raises NotKeptError, NoteError, OSError.
+        Raises NotKeptError; for notes also NoteError and OSError.
         """
         if line.source != NOTES_FILE:
             self.change(lambda state: state.without_line(line))
@@ -327,7 +349,10 @@ class Memory:
         self.change(lambda state: _noted(state, MemoryChange(before=line)))
 
     def undo(self) -> MemoryChange | None:
-        """Undo the newest change and return it, None if there is none; raises as `drop`."""
+        """Undo the newest change and return it, None if there is none.
+
+        Raises the errors of `drop`.
+        """
         undone: list[MemoryChange] = []
 
         def change(state: MemoryState) -> MemoryState:
@@ -342,26 +367,26 @@ class Memory:
         return undone[0] if undone else None
 
     def notes(self) -> list[str]:
-        """Return the lines of the project's notes file; raises NoteError, OSError."""
+        """Return the notes in the project's file, [] without one; raises NoteError, OSError."""
         return notes_in(read_notes(self.project))
 
 
 def line_text(text: str) -> str:
-    """Return a text as one line without harmful or invisible characters."""
+    """Return a text as one line, with runs of spaces as one, and hidden characters made visible."""
     return visible(" ".join(text.split()))
 
 
 def line_of(text: str) -> MemoryLine:
-    """Return the line of a text such as ``build: use pnpm``, or without a topic ``use pnpm``.
+    """Return a new line from a text with a topic (``build: use pnpm``) or without (``use pnpm``).
 
     Raises:
-        NotKeptError: it is empty or too long.
+        NotKeptError: the text is empty or longer than `MAX_CHARS`.
     """
     line = line_text(text)
     if not line:
         raise NotKeptError("There is nothing to remember.")
     if len(line) > MAX_CHARS:
-        raise NotKeptError(f"A line has at most {MAX_CHARS} characters: say it shorter.")
+        raise NotKeptError(f"A line can have at most {MAX_CHARS} characters; this one is longer.")
     found = _TOPIC.fullmatch(line)
     if found is None:
         return MemoryLine(topic="", text=line)
@@ -369,7 +394,10 @@ def line_of(text: str) -> MemoryLine:
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Return the words that say what a text is about, in lower case."""
+    """Return the words that tell what a text is about: in lower case, without common words.
+
+    A plural s is removed. In scripts without spaces each character counts as a word.
+    """
     words = set[str]()
     for word in frozenset(_WORD.findall(text.lower())) - _COMMON:
         if _UNSPACED.search(word):
@@ -391,9 +419,9 @@ def _same(one: str, other: str) -> bool:
 
 
 def _changed(state: MemoryState, change: MemoryChange) -> MemoryState:
-    """Return the state after a change, which is recorded for undo.
+    """Return the state after a change of its lines, which is recorded for undo.
 
-    The proposal that it answers, if any, no longer waits.
+    The proposal that the change answers, if any, is removed from the waiting ones.
     """
     update: dict[str, object] = {"lines": _replaced(state.lines, change.before, change.after)}
     if change.proposal is not None:
@@ -410,7 +438,7 @@ def _replaced(
 ) -> tuple[MemoryLine, ...]:
     """Return the lines with ``new`` in place of the line that has the topic of ``old``.
 
-    If no line has that topic, ``new`` goes to the end; without ``new`` the old line is removed.
+    If no line has that topic, ``new`` is added at the end. If ``new`` is None, the old line is removed.
     """
     rows = list(lines)
     topics = [line.topic for line in rows]

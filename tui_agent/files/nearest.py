@@ -9,9 +9,10 @@ from pathlib import Path
 def nearest_files(
     places: Iterable[Path], enters: Callable[[str], bool], *, names: int, depth: int
 ) -> Iterator["os.DirEntry[str]"]:
-    """Yield entries that are not directories, nearest first, until ``names`` names were seen.
+    """Yield entries below ``places`` that are not directories, those of the nearest directories first.
 
-    Enters the directories for whose names ``enters`` is true, down to ``depth``; follows no link.
+    Enters a subdirectory if ``enters`` returns True for its name and it is at most ``depth`` levels
+    down. Stops after the directory with the ``names``-th entry. Follows no links; yields them.
     """
     pending = deque((str(place), 0) for place in places)
     looked_at = 0

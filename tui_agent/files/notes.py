@@ -1,4 +1,4 @@
-"""The project's notes: a Markdown file in the repository with a line for each."""
+"""Reads and writes the project's notes: a Markdown file in the repository, one list item a note."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ _BULLET = "- "
 
 
 class NoteError(ValueError):
-    """The notes can't be read or written; the message is for a person or a model."""
+    """The notes file leads out of the project; the message is for the user or the model."""
 
 
 def notes_in(text: str) -> list[str]:
@@ -23,9 +23,9 @@ def notes_in(text: str) -> list[str]:
 
 
 def read_notes(project: Path) -> str:
-    """Return the text of the notes, "" without a file.
+    """Return the text of the notes file, "" if there is none.
 
-    Raises NoteError for a link outside, OSError.
+    Raises NoteError if it leads out of the project, OSError if it can't be read.
     """
     path = _notes_path(project)
     if is_file(path):
@@ -48,7 +48,7 @@ def without_note(text: str, note: str) -> str:
 
 
 def write_notes(project: Path, text: str) -> None:
-    """Write the notes so that they survive a crash; raises as `read_notes`."""
+    """Replace the notes file in one step, created if missing; raises as `read_notes`."""
     path = _notes_path(project)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text.encode())
@@ -57,5 +57,5 @@ def write_notes(project: Path, text: str) -> None:
 def _notes_path(project: Path) -> Path:
     path = project / NOTES_FILE
     if not is_inside(project, path):
-        raise NoteError(f"{NOTES_FILE} leads out of the project.")
+        raise NoteError(f"{NOTES_FILE} is a link that leads out of the project.")
     return path

@@ -1,13 +1,11 @@
-"""Runs git for this program: the only place that does.
+"""Runs git for this program, safely: it is the only module that starts git.
 
-A repository can name programs in its settings (``core.fsmonitor``, filters, ``diff.external``,
-hooks, remotes that are fetched from when an object is missing), lead elsewhere (``core.worktree``,
-``include.path``), and so can the submodules and the repositories embedded in it. So none of its
-settings are read. Git runs on a directory of ours that holds a configuration of ours and links to
-the repository's index, objects and references. It gets the place of the files, looks into no
-submodule, fetches nothing, and writes nothing.
-
-Only the subcommands in ``_SUBCOMMANDS`` are run: they read.
+A repository's settings can name programs to run (``core.fsmonitor``, filters, ``diff.external``,
+hooks, remotes from which missing objects are fetched) and lead to other files (``core.worktree``,
+``include.path``); so can those of submodules and embedded repositories. So none of these settings are
+read. `run_git` gives git a temporary directory with this program's own configuration and links to the
+repository's index and objects, and runs only the subcommands in ``_SUBCOMMANDS``, which read. git
+looks into no submodule, fetches nothing and writes nothing.
 """
 
 import contextlib
@@ -35,9 +33,10 @@ _SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "ls-files": (),
     "status": ("--ignore-submodules=all", "--no-renames"),
 }
-"""The commands, with options that are always given: git starts another git in a submodule, which reads its settings.
+"""The subcommands, with options that are always given. Without these, git would start another git in
+a submodule, which reads the submodule's settings.
 
-``git diff`` is not among them: it writes the times of files into the index, optional locks or not.
+``git diff`` is not among them: it writes files' times into the index even without optional locks.
 """
 
 _PLAINLY = ("--no-pager", "--literal-pathspecs")
@@ -62,7 +61,8 @@ _KEPT_SETTINGS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "extensions": {"objectformat": ("sha1", "sha256")},
 }
-"""Settings of a repository that affect how files are compared, with the values that are adopted."""
+"""Settings of a repository that affect how files are compared, with their allowed values. Only these
+are taken over from the repository."""
 
 _OWN_SETTINGS = """\
 [core]
@@ -99,7 +99,7 @@ _MAX_LOG_BYTES = 16_000_000
 _COMMITTED = LazyPattern(
     r"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*> (\d+) [+-]\d{4}\t(?:commit|merge|revert|cherry-pick|am)\b"
 )
-"""A line in the log of ``HEAD`` about a new commit: the commit's id, and its time in seconds."""
+"""A line in ``logs/HEAD`` about a new commit; its groups are the commit's id and time in seconds."""
 _BRANCH = LazyPattern(r"ref: refs/heads/([^\s\x00-\x1f\x7f~^:?*\[\\]{1,250})")
 _COMMIT = LazyPattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -107,14 +107,13 @@ _COMMIT = LazyPattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
 def run_git(
     folder: Path, command: str, *more: str, text: bytes = b"", seconds: float = GIT_SECONDS
 ) -> bytes | None:
-    """Run git in a folder and return its output; ``text`` is its input.
+    """Run a reading git command in a folder of the user's repository, and return its output.
 
-    Blocks: call it in a thread.
-
-    ``command`` is one of the subcommands that are known here, and its options; ``more`` follow.
+    ``command`` is a subcommand in ``_SUBCOMMANDS`` (KeyError otherwise) with options, split at spaces;
+    the arguments ``more`` follow. ``text`` is git's input. Blocks, so call it in a thread.
 
     Returns:
-        None where there is no repository or no git, and where git refuses or takes too long.
+        None if there is no repository or no git, or if git fails or takes longer than ``seconds``.
     """
     subcommand, *options = command.split()
     forced = _SUBCOMMANDS[subcommand]
@@ -148,11 +147,14 @@ def call_git(
     text: bytes = b"",
     seconds: float,
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run any git command on a repository of this program's own, which the environment names.
+    """Run any git command on a repository that ``environment`` names by ``GIT_DIR``.
+
+    The repository must be this program's own, or the command one that runs nothing of the
+    repository's. Returns the finished process, whatever its exit code.
 
     Raises:
         FileNotFoundError: there is no git.
-        OSError, subprocess.TimeoutExpired: it can't be run, or takes too long.
+        OSError, subprocess.TimeoutExpired: git can't be run, or takes longer than ``seconds``.
     """
     git = find_program("git", outside=cwd)
     if git is None:
@@ -169,20 +171,18 @@ def call_git(
 
 
 def is_modified(folder: Path, seconds: float = GIT_SECONDS) -> bool:
-    """Return True if tracked files differ from the last commit, False if not or unknown.
+    """Return True if tracked files in the repository around a folder differ from the last commit.
 
-    Submodules are ignored.
+    False if not, or if git can't tell. Submodules are ignored. Blocks.
     """
     return bool(run_git(folder, "status --porcelain --untracked-files=no", seconds=seconds))
 
 
 def held_as_they_are(folder: Path, paths: Iterable[Path]) -> frozenset[Path]:
-    """Return those of a folder's files that git has exactly as they are now.
+    """Return those of the paths in a folder whose present content is exactly what git's index has.
 
-    Anybody with the repository has them.
-
-    Submodules and files that git changes when it takes them in (line ends, filters) are not among
-    them.
+    So they are no secret for anybody who has the repository. Files that git converts when it stores
+    them (line ends, filters) and files in submodules are never among them.
     """
     index = _index_time(folder)
     states = []
@@ -196,7 +196,10 @@ def held_as_they_are(folder: Path, paths: Iterable[Path]) -> frozenset[Path]:
 
 
 def tracked_files(folder: Path) -> frozenset[str]:
-    """Return the absolute paths of the tracked files in a folder; empty outside a repository."""
+    """Return the absolute paths of the tracked files in a folder; empty outside a repository.
+
+    Starts git only if the index has changed since the last call.
+    """
     index = _index_time(folder)
     if index:
         return _tracked(folder, index)
@@ -204,9 +207,9 @@ def tracked_files(folder: Path) -> frozenset[str]:
 
 
 def _index_time(folder: Path) -> int:
-    """Return when the index of a folder's repository last changed, in nanoseconds.
+    """Return the modification time of the index of a folder's repository, in nanoseconds.
 
-    0 without one.
+    0 if there is no repository or no index.
     """
     repository = repository_of(find_project(folder))
     try:
@@ -238,7 +241,10 @@ def _held(folder: Path, _index: int, states: tuple[tuple[Path, int, int], ...]) 
 
 
 def _blob_name(path: Path, like: str) -> str | None:
-    """Return git's object id for a file's content, hashed as the id ``like``; None if too large."""
+    """Return git's object id for a file's present content, by the same hash as the id ``like``.
+
+    None if the file can't be read or is larger than 10 MB.
+    """
     data = read_regular(path, _MAX_HASHED_BYTES + 1)
     if data is None or len(data) > _MAX_HASHED_BYTES:
         return None
@@ -251,9 +257,9 @@ def _blob_name(path: Path, like: str) -> str | None:
 
 
 def branch_of(project: Path) -> str | None:
-    """Return the checked-out branch, a short commit when detached, None outside a repository.
+    """Return the checked-out branch, or the commit's first 9 digits if ``HEAD`` is detached.
 
-    Reads ``.git/HEAD`` itself: starting git costs more than the rest of the head.
+    None outside a repository. Reads ``.git/HEAD`` instead of starting git, which takes longer.
     """
     repository = repository_of(project)
     head = None
@@ -269,9 +275,9 @@ def branch_of(project: Path) -> str | None:
 
 
 def commits_between(project: Path, first: float, last: float) -> list[str]:
-    """Return the short names of commits made in a project between two times, in seconds.
+    """Return the first 7 digits of the commits made in a project between two times, oldest first.
 
-    Reads the log of ``HEAD`` itself. Empty where there is no repository or no log.
+    Times are in seconds since the epoch. Reads ``.git/logs/HEAD``; empty if there is none.
     """
     repository = repository_of(project)
     log = None
@@ -286,9 +292,9 @@ def commits_between(project: Path, first: float, last: float) -> list[str]:
 
 
 def repository_of(top: Path) -> Path | None:
-    """Return the directory with a repository's own data, None if there is none.
+    """Return the git directory of the repository whose root is ``top``, None if there is none.
 
-    A worktree or submodule has a file in its place, which names the directory.
+    It is ``.git``, or the directory that a ``.git`` file names (worktrees, submodules).
     """
     git = top / ".git"
     if is_directory(git):
@@ -301,15 +307,15 @@ def repository_of(top: Path) -> Path | None:
 
 
 def private_repository(project: Path, place: Path, original: Path) -> tuple[Path, Path] | None:
-    """Make a repository that knows all the project's does, and shares nothing writable with it.
+    """Create a git directory ``place`` with all of the project's history, independent of the project's.
 
-    Index and references are copies. Objects are read from the project's repository, by the name
-    that they have below ``original``, a link to the project: the project itself may be hidden where
-    git runs.
+    Index and references are copied. Objects are read from the project's repository; their path goes
+    through ``original``, a link to the project, because the project's own path may be hidden where git
+    runs.
 
     Returns:
-        The place that the objects are read from and where that is in truth; None where nothing
-        could be made.
+        The path through which objects are read, and the real path; None if the project has no
+        repository, or ``HEAD`` can't be read.
     """
     repository = repository_of(project)
     if repository is None:
@@ -341,7 +347,10 @@ def private_repository(project: Path, place: Path, original: Path) -> tuple[Path
 
 
 def furnish(own: Path, repository: Path) -> None:
-    """Make a git directory with everything of a repository except what could run programs."""
+    """Make the empty directory ``own`` a git directory for reading ``repository``'s index and objects.
+
+    They are links. Settings and hooks that could run programs are left out.
+    """
     shared = shared_directory(repository)
     _write(own / "config", _OWN_SETTINGS, *_settings(shared / "config"))
     _write(own / "HEAD", f"{head_of(repository, shared) or 'ref: refs/heads/none'}\n")
@@ -361,9 +370,9 @@ def shared_directory(repository: Path) -> Path:
 
 
 def main_worktree(top: Path) -> Path:
-    """Return the project that ``top`` is a worktree of, or ``top`` itself.
+    """Return the main working tree of the repository that ``top`` is a worktree of, else ``top``.
 
-    The repository must list the worktree, because a file in a checkout could name any repository.
+    The repository must list the worktree, because a ``.git`` file could name any repository.
     """
     repository = repository_of(top)
     if repository is None or real_path(_line(repository / "gitdir") or "") != real_path(
@@ -375,7 +384,11 @@ def main_worktree(top: Path) -> Path:
 
 
 def head_of(repository: Path, shared: Path) -> str | None:
-    """Return the checked-out commit, None before the first or for other reference formats."""
+    """Return the full id of the checked-out commit, None if there is no commit yet.
+
+    ``shared`` is the result of `shared_directory`. Also None for other formats of references than
+    files (reftable).
+    """
     head = _line(repository / "HEAD") or ""
     if _COMMIT.fullmatch(head):
         return head
@@ -396,7 +409,10 @@ def head_of(repository: Path, shared: Path) -> str | None:
 
 
 def _settings(path: Path) -> Iterator[str]:
-    """Yield the lines adopted from a repository's settings, if written in the usual form."""
+    """Yield the allowed settings (``_KEPT_SETTINGS``) in a git configuration file, in its format.
+
+    Only settings written on one line in the usual form are found.
+    """
     section = ""
     for line in (read_regular(path, _SMALL) or b"").decode("utf-8", "replace").splitlines():
         bare = line.strip().lower()
@@ -415,7 +431,7 @@ def _write(path: Path, *texts: str) -> None:
 
 
 def _line(path: Path) -> str | None:
-    """Return the only line of a small file, None for anything else."""
+    """Return the text of a file with one line; None for more lines, an empty or unreadable file."""
     data = read_regular(path, _SMALL)
     try:
         text = (data or b"").decode("utf-8").strip()
@@ -425,5 +441,5 @@ def _line(path: Path) -> str | None:
 
 
 def find_project(cwd: Path) -> Path:
-    """Return the root of the repository that ``cwd`` is in, or ``cwd`` itself outside one."""
+    """Return the nearest directory, from ``cwd`` upwards, with a ``.git``; ``cwd`` if there is none."""
     return next((folder for folder in (cwd, *cwd.parents) if is_there(folder / ".git")), cwd)

@@ -1,10 +1,8 @@
-"""Files that everybody has: those of an installed Python package, exactly as it was published.
+"""Recognises files of installed Python packages that are exactly as they were published.
 
-Looks at files.
-
-Packages come with keys for their tests and with bundles of certificates. Each lists its files with
-their digests and sizes (``RECORD``, written last): a file that is still the same is no secret of
-anybody here.
+Packages contain keys for their tests and bundles of certificates. Each lists its files with digests
+and sizes (``RECORD``, which is written last). A file that still matches is public, so it is no secret
+of the user. Looks at files.
 """
 
 import base64
@@ -25,7 +23,11 @@ _REMEMBERED = 16
 
 
 class _Listed(NamedTuple):
-    """A file as listed by its package, and when that list was last changed."""
+    """A file as its package's ``RECORD`` lists it.
+
+    ``digest`` is ``sha256=`` and base64, ``size`` the bytes as text; ``changed`` is the status change
+    time of the ``RECORD``, in nanoseconds.
+    """
 
     digest: str
     size: str
@@ -33,7 +35,10 @@ class _Listed(NamedTuple):
 
 
 def is_published(path: str, state: os.stat_result) -> bool:
-    """Return True if an installed Python package lists the file with its present content."""
+    """Return True if a file belongs to an installed Python package and is as the package lists it.
+
+    ``path`` is absolute, ``state`` the file's present state. False for files elsewhere.
+    """
     folder, inner, name = path.rpartition(_PACKAGES)
     if not inner:
         return False
@@ -51,7 +56,7 @@ def is_published(path: str, state: os.stat_result) -> bool:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _listed(place: Path, _changed: int) -> dict[str, _Listed]:
-    """Return all files listed by the packages in a directory, by relative path."""
+    """Return the files listed by all packages in a ``site-packages`` directory, by relative path."""
     found: dict[str, _Listed] = {}
     with os.scandir(place) as rows:
         records = [Path(row.path) / _LIST for row in rows if row.name.endswith(".dist-info")]

@@ -1,4 +1,4 @@
-"""Runs ripgrep: finds it, gives it the common options, and reads its output as it comes."""
+"""Runs ripgrep for searches and listings, and passes its output on while it runs."""
 
 import asyncio
 import contextlib
@@ -20,12 +20,13 @@ COMMON = (
     *("--no-config", "--color=never", "--no-messages", "--no-require-git", "--hidden"),
     *(f"--glob=!{name}" for name in (".git", ".hg", ".svn", ".jj")),
 )
-"""Options of every search: hidden files are searched, a repository's own data is not. Other globs
-would override ignore files."""
+"""Options of every search: hidden files are searched, the data of repositories is not. Don't add
+globs without ``!``, because they would override the ignore files."""
 
 IGNORE_FILES = frozenset({".gitignore", ".ignore", ".rgignore"})
 LONG = 1.0
-"""Seconds after which a search is checked for waiting on a pipe in place of an ignore file."""
+"""Seconds after which a running search is checked for ignore files that are pipes, on which ripgrep
+would wait for ever."""
 _CHUNK = 64 * 1024
 _STDERR_BYTES = 8 * 1024
 
@@ -35,14 +36,15 @@ _checked: dict[str, bool] = {}
 
 
 class NoRipgrepError(Exception):
-    """There is no ripgrep that works here."""
+    """ripgrep can't be used: it isn't installed or doesn't start, or an ignore file isn't regular."""
 
 
 @frozen
 class Search:
-    """The end of a run of ripgrep.
+    """How a run of ripgrep ended.
 
-    ``code`` is 0 if it found something, 1 if not, 2 for an error.
+    ``code`` is 0 if it found something, 1 if not, 2 for an error. ``errors`` is the beginning of its
+    error output.
     """
 
     code: int
@@ -53,9 +55,10 @@ class Search:
 async def list_files(
     directory: Path, sink: LineSink, arguments: Sequence[str] = ("--files",)
 ) -> Search:
-    """List the files that ripgrep would search, relative to the directory; see `run_ripgrep`.
+    """Pass the files that ripgrep would search to ``sink``, as paths relative to the directory.
 
-    With other ``arguments`` it lists other files, such as those with a match.
+    With other ``arguments``, such as ``--files-with-matches``, it lists other files. Raises
+    NoRipgrepError as `run_ripgrep` does.
     """
 
     def plain(names: list[bytes]) -> None:
@@ -66,7 +69,10 @@ async def list_files(
 
 
 async def shared_files(root: Path, most: int | None = None) -> list[str]:
-    """Return the relative paths of a project's unignored files, at most about ``most``."""
+    """Return the relative paths of the files in a project that git doesn't ignore, in no order.
+
+    Files far beyond ``most`` are left out; None for no limit. Works without ripgrep, too, more slowly.
+    """
     names: list[str] = []
 
     def sink(found: list[bytes]) -> None:
@@ -88,7 +94,9 @@ async def run_ripgrep(
 ) -> Search:
     """Run ripgrep in a directory and pass its output to ``sink``, several lines at a time.
 
-    Raises NoRipgrepError if ripgrep can't run or doesn't end; ``sink`` then hasn't got all lines.
+    Lines are passed without ``end``. After `TIMEOUT` seconds ripgrep is killed, and the result says
+    so. Raises NoRipgrepError if ripgrep can't run or was killed because of a pipe; ``sink`` may have
+    got some lines before.
     """
     for binary in _candidates(directory):
         if await _works(binary):
@@ -115,7 +123,7 @@ async def run_ripgrep(
         async with asyncio.timeout(TIMEOUT):
             await _lines(process.stdout, sink, end)
             if await process.wait() < 0:
-                # An ignore file further down is without end, or a pipe.
+                # It was killed: an ignore file further down is a pipe, or used up the memory limit.
                 raise NoRipgrepError
     except TimeoutError:
         timed_out = True
@@ -130,7 +138,10 @@ async def run_ripgrep(
 
 
 def ignore_files_are_plain(directory: Path) -> bool:
-    """Return True if all ignore files from a directory upwards are regular files."""
+    """Return True if all ignore files in a directory and those above it are regular files.
+
+    ripgrep would wait for ever for a pipe.
+    """
     for up in (directory, *directory.parents):
         for name in (*IGNORE_FILES, ".git/info/exclude"):
             if not _is_plain(up / name):
@@ -177,14 +188,20 @@ async def _drained(stream: asyncio.StreamReader) -> bytes:
 
 @lru_cache(maxsize=64)
 def _candidates(directory: Path) -> tuple[str, ...]:
-    """Return the binary of the ``ripgrep`` package, then those on PATH outside the project."""
+    """Return the paths of the ripgrep package's program and of one on ``PATH``, if they exist.
+
+    Programs in ``directory`` are skipped, because a project must not choose what runs.
+    """
     scripts = sysconfig.get_path("scripts")
     found = (find_program("rg", environ={"PATH": scripts}), find_program("rg", outside=directory))
     return tuple(dict.fromkeys(path for path in found if path))
 
 
 async def _works(binary: str) -> bool:
-    """Return True if the binary starts; a wheel for another C library installs but doesn't run."""
+    """Return True if ``binary --version`` succeeds; the result is remembered.
+
+    A wheel for another C library can be installed, but doesn't run.
+    """
     if binary not in _checked:
         try:
             process = await asyncio.create_subprocess_exec(

@@ -1,10 +1,10 @@
-"""The one place that decides whether a file may be shown, for tools, commands, mentions and diffs.
+"""Decides which files hold secrets, and redacts secrets in texts, for tools, commands and diffs.
 
-The user is asked about a file whose name says that it holds secrets, or that is nothing but a
-secret. In all other files secrets are redacted and the rest is shown. Exceptions: source code, text
-for people and files made to be shared (``.env.example``) are judged by name only, because their
-keys are made up; a file of an installed Python package is shown if the package lists its digest; of
-other installed files only small ones are searched.
+The user is asked about a file whose name says that it holds secrets, or whose text is mostly secret.
+In all other files secrets are redacted and the rest is shown. Exceptions: source code, text for
+people and files made to be shared (``.env.example``) are judged by name only, because their keys are
+made up; a file of an installed Python package is shown if the package lists its digest; of other
+installed files only small ones are searched.
 """
 
 import os
@@ -21,12 +21,12 @@ from tui_agent.text_files.encodings import UTF_8, detect
 from tui_agent.word_lists import listed
 
 MAX_BYTES = 1_000_000
-"""Bytes at the beginning of a file that are searched as a whole; later lines are searched
-singly."""
+"""Number of bytes at the start of a file that are searched for secrets in one go; later lines are
+searched one by one when they are shown."""
 
 _REMEMBERED = 16_384
 _MAX_SECRET_SHARE = 0.8
-"""Share of a file's text above which secrets make the whole file a secret."""
+"""If secrets make up more than this share of a file's text, the whole file counts as a secret."""
 _CODE = listed(
     """
     .py .pyi .js .jsx .mjs .cjs .ts .tsx .vue .svelte .go .rs .java .kt .scala .c .h .cc .cpp .hpp
@@ -37,10 +37,10 @@ _CODE = listed(
 _MAX_PROGRAM_NAMES = 4_000
 _MAX_PROGRAM_DEPTH = 5
 _MAX_SETTINGS_BYTES = 4_096
-"""Maximum size of an installed program's file that is searched, in bytes; larger ones are its
-makers' data."""
+"""Maximum size of an installed program's file that is searched, in bytes; larger ones are data of the
+program, not settings."""
 _FEWEST_BETWEEN_ZEROS = 16
-"""Fewest bytes per zero byte in a text; programs and databases have fewer."""
+"""A text has at most one zero byte for this many bytes; programs and databases have more."""
 _PACKAGES = ("/node_modules/", "/site-packages/")
 _LIBRARIES = listed(
     """
@@ -48,12 +48,17 @@ _LIBRARIES = listed(
     test tests shims completions plugins .git __pycache__
     """
 )
-"""Directories of installed programs that don't hold settings."""
+"""Names of directories of installed programs that contain no settings."""
 
 
 @frozen
 class _Content:
-    """The result for a file: its lines with secrets, by number from 1, as they may be shown."""
+    """What was found in a file.
+
+    ``lines`` are the lines with secrets, redacted, by number from 1; ``secrets`` are the secrets, one
+    string for each line of them. ``is_secret``: the file as a whole is a secret. ``is_longer``: it has
+    more than `MAX_BYTES`, and only these were searched.
+    """
 
     lines: Mapping[int, str]
     secrets: tuple[str, ...] = ()
@@ -65,22 +70,25 @@ _NOTHING = _Content({})
 
 
 def is_secret_file(path: Path) -> bool:
-    """Return True if a file as a whole is a secret, which is shown only with permission."""
+    """Return True if a file as a whole is a secret, which is shown only with the user's permission.
+
+    Judged by its name and its content. False if it can't be read and its name says nothing.
+    """
     return (is_sensitive(path) or _content_of(path).is_secret) and not _is_published(path)
 
 
 def file_holds_secret(path: Path) -> bool:
-    """Return True if there is a secret in a file.
+    """Return True if a file holds a secret, judging by its name or by the first `MAX_BYTES` bytes.
 
-    False for a file that is not regular or can't be read.
+    False if it can't be read or isn't regular and its name says nothing.
     """
     return (is_sensitive(path) or bool(_content_of(path).lines)) and not _is_published(path)
 
 
 def is_looked_into(path: str, size: int) -> bool:
-    """Return True if a file's content is searched.
+    """Return True if a file of this path and size, in bytes, is searched for secrets.
 
-    Not for source code and large files of packages.
+    Not source code, files made to be shared, and files of installed packages over 4 kB.
     """
     if _is_code(path) or is_made_to_be_shared(path):
         return False
@@ -88,9 +96,9 @@ def is_looked_into(path: str, size: int) -> bool:
 
 
 def text_in(data: bytes) -> str:
-    """Return the text of a file's bytes, "" if they are not text.
+    """Return the text of a file's bytes in its detected encoding, "" if they are not text.
 
-    A text with a few zero bytes still is one, because commands see it as such.
+    A few zero bytes are replaced by spaces: grep and other commands show such a file as text.
     """
     if data.isascii() and b"\0" not in data:
         return data.decode("ascii")
@@ -103,10 +111,10 @@ def text_in(data: bytes) -> str:
 
 
 def secrets_among_programs(places: Iterable[Path]) -> Iterator[Path]:
-    """Yield the files with secrets in directories of installed programs: their settings, and small scripts.
+    """Yield the files with secrets in directories of installed programs, such as settings.
 
-    Directories of libraries are left out, and everything after the first few thousand names:
-    nearest ones come first.
+    Only files with a telling name and small ones are considered. Directories of libraries are skipped,
+    and the search ends after some thousand names; those nearest to ``places`` come first.
     """
     rows = nearest_files(
         places, _may_hold_settings, names=_MAX_PROGRAM_NAMES, depth=_MAX_PROGRAM_DEPTH
@@ -134,7 +142,7 @@ def _is_small_secret(row: "os.DirEntry[str]") -> bool:
 
 
 def shown_line(path: Path, number: int, line: str) -> str:
-    """Return a line of a file with its secrets redacted; ``number`` counts from 1."""
+    """Return the line of a file with secrets redacted; ``number`` is its number, from 1."""
     content = _content_of(path)
     if number in content.lines or not content.is_longer:
         return content.lines.get(number, line)
@@ -144,7 +152,10 @@ def shown_line(path: Path, number: int, line: str) -> str:
 
 
 def shown_text(path: Path, text: str) -> str:
-    """Return a file's present or future text with its secrets redacted; doesn't read the file."""
+    """Return a text of a file, present or proposed, with secrets redacted; doesn't read the file.
+
+    Text of source code and of files made to be shared is returned unchanged.
+    """
     from tui_agent.secret_detector import remove_secrets
 
     if is_for_people(path):
@@ -153,14 +164,17 @@ def shown_text(path: Path, text: str) -> str:
 
 
 def shown_quote(path: Path, text: str) -> str:
-    """Return a text that may quote a file, such as a checker's output, without its secrets."""
+    """Return a text that may quote a file, such as a checker's output, with the secrets redacted.
+
+    These are secrets found in the text, and those in the file on disk.
+    """
     from tui_agent.secret_detector import remove_known
 
     return remove_known(shown_text(path, text), _content_of(path).secrets)
 
 
 def shown_diff(path: Path, texts: Iterable[str], diff: str) -> str:
-    """Return a diff of a file's texts with its secrets redacted, to be stored in the session."""
+    """Return a diff between ``texts`` of a file, with the secrets in these texts redacted."""
     from tui_agent.secret_detector import find_secrets, remove_known
 
     if is_for_people(path):
@@ -173,7 +187,10 @@ def shown_diff(path: Path, texts: Iterable[str], diff: str) -> str:
 
 
 def is_for_people(path: Path) -> bool:
-    """Return True for source code and text made to be shared, whose keys are made up."""
+    """Return True if a file's name says that it is source code, Markdown or made to be shared.
+
+    Secrets in such files are taken to be made up.
+    """
     return _is_code(path.name) or is_made_to_be_shared(path.name)
 
 
@@ -189,14 +206,14 @@ def _is_published(path: Path) -> bool:
 
 
 def _content_of(path: Path) -> _Content:
-    """Return the secrets of a file; an unchanged file is not read again."""
+    """Return what was found in a file; an unchanged file is not read again."""
     try:
         state = os.lstat(path)
     except OSError:
         return _NOTHING
     if not is_looked_into(str(path), state.st_size) or is_published(str(path), state):
         return _NOTHING
-    # A program can set the other time back.
+    # Not the modification time, which a program can set back.
     return _content(path, state.st_ctime_ns, state.st_size)
 
 

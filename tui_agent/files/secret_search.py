@@ -1,7 +1,7 @@
-"""Searches many files for secrets, each once and after a change, as long as there is time.
+"""Finds which of many files hold secrets. A file is searched once, and again after a change.
 
-Most files have none, so they are searched in batches; only if a batch has a secret is each of its
-files searched by itself.
+Most files hold none, so the texts of a batch are searched together; only if a secret is found, each
+file of the batch is searched.
 """
 
 import threading
@@ -15,18 +15,21 @@ from tui_agent.files.secret_files import file_holds_secret, text_in
 _BATCH_CHARS = 200_000
 _FEWEST_ALONE = 40
 _MOST_ALONE = 500
-"""Maximum characters of a file that may consist of a key alone."""
+"""Minimum and maximum characters of a file that is checked for consisting of a key alone."""
 _APART = "\n\0\n"
 """Separator between the texts of a batch, which no secret contains."""
 
 _TURN_SECONDS = 0.05
 
 GoesOn = Callable[[], bool]
-"""Returns True as long as there is time."""
+"""Returns True as long as the search may go on."""
 
 
 class FileState(NamedTuple):
-    """A file's state; ``changed`` is the status change time, which no one can set back."""
+    """A file's absolute path, status change time in nanoseconds, and size in bytes.
+
+    Programs can't set the status change time back.
+    """
 
     path: str
     changed: int
@@ -34,20 +37,23 @@ class FileState(NamedTuple):
 
 
 class SecretSearch:
-    """Remembers which files of a project hold secrets."""
+    """Searches files for secrets and remembers the results. May be used from any thread."""
 
     def __init__(self) -> None:
         self._known: dict[FileState, bool] = {}
         self._turn = threading.Lock()
         self.waiting = 0
-        """Number of files that are still to be searched."""
+        """Number of files that the running search still has to read; 0 without one."""
 
     def known(self, file: FileState) -> bool | None:
-        """Return True or False for a file that was searched, None for one that wasn't."""
+        """Return whether a file holds a secret; None if it wasn't searched in this state."""
         return self._known.get(file)
 
     def look(self, files: Iterable[FileState], goes_on: GoesOn) -> None:
-        """Search the files not searched yet, small ones first, while ``goes_on`` is true."""
+        """Search the files not searched yet, small ones first, while ``goes_on`` returns True.
+
+        Blocks. If another thread is searching, waits for its end.
+        """
         while goes_on():
             if self._turn.acquire(timeout=_TURN_SECONDS):
                 break
@@ -91,7 +97,7 @@ class SecretSearch:
 
 
 def _is_key(file: FileState, text: str) -> bool:
-    """Return True if a short file consists of a key alone."""
+    """Return True if a file's text is short and consists of a key alone."""
     from tui_agent.secret_detector import is_secret_value
 
     if _FEWEST_ALONE <= len(text) <= _MOST_ALONE:

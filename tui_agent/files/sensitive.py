@@ -1,4 +1,4 @@
-"""Recognises files by name that hold secrets, or that make programs act. Pure."""
+"""Recognises by their names files that hold secrets, control other programs, or are git's. Pure."""
 
 import fnmatch
 import os
@@ -15,12 +15,13 @@ SENSITIVE_NAMES = in_order(
     *.pfx *.jks *.keystore *.kdbx id_rsa id_dsa id_ecdsa id_ed25519 credentials credentials.json
     """
 )
-"""Names of files that usually hold secrets. Searches skip them unless the path names them."""
+"""Glob patterns for names of files that usually hold secrets. Searches skip these files unless their
+path is given."""
 
 _SENSITIVE = LazyPattern("|".join(map(fnmatch.translate, SENSITIVE_NAMES)))
 
 HARMLESS_ENDS = (".example", ".sample", ".template", ".dist")
-"""Endings of such names that mark files made to be shared."""
+"""Endings of file names that mark files made to be shared, without real secrets."""
 
 _REPOSITORIES = frozenset({".git", "git~1", ".hg", ".svn", ".jj", ".sl", ".pijul"})
 _PROTECTED = listed(
@@ -33,8 +34,8 @@ _PROTECTED = listed(
     .dir-locals-2.el .gdbinit .lldbinit
     """
 )
-"""Names, in lower case, that other programs execute or obey; changed only if that very file was
-allowed."""
+"""Names, in lower case, of files and directories that other programs execute or obey. A command may
+change one only if the user has allowed this file."""
 
 INERT_NAMES = listed(
     """
@@ -42,7 +43,7 @@ INERT_NAMES = listed(
     .editorconfig .nojekyll package-lock.json npm-shrinkwrap.json pnpm-lock.yaml
     """
 )
-"""Names of dot files and settings that make no program act."""
+"""Names of dot files and settings files that can't make a program run anything."""
 
 _SETTINGS = in_order(
     """
@@ -50,22 +51,22 @@ _SETTINGS = in_order(
     .code-workspace .sublime-project rust-toolchain sitecustomize.py usercustomize.py
     """
 )
-"""Endings of names of settings, in lower case."""
+"""Endings, in lower case, of the names of settings files."""
 
 _BARE = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
-"""Sets of entries that make git take a directory for a repository; in lower case, for systems that
-ignore case."""
+"""Sets of names that make git take a directory with these entries for a repository. In lower case,
+because some file systems ignore case."""
 _BARE_NAMES = _BARE[0] | _BARE[1]
 
 
 def is_sensitive(path: str | os.PathLike[str]) -> bool:
-    """Return True if the file's name says that it holds secrets."""
+    """Return True if the last name of a path is one of a file that usually holds secrets: ``.env``."""
     name = os.path.basename(path).lower()  # noqa: PTH119 - called for every file of a project
     return _SENSITIVE.match(name) is not None and not is_made_to_be_shared(name)
 
 
 def is_made_to_be_shared(name: str) -> bool:
-    """Return True if a file's name says that its secrets are made up: ``.env.example``."""
+    """Return True if a file's name says that it is an example without real secrets: ``.env.example``."""
     return name.lower().endswith(HARMLESS_ENDS)
 
 
@@ -76,30 +77,39 @@ def is_bare_repository(names: Iterable[str]) -> bool:
 
 
 def is_of_repository(name: str) -> bool:
-    """Return True if an entry makes its directory a repository, or controls one."""
+    """Return True for the name of an entry that can make a directory a git repository, or control it.
+
+    That is ``HEAD``, ``objects``, ``refs``, ``commondir`` or ``config``, in any case.
+    """
     return name.casefold() in _BARE_NAMES or name.casefold() == "config"
 
 
 @lru_cache(maxsize=16_384)
 def is_repository(name: str) -> bool:
-    """Return True for the name of a repository's data; ignores case and invisible characters."""
-    # Behind a colon Windows names a part of the file, ".git::$INDEX_ALLOCATION".
+    """Return True for the name of a version control directory or file, such as ``.git`` or ``.hg``.
+
+    Ignores case, characters outside ASCII, and other spellings that Windows accepts.
+    """
+    # On Windows a colon is followed by the name of a part of the file: ".git::$INDEX_ALLOCATION".
     plain = "".join(filter(str.isascii, name)).casefold().partition(":")[0]
     return plain.rstrip(". ") in _REPOSITORIES
 
 
 @lru_cache(maxsize=16_384)
 def steers_programs(name: str) -> bool:
-    """Return True if other programs execute or obey a file or directory of this name."""
+    """Return True for the name of a file or directory that other programs execute or obey.
+
+    For example ``.husky``, ``.vscode`` or ``.git``.
+    """
     return name.lower() in _PROTECTED or is_repository(name)
 
 
 def may_be_settings(name: str) -> bool:
-    """Return True for a name of settings, which programs look for in a project's root."""
+    """Return True if a file of this name in a project's root may be some program's settings."""
     plain = name.casefold()
     return name not in INERT_NAMES and (plain.endswith((*_SETTINGS, "rc")) or ".config." in plain)
 
 
 def rules_programs(path: PurePath) -> bool:
-    """Return True for a file that controls programs: a repository's settings, editors' tasks."""
+    """Return True if a name on the path is one of a file or directory that other programs obey."""
     return any(map(steers_programs, path.parts))

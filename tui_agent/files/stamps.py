@@ -1,15 +1,18 @@
-"""Recognises an unchanged file without reading it."""
+"""Tells from a file's times and size, without reading it, whether it has changed."""
 
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 _SETTLED_NS = 2_000_000_000
-"""Age of a change, in nanoseconds, after which the next one surely has another time."""
+"""Age of a change, in nanoseconds, from which on a further change is sure to have another time."""
 
 
 class Stamp(NamedTuple):
-    """A file's size and times, which change with every change of the file; in nanoseconds."""
+    """Values of a file that differ after any change of the file.
+
+    ``modified`` and ``changed`` (status change) are times in nanoseconds, ``size`` is in bytes.
+    """
 
     modified: int
     changed: int
@@ -18,10 +21,10 @@ class Stamp(NamedTuple):
 
 
 def settled_stamp(path: Path) -> Stamp | None:
-    """Return a file's stamp.
+    """Return the stamp of a file, links followed.
 
-    None if it can't be read, or if it changed so recently that the next change might not show in
-    its times.
+    None if the file can't be looked at, or was changed less than 2 s ago: another change might not
+    alter its times.
     """
     try:
         status = path.stat()

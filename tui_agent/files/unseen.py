@@ -1,4 +1,4 @@
-"""Finds files that searches skip: ignored ones, links, a repository's own data."""
+"""Finds files that searches skip: ignored ones, links, and the data of repositories."""
 
 import os
 import time
@@ -11,23 +11,26 @@ from tui_agent.lazy import frozen
 
 MAX_NAMES = 200_000
 MAX_SECONDS = 2.0
-"""Maximum names seen and maximum seconds of the search for them."""
+"""Limits of `unseen_files`: names looked at, and seconds."""
 MAX_FOUND = 100
 
 
 @frozen
 class Unseen:
-    """Paths that were skipped, each with the reason, and whether everything was looked at."""
+    """Relative paths that a search skipped, each with the reason, a phrase for the model.
+
+    ``is_complete`` is False if a limit was reached before everything was looked at.
+    """
 
     paths: dict[str, str]
     is_complete: bool
 
 
 def unseen_files(directory: Path, takes: Callable[[str], bool]) -> Unseen:
-    """Return the paths below a directory that a search there leaves out although ``takes`` is true of them.
+    """Return the files below a directory for which ``takes`` returns True, as skipped by a search.
 
-    Paths are relative to the directory. Only for a search that found nothing: what it looks at
-    counts as left out.
+    ``takes`` gets a path relative to the directory. Use it only after a search that found nothing:
+    files that the search did look at would be listed, too.
     """
     found: dict[str, str] = {}
     deadline = time.monotonic() + MAX_SECONDS

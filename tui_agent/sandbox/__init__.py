@@ -1,10 +1,13 @@
 """The sandbox that commands run in: each gets a view, runs, and has its changes judged.
 
-``view`` says what a command may change and reach, ``machine`` and ``project_scan`` find the paths
-to show, ``plan`` and ``layout`` put it together for the system, ``network`` is the way out,
-``sandbox`` all of it for a session. ``layer``, ``project_copy`` and ``change_policy`` decide about changes in a
-process of their own, ``judge_program``, of which ``judging`` knows; ``lacking`` reads missing
-grants from what a command printed.
+- ``view``: what a command may change and reach.
+- ``machine``, ``project_scan``: find the paths that commands see.
+- ``plan``, ``layout``: turn a view into mounts, and these into options of the sandbox program.
+- ``network``: the proxy that is a command's only way to other hosts.
+- ``sandbox``: combines all of this for a session.
+- ``judge_program``: a separate process that judges and keeps changes, by means of ``layer``,
+  ``project_copy`` and ``change_policy``; ``judging`` starts it and talks to it.
+- ``lacking``: finds the grants a failed command lacked, from its output.
 """
 
 from tui_agent.sandbox.detection import UNPROTECTED, SandboxState, find_sandbox

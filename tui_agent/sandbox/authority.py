@@ -1,4 +1,4 @@
-"""Issues the certificates of the proxy, which stands in for the HTTPS hosts of masked credentials."""
+"""Issues the certificates with which the sandbox's proxy acts as a host of a masked credential."""
 
 import datetime as dt
 import ipaddress
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
 
 LIFETIME = dt.timedelta(days=30)
-"""How long the certificates are valid, which is longer than sessions usually stay open."""
+"""How long the certificates are valid; sessions usually stay open for less."""
 
 _REPLACING = in_order(
     """
@@ -25,7 +25,7 @@ _REPLACING = in_order(
     CARGO_HTTP_CAINFO NIX_SSL_CERT_FILE
     """
 )
-"""Variables that name the file of all trusted certificates."""
+"""Variables that name the file of all certificates that a program trusts."""
 
 _ADDING = ("NODE_EXTRA_CA_CERTS", "DENO_CERT")
 """Variables that name a file of certificates trusted in addition to the usual ones."""
@@ -41,10 +41,7 @@ _LEAF_NAME = "tui-agent sandbox proxy"
 
 
 class Authority:
-    """A certificate authority for one sandbox.
-
-    Its private key never leaves this program's memory.
-    """
+    """A certificate authority for one sandbox; its private key stays in this program's memory."""
 
     def __init__(self) -> None:
         self._contexts: dict[str, ssl.SSLContext] = {}
@@ -57,9 +54,9 @@ class Authority:
         return self._own[1].public_bytes(Encoding.PEM)
 
     def context(self, host: str) -> ssl.SSLContext:
-        """Return the TLS context of a server that is ``host`` for clients trusting this authority.
+        """Return a TLS context for a server that acts as ``host``, with a certificate of this authority.
 
-        Takes a few milliseconds.
+        Takes a few milliseconds for a new host.
         """
         if host not in self._contexts:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -154,13 +151,16 @@ def _builder(
 
 
 def bundle(authority: Authority, environ: Mapping[str, str]) -> bytes:
-    """Return the certificates that commands trust, as PEM: the usual ones and the authority's."""
+    """Return the certificates that commands are to trust, as PEM: the usual ones and the authority's.
+
+    The usual ones are those in the files that ``environ`` names, or else the system's.
+    """
     texts = [path.read_bytes().strip() for path in _trusted(environ)]
     return b"\n".join([*texts, authority.certificate])
 
 
 def certificate_variables(place: Path) -> dict[str, str]:
-    """Return the variables by which programs find the certificates they trust."""
+    """Return the environment variables that make programs trust the certificates in a file."""
     return dict.fromkeys((*_REPLACING, *_ADDING), str(place))
 
 

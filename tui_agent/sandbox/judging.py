@@ -1,6 +1,8 @@
-"""Starts the judge, a process in the sandbox that keeps running, and checks its answers.
+"""Starts the judge, the process that decides which changes of commands are kept, and talks to it.
 
-An answer isn't trusted: its paths must be in the project, and its size, count and time are limited.
+The judge runs in the sandbox and keeps running. Its answers aren't trusted, because it reads files
+that commands wrote: paths must be in the project, and the size of an answer, the number of its names
+and the time it takes are limited.
 """
 
 import contextlib
@@ -32,11 +34,12 @@ _PIECE = 1 << 18
 _SHOWN = 5
 
 Started = tuple[Sequence[str], Sequence[int]]
-"""A command line and the descriptors it reads, which are closed after it has ended."""
+"""An argument list, and the descriptors of this program that the process reads; `JudgeProcess` closes
+them after its end."""
 
 
 class JudgeError(Exception):
-    """The judge gave no answer or an invalid one; the message says which."""
+    """The judge gave no answer, an invalid one, or one that reports an error; the message says why."""
 
 
 class JudgeEndedError(JudgeError):
@@ -45,16 +48,16 @@ class JudgeEndedError(JudgeError):
 
 @contextlib.contextmanager
 def believed() -> Iterator[None]:
-    """Turn errors while an answer is parsed into JudgeError."""
+    """Turn the errors of parsing an invalid answer (ValueError, KeyError, …) into JudgeError."""
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise JudgeError("its answer is not about this project") from None
+        raise JudgeError("the judge's answer is not about this project") from None
 
 
 @frozen
 class Names:
-    """The names of some changes, and the number of all of them."""
+    """The relative paths of the first few changes, and how many changes there are in all."""
 
     names: tuple[str, ...] = ()
     count: int = 0
@@ -63,13 +66,19 @@ class Names:
         more = ""
         if self.count > _SHOWN:
             more = f" and {self.count - _SHOWN} more"
-        # A name is whatever a command called it: it may not go on as a line of ours.
+        # A command chose the names: a line break in one must not look like a line of this program.
         return ", ".join(map(one_line, self.names[:_SHOWN])) + more
 
 
 @frozen
 class Verdict:
-    """The verdict on a command's changes; ``sources`` are files that are about to be kept."""
+    """The judge's verdict on a command's changes. Paths are relative to the project.
+
+    If ``needs`` has paths, there is no verdict yet: the judge asks what git and the checkpoints know
+    about them. ``sources`` are the source files to keep; ``keeps`` is True if there are sources,
+    directories included, and the request "keep" has to follow. ``lost`` are the discarded changes,
+    ``wanted`` the grants that they need.
+    """
 
     needs: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
@@ -78,7 +87,7 @@ class Verdict:
     wanted: Grants = Grants()
 
     def notes(self, view: View) -> list[str]:
-        """Return the notes for the model on changes that are not kept."""
+        """Return a note for the model on the changes that are discarded, or [] if there are none."""
         done = "Not kept"
         if view.writes is Writes.NOTHING:
             done = "Thrown away"
@@ -88,7 +97,7 @@ class Verdict:
 
 
 class JudgeProcess:
-    """The judge of one project, started by the first request, and again after a failure."""
+    """The judge of one project: started by the first request, and again after a failure."""
 
     def __init__(self, start: Callable[[], Started]) -> None:
         self._start = start
@@ -98,16 +107,18 @@ class JudgeProcess:
         self._end: Callable[[], object] = bool
 
     def ask(self, do: str, **given: Any) -> dict[str, Any]:
-        """Return the answer to a request. Blocks, so call it in a thread.
+        """Send a request and return the answer; ``do`` names a method of `judge_program.Judge`.
 
-        Raises JudgeError if there is no valid answer; the process is then ended.
+        Blocks for up to `JUDGE_SECONDS`, so call it in a thread. A judge that has ended is started
+        again once. Raises JudgeError if there is no valid answer, and then ends the process, or if the
+        answer reports an error.
         """
         request = json.dumps({"do": do, **given}).encode() + b"\n"
         with self._lock:
             try:
                 row = self._answer(request)
             except JudgeEndedError:
-                # It was killed, maybe long ago: another one is as good.
+                # It was killed, maybe long ago: a new process can answer as well.
                 row = self._answer(request)
         if "error" in row:
             raise JudgeError(one_line(str(row["error"]))[:_MAX_PATH])
@@ -135,7 +146,7 @@ class JudgeProcess:
         reads = self._process.stdin
         writes = self._process.stdout
         if reads is None or writes is None:
-            raise JudgeError("it has no pipes")
+            raise JudgeError("the judge process has no pipes")
         return reads, writes
 
     def _started(self) -> "subprocess.Popen[bytes]":
@@ -151,18 +162,18 @@ class JudgeProcess:
                 bufsize=0,
             )
         except OSError as error:
-            raise JudgeError(f"it could not be started ({error.strerror})") from None
+            raise JudgeError(f"the judge process can't be started ({error.strerror})") from None
 
 
 def judge_words(project: Path) -> tuple[str, ...]:
-    """Return the command line of the judge of a project."""
+    """Return the argument list that runs the judge of a project, without the sandbox around it."""
     paths = [str(place) for place in _packages()]
     code = f"import sys; sys.path[:0] = {paths!r}; from tui_agent.sandbox.judge_program import main; main()"
     return (sys.executable, "-I", "-S", "-B", "-c", code, str(project))
 
 
 def judge_places() -> list[Path]:
-    """Return the directories in which the judge's own program is."""
+    """Return the existing directories of Python, this program and the libraries the judge needs."""
     found = (*map(Path, (sys.prefix, sys.base_prefix)), *_packages())
     return list(dict.fromkeys(place for place in found if place.is_dir()))
 
@@ -199,18 +210,18 @@ def _answered(reads: IO[bytes], writes: IO[bytes], request: bytes, until: float)
             _wait(until, reading=reading)
             piece = os.read(reading, _PIECE)
             if not piece:
-                raise JudgeEndedError("it ended")
+                raise JudgeEndedError("the judge process ended")
             answer += piece
             if len(answer) > MAX_ANSWER_BYTES:
-                raise JudgeError("its answer is too long")
+                raise JudgeError("the judge's answer is too long")
     except OSError:
-        raise JudgeEndedError("it ended") from None
+        raise JudgeEndedError("the judge process ended") from None
     try:
         row = json.loads(answer)
     except (ValueError, RecursionError):
-        raise JudgeError("its answer can't be read") from None
+        raise JudgeError("the judge's answer can't be read") from None
     if not isinstance(row, dict):
-        raise JudgeError("its answer can't be read")
+        raise JudgeError("the judge's answer can't be read")
     return row
 
 
@@ -221,13 +232,13 @@ def _wait(until: float, *, reading: int | None = None, writing: int | None = Non
     if writing is not None:
         poll.register(writing, select.POLLOUT)
     if not poll.poll(max(0.0, until - time.monotonic()) * 1000):
-        raise JudgeError(f"it took more than {JUDGE_SECONDS:.0f} s")
+        raise JudgeError(f"the judge process took more than {JUDGE_SECONDS:.0f} s")
 
 
 def verdict_from(row: Mapping[str, Any], project: Path) -> Verdict:
-    """Return the verdict in an answer.
+    """Return the verdict in an answer to the request "judge".
 
-    Raises JudgeError if it has anything that a judge of this project may not say.
+    Raises JudgeError if the answer has the wrong form, or a path outside the project.
     """
     with believed():
         wanted = grants_from(row.get("wanted", {}))
@@ -238,13 +249,16 @@ def verdict_from(row: Mapping[str, Any], project: Path) -> Verdict:
             sources=paths_from(row.get("sources", [])),
             keeps=row.get("keeps") is True,
             lost=names_from(row.get("lost", {"names": [], "count": 0})),
-            # Nothing outside is ever needed to change the project.
+            # A change of the project never needs other paths or hosts.
             wanted=replace(wanted, read=frozenset(), hosts=frozenset()),
         )
 
 
 def names_from(row: Mapping[str, Any]) -> Names:
-    """Return names for a note; raises ValueError, TypeError or KeyError for anything else."""
+    """Return the names and the count in a part of an answer.
+
+    Raises ValueError, TypeError or KeyError if it has another form or too many names.
+    """
     names = row["names"]
     count = row["count"]
     if len(names) > MAX_NAMES or not all(
@@ -257,14 +271,18 @@ def names_from(row: Mapping[str, Any]) -> Names:
 
 
 def paths_from(names: Any) -> tuple[str, ...]:
-    """Return paths relative to a project; raises ValueError or TypeError for anything else."""
+    """Return the paths in a part of an answer.
+
+    Raises ValueError or TypeError unless it is a list of at most `MAX_CHANGES` relative paths
+    without ``..``.
+    """
     if not isinstance(names, list) or len(names) > MAX_CHANGES:
         raise ValueError("too many")
     return tuple(map(_inside, names))
 
 
 def _inside(name: str) -> str:
-    os.fsencode(name)  # what is no name at all is a ValueError
+    os.fsencode(name)  # raises ValueError for text that can't be a file's name
     path = PurePosixPath(name)
     if (
         len(name) > _MAX_PATH

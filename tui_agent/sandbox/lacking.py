@@ -24,7 +24,7 @@ _WORDS = {
 """Error numbers of refusals, by the system's message and by the error's name."""
 _REFUSAL = LazyPattern("|".join(map(re.escape, sorted(_WORDS, key=len, reverse=True))))
 _WHO = LazyPattern(r"^\S+: line \d+:")
-"""Beginning of a shell's own error messages."""
+"""Start of an error message by the shell itself: program and line number."""
 _QUOTED = LazyPattern(r"""['"‘“`]([^'"’”`\n]{1,400})['"’”`]""")
 _PATH = LazyPattern(r"(?:~|\.{0,2})/[^\s:'\"’”`,;()\[\]<>|]+|[\w.@+-]+(?:/[\w.@+-]+)*")
 
@@ -37,10 +37,12 @@ def lacking(
     shows: Callable[[Path], bool],
     large: Sequence[Path] = (),
 ) -> Grants:
-    """Return the grants a command lacked, from the paths next to the system's errors in its output.
+    """Return the grants that a failed command lacked, judging by its output.
 
-    ``shows`` returns True if commands see a path outside the project; ``large`` are the places in
-    the project that were too large for a copy.
+    These are rights to the paths that stand on a line with one of the system's error messages, if the
+    sandbox can be the reason for the error. ``cwd`` is the directory relative paths belong to.
+    ``shows`` returns True if commands see a path outside the project; ``large`` are the places in the
+    project that were too large for a copy.
     """
     wanted = Grants()
     for path, refusal in refused_paths(output, cwd):
@@ -56,7 +58,10 @@ def lacking(
 
 
 def refused_paths(output: str, cwd: Path) -> Iterator[tuple[Path, int]]:
-    """Yield the paths named next to the system's errors, each with the error's number."""
+    """Yield the paths on the output's last lines with a system error, each with the error's number.
+
+    They are absolute, links not resolved; relative ones belong to ``cwd``.
+    """
     for line in output.splitlines()[-_LINES:]:
         refusal = _REFUSAL.search(line)
         if refusal is None:
@@ -64,8 +69,8 @@ def refused_paths(output: str, cwd: Path) -> Iterator[tuple[Path, int]]:
         number = _WORDS[refusal[0]]
         rest, of_shell = _WHO.subn("", f"{line[: refusal.start()]} {line[refusal.end() :]}")
         quoted = _QUOTED.findall(rest)
-        # What could not be made is not there: its name may stand alone. Landlock says of it what
-        # servers say, too.
+        # A file that couldn't be created doesn't exist, so a name without a slash may be one, too.
+        # Landlock's error for it, "Permission denied", is also printed for other reasons.
         unmade = set[str]()
         if number in {errno.EROFS, errno.EACCES}:
             unmade |= {*quoted}

@@ -1,11 +1,12 @@
-"""Runs a command under Landlock and a filter of system calls; run as a program of its own.
+"""Runs a command under Landlock and a filter of system calls. It is started as a separate program.
 
 Landlock doesn't cover permissions and times of files: a command that may only read a file could
-still open it to everybody. So the system calls that change them wait for this program, the
+still make it writable for everybody. So the system calls that change them wait for this program, the
 command's parent, which makes the change only where the command may write.
 
-Without a namespace nothing ends with a first process. So another process is started that only
-waits; when it or this program is killed, the parent ends the command and all its descendants.
+Without a process namespace, the kernel doesn't end all processes of a command with the first one. So
+two processes are used: the first only waits, and the second is the command's parent. When the first
+is killed, the second ends the command and all its descendants.
 """
 
 import _socket
@@ -27,7 +28,8 @@ import time
 _ERRNO = 0x00050000
 _ALLOW = 0x7FFF0000
 _NOTIFY = 0x7FC00000
-"""``SECCOMP_RET_…``: the call fails with an error number, runs, or waits for this program."""
+"""``SECCOMP_RET_ERRNO``, ``…_ALLOW``, ``…_USER_NOTIF``: the system call fails with an error number,
+runs, or waits for this program."""
 
 _LOAD = 0x20
 _EQUAL = 0x15
@@ -65,14 +67,15 @@ _MACHINES = {
         """,
     ),
 }
-"""Numbers of system calls (Linux' unistd.h) by machine, with the number that the kernel calls the
-machine by."""
+"""By machine: the kernel's number for its architecture (``AUDIT_ARCH_…``), and the names and numbers
+of system calls (unistd.h)."""
 
 _KEYRINGS_OF_32_BITS = {
     "x86_64": (0x40000003, (286, 287, 288)),
     "aarch64": (0x40000028, (309, 310, 311)),
 }
-"""Kernel's number of a machine's 32-bit programs, and their numbers of the keyring calls."""
+"""By machine: the kernel's number for the architecture of its 32-bit programs, and the numbers of
+their keyring calls."""
 
 _ASKED = {
     "chmod": (-1, 0, 1),
@@ -81,10 +84,11 @@ _ASKED = {
     "fchmodat2": (0, 1, 2),
     "utimensat": (0, 1, 2),
 }
-"""System calls done for a command: the arguments with a descriptor, a path below it, the new value.
+"""System calls that this program makes for a command, each with the positions of three arguments: a
+descriptor, a path below it, and the new value; -1 if there is no such argument.
 
-``utimensat`` and ``fchmodat2`` have flags after these. Older calls that set times are refused:
-no library uses them.
+``utimensat`` and ``fchmodat2`` have flags in argument 3. Older calls that set times are refused,
+because no library uses them.
 """
 _FLAGGED = ("utimensat", "fchmodat2")
 _NOFOLLOW = 0x100
@@ -117,16 +121,21 @@ _PAGE = 4_096
 
 
 def calls_of(machine: str) -> dict[str, int]:
-    """Return the numbers of the system calls in a filter, by name; none for an unknown machine."""
+    """Return the numbers of a machine's system calls that the filter needs, by name.
+
+    {} for an unknown machine.
+    """
     _architecture, table = _MACHINES.get(machine, (0, ""))
     words = table.replace(",", " ").split()
     return dict(zip(words[::2], map(int, words[1::2]), strict=True))
 
 
 def filter_of(machine: str) -> bytes:
-    """Return the filter that refuses sockets, keyrings, and memory and messages shared with outside.
+    """Return the seccomp filter for commands under Landlock.
 
-    Owners stay as they are.
+    It refuses sockets, keyrings, ptrace, extended attributes, and memory and messages shared with
+    other processes. Changing a file's owner succeeds without an effect. The calls in `_ASKED` wait
+    for this program. Raises KeyError for an unknown machine.
     """
     architecture = _MACHINES[machine][0]
     rows = [
@@ -139,8 +148,8 @@ def filter_of(machine: str) -> bytes:
     ]
     for name, number in calls_of(machine).items():
         if name != "seccomp":
-            # Programs that unpack or copy files go on where there are no attributes; owners stay as
-            # they are.
+            # Programs that unpack or copy files accept that attributes aren't supported, but may
+            # fail if they can't set the owner.
             if "xattr" in name:
                 error = _EOPNOTSUPP
             elif "chown" in name:
@@ -156,7 +165,10 @@ def filter_of(machine: str) -> bytes:
 
 
 def keyring_filter_of(machine: str) -> bytes:
-    """Return a filter that refuses the kernel's keyrings alone; nothing on an unknown machine."""
+    """Return a seccomp filter that refuses the calls of the kernel's keyrings and allows all others.
+
+    On an unknown machine it allows everything.
+    """
     own = [number for name, number in calls_of(machine).items() if "key" in name]
     architecture, others = _KEYRINGS_OF_32_BITS.get(machine, (0, ()))
     blocks = []
@@ -180,9 +192,11 @@ def _packed(rows: list[tuple[int, int, int, int]]) -> bytes:
 
 
 def restrict(grants: list[tuple[str, str]]) -> int:
-    """Give up everything not granted, for good; return the descriptor that reports waiting calls.
+    """Drop all rights of this process that are not granted; this can't be undone.
 
-    Raises OSError where the kernel refuses, KeyError on a machine that is not known.
+    ``grants`` are the result of `landlock_grants`. Returns the descriptor from which the waiting
+    system calls are read; see `serve`. Raises OSError if the kernel refuses, KeyError on an unknown
+    machine.
     """
     from landlockpy import AccessFS, Ruleset, Scope
 
@@ -209,7 +223,7 @@ def restrict(grants: list[tuple[str, str]]) -> int:
             wanted = rights[right]
             try:
                 opened = _opened(path)
-            except OSError:  # it is gone, or a link is in its place
+            except OSError:  # the path doesn't exist any more, or contains a link now
                 continue
             if not stat.S_ISDIR(os.fstat(opened).st_mode):
                 wanted &= of_file
@@ -220,9 +234,9 @@ def restrict(grants: list[tuple[str, str]]) -> int:
 
 
 def _opened(path: str) -> int:
-    """Return a descriptor of a path without following links: a command may have put one there.
+    """Return a descriptor of an absolute path, following links only in ``/proc``.
 
-    Raises OSError where there is one, or nothing.
+    Raises OSError if the path contains a link, which a command may have made, or doesn't exist.
     """
     if path.startswith("/proc/"):
         return os.open(path, os.O_PATH)
@@ -240,7 +254,10 @@ def _opened(path: str) -> int:
 
 
 def _filter(rows: bytes) -> int:
-    """Give up root's privileges and set the filter."""
+    """Drop root's capabilities, set a seccomp filter, and return the descriptor of waiting calls.
+
+    Raises OSError if the kernel refuses the filter.
+    """
 
     class Program(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("rows", ctypes.c_void_p))
@@ -249,20 +266,24 @@ def _filter(rows: bytes) -> int:
     program = Program(len(rows) // 8, ctypes.cast(held, ctypes.c_void_p))
     libc = ctypes.CDLL(None, use_errno=True)
     for capability in range(64):
-        # Root reads the memory and environment of every process; whoever is not root has nothing to
-        # drop.
+        # With its capabilities, root could read the memory and environment of every process. For
+        # other users the calls fail, and there is nothing to drop.
         libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
     number = calls_of(platform.machine())["seccomp"]
     listener = -1
     if not libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         listener = libc.syscall(number, _SET_FILTER, _NEW_LISTENER, ctypes.byref(program))
     if listener < 0:
-        raise OSError(ctypes.get_errno(), "the filter of system calls was refused")
+        raise OSError(ctypes.get_errno(), "the kernel refused the filter of system calls")
     return int(listener)
 
 
 def serve(listener: int, ends: tuple[int, int], writable: tuple[str, ...]) -> None:
-    """Set permissions and times below ``writable`` for a command, until a process ends."""
+    """Make the waiting system calls of a command, until one of two processes ends.
+
+    ``listener`` is the descriptor of waiting calls, ``ends`` are pidfds of the two processes. Changes
+    are made only to paths that begin with one of ``writable``; other calls fail.
+    """
     names = {
         number: name for name, number in calls_of(platform.machine()).items() if name in _ASKED
     }
@@ -270,7 +291,7 @@ def serve(listener: int, ends: tuple[int, int], writable: tuple[str, ...]) -> No
     for descriptor in (listener, *ends):
         poll.register(descriptor, select.POLLIN)
     while [descriptor for descriptor, _event in poll.poll()] == [listener]:
-        # Who asked, or the whole command, may be gone by the time it is answered.
+        # The process that made the call may have ended before the answer.
         with contextlib.suppress(OSError):
             asked = fcntl.ioctl(listener, _RECEIVE, bytes(_NOTIFICATION.size))
             identity, pid, _flags, number, _machine, _at, *arguments = _NOTIFICATION.unpack(asked)
@@ -281,7 +302,10 @@ def serve(listener: int, ends: tuple[int, int], writable: tuple[str, ...]) -> No
 
 
 def _change(pid: int, call: str, arguments: list[int], writable: tuple[str, ...]) -> int:
-    """Make a system call for a process; returns the error number, 0 for none."""
+    """Make the system call ``call`` for the process ``pid``, if it concerns a path in ``writable``.
+
+    Returns the error number for the process, 0 for none.
+    """
     base, path, value = (arguments[place] if place >= 0 else None for place in _ASKED[call])
     name = "" if not path else _path_at(pid, path).replace("/proc/self/", f"/proc/{pid}/", 1)
     here = -1 if base is None else ctypes.c_int(base & 0xFFFFFFFF).value
@@ -324,7 +348,10 @@ def _path_at(pid: int, address: int) -> str:
 
 
 def _end_others() -> None:
-    """End the processes that the command left, as nothing would judge their later changes."""
+    """Kill all descendants of this process and wait for them.
+
+    Changes that they made after the command's end would not be judged.
+    """
     while True:
         try:
             if os.waitpid(-1, os.WNOHANG) != (0, 0):
@@ -354,9 +381,9 @@ def _end_like(status: int) -> None:
 
 
 def _wait_for_supervisor() -> int:
-    """Continue in a child process, which ends the command if this process is killed.
+    """Fork: the parent only waits for the child and ends like it; return in the child.
 
-    Returns the descriptor of the process that waits.
+    Returns a pidfd of the parent, by which the child notices that the parent was killed.
     """
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -366,20 +393,23 @@ def _wait_for_supervisor() -> int:
         _ignore_signals()
         _pid, status = os.waitpid(supervisor, 0)
         _end_like(status)
-    # It may stand still with the command, and then has to go on.
+    # This process may have been paused together with the command, and must then continue.
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     return waiting
 
 
 def _become(command: list[str], grants: list[tuple[str, str]], told: _socket.socket) -> None:
-    """Drop all rights but the grants, send the descriptor of waiting calls, run the command."""
+    """Replace this process by the command, with no rights but the grants.
+
+    Sends the descriptor of waiting calls through ``told`` before. Exits with 1 if that fails.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     try:
         listener = restrict(grants)
         told.sendmsg([b"x"], [(_SOL_SOCKET, _SCM_RIGHTS, array.array("i", [listener]))])
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
-            # Python ignores them, and the command would, too.
+            # Python ignores these signals, and the command would inherit that.
             signal.signal(number, signal.SIG_DFL)
         os.execvp(command[0], command)  # noqa: S606 - a command line of words
     except (OSError, KeyError) as error:
@@ -388,7 +418,11 @@ def _become(command: list[str], grants: list[tuple[str, str]], told: _socket.soc
 
 
 def main() -> None:
-    """Read the grants, and run the command with only these in a child process."""
+    """Run a command with the grants in a file, and end like it.
+
+    Arguments: the directory of the library ``landlockpy``, the file of `landlock_specification`, and
+    the command.
+    """
     packages, specification, *command = sys.argv[1:]
     sys.path.append(packages)
     with open(specification, "rb") as file:  # noqa: PTH123 - a descriptor of who started it
@@ -399,7 +433,7 @@ def main() -> None:
     if child == 0:
         _become(command, grants, theirs)
     _ignore_signals()
-    # The command stays in the session of the one who waits, for signals to all of it.
+    # The command stays in the waiting process's session, so that a signal to the group reaches it.
     os.setsid()
     theirs.close()
     _data, found, _flags, _address = ours.recvmsg(1, 64)

@@ -1,10 +1,10 @@
 """The copy-on-write layer over a project that a command works on, and how its changes are kept.
 
-The kernel's overlay shows the project with the command's changes over it; the changes lie in a
-directory of their own until the command has ended and every process of it is gone. Then each is
-judged: changes that the command's view allows are moved into the project, the rest is discarded and
-named. So nothing is ever written that was not judged by its real path, and the changes are known
-without looking at anything else.
+The kernel's overlay shows the project with the command's changes over it. The changes are stored in a
+separate directory until all processes of the command have ended. Then each change is judged: those
+that the command's view allows are moved into the project, the others are discarded and reported. So
+every change is judged by its real path before it is made, and only that directory has to be searched
+for changes.
 """
 
 import contextlib
@@ -57,13 +57,14 @@ MAX_CHANGES = 200_000
 
 
 IsIgnored = Callable[[str], bool]
-"""Returns True if git ignores a directory of the project."""
+"""Takes a directory's path relative to the project; returns True if git ignores it."""
 
 Stamp = tuple[int, ...]
-"""Values that differ after a file has changed or a directory was created again."""
+"""Values from an entry's state that differ after a file was changed or a directory created again."""
 
 Made = Mapping[str, Mapping[str, Stamp]]
-"""The entries of a copy when a command began, by the path of their directory with a slash."""
+"""The entries that a copy of the project had when a command began: by the relative path of their
+directory, which ends with a slash ("" for the top), and by name."""
 
 
 class ChangeKind(Enum):
@@ -76,27 +77,27 @@ class ChangeKind(Enum):
 
 @frozen
 class LayerChange:
-    """One path that differs in the layer, relative to the project.
+    """One path, relative to the project, that a command created, changed or deleted.
 
-    A new directory without its contents.
+    What is in a new directory has changes of its own, unless the directory is ``whole``.
     """
 
     path: str
     kind: ChangeKind
     directory: bool = False
     size: int = 0
-    """Size of the previous entry in bytes."""
+    """Size of the previous entry in bytes; 0 for a new one."""
     regular: bool = True
     """Whether the previous and the new entry are regular files or missing."""
     head: bytes = b""
-    """The start of a new file, or of the previous version of a changed one."""
+    """The first 16 bytes of a new file, or of a changed file's previous version."""
     whole: bool = False
     """Whether it is a directory with all its contents, of which only ``inside`` entries are
     listed."""
     output: bool = False
     """Whether the path is in an output directory, new or old."""
     inside: bool = False
-    """Whether it is in a new directory kept as a whole, with which it is kept unless discarded."""
+    """Whether it is in a ``whole`` directory: it is kept with the directory unless it is discarded."""
     link: str | None = None
     """Target of the new entry if it is a symbolic link, otherwise None."""
     special: bool = False
@@ -107,10 +108,10 @@ class LayerChange:
 
 @frozen
 class Layer:
-    """The place of one command's changes.
+    """The directory ``place`` with one command's changes.
 
-    ``place`` contains ``upper`` and ``work`` for the kernel's overlay. Without overlays, ``upper``
-    is a copy of the project.
+    ``upper`` in it has the changes, ``work`` is needed by the kernel's overlay. If the layer
+    ``is_copy``, ``upper`` is instead a copy of the project that the command works on.
     """
 
     project: Path
@@ -129,7 +130,10 @@ class Layer:
         return self.place / "work"
 
     def part(self, name: Path) -> tuple[Path, Path]:
-        """Make ``upper`` and ``work`` for a single directory of the project."""
+        """Create the overlay's directories for one directory of the project, ``name`` relative to it.
+
+        Returns the one for changes, with the permissions of the project's, and the kernel's.
+        """
         upper = self.upper / name
         work = self.work / name_for(name)
         for place in (upper, work):
@@ -139,26 +143,27 @@ class Layer:
 
 
 def name_for(path: Path) -> str:
-    """Return the file name under which this program stores data about a path."""
+    """Return the file name under which this program stores data about a path: 16 hex digits."""
     return hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
 
 
 def make_own_directory(owner: object, parent: Path) -> Path:
-    """Make a directory that is removed with ``owner``; removes those of killed sessions, too.
+    """Create a directory in ``parent/tui-agent-UID`` that is removed when ``owner`` is.
 
-    Raises OSError if another user made the directory around it.
+    Also removes the directories that killed sessions left there. Raises OSError if
+    ``parent/tui-agent-UID`` belongs to another user or others have access to it.
     """
     ours = parent / f"tui-agent-{os.geteuid()}"
     with contextlib.suppress(FileExistsError):
         ours.mkdir(mode=0o700)
     state = ours.lstat()
     if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.geteuid() or state.st_mode & 0o077:
-        raise OSError(errno.EPERM, "it is not a directory of this user alone", str(ours))
+        raise OSError(errno.EPERM, "not a directory that only this user can access", str(ours))
     for other in ours.glob("[!.]*"):
         with contextlib.suppress(OSError), using(os.open(other / "lock", REGULAR)) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             remove_tree(other)
-    # Until it is locked nobody may take it for an abandoned one.
+    # The name has a dot until the lock is taken, so that no other session removes it as abandoned.
     unlocked = Path(tempfile.mkdtemp(dir=ours, prefix=".")).resolve()
     lock = os.open(unlocked / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
@@ -169,7 +174,10 @@ def make_own_directory(owner: object, parent: Path) -> Path:
 
 
 def make_layer(project: Path, parent: Path, *, is_copy: bool = False, live: bool = False) -> Layer:
-    """Make an empty layer for a command; raises OSError if there is no space."""
+    """Create an empty layer for a command in a new directory in ``parent``.
+
+    Raises OSError if it can't be created.
+    """
     parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     place = Path(tempfile.mkdtemp(prefix="layer-", dir=parent))
     layer = Layer(project, place, is_copy, live)
@@ -181,7 +189,7 @@ def make_layer(project: Path, parent: Path, *, is_copy: bool = False, live: bool
 def stamp_of(state: os.stat_result) -> Stamp:
     if stat.S_ISDIR(state.st_mode):
         return (state.st_ino,)
-    # Nobody can set back when a file was changed last.
+    # No program can set the status change time back.
     return (state.st_ino, state.st_ctime_ns, state.st_mtime_ns, state.st_size)
 
 
@@ -191,14 +199,17 @@ def changes_in(
     is_ignored: IsIgnored = lambda _path: False,
     made: Made | None = None,
 ) -> list[LayerChange]:
-    """Return the differences from the project; touched or copied files count in outputs only.
+    """Return what a command created, changed and deleted, at most `MAX_CHANGES` + 1 changes.
 
-    A directory that is new in an output directory, or gone from it, is one change, so that the list
-    stays short. ``outputs`` are the project's output directories, relative to it; ``is_ignored``
-    tells what git ignores. ``made`` is what a layer that is a copy held before.
+    The contents of a directory follow a new directory, and precede a deleted one. A directory that
+    was created or deleted in an output directory is one change, so that the list stays short. A file
+    with a new time but the same content counts only in output directories.
+
+    ``outputs`` are the project's output directories, relative to it. ``made`` are the entries that a
+    copy had before the command; None for an overlay.
 
     Raises:
-        RecursionError: directories are nested too deeply to be looked into.
+        RecursionError: directories are nested more than `MAX_DEPTH` deep.
     """
     with opened(layer) as (root, upper):
         place = _Place(upper, root, outputs=outputs, is_ignored=is_ignored, made=made)
@@ -207,9 +218,12 @@ def changes_in(
 
 @frozen
 class _Place:
-    """A directory of the layer, and the project's at the same path ``prefix``, -1 for none.
+    """One directory in a walk through a layer.
 
-    ``opaque``: it is in a recreated directory; ``output``: it is in an output directory.
+    ``upper`` is its descriptor in the layer, ``lower`` that of the project's directory at the same
+    path, -1 if there is none. ``prefix`` is the path with a slash at the end, "" for the top.
+    ``opaque``: a directory around it was recreated, so nothing of the project shows through.
+    ``output``: it is in an output directory.
     """
 
     upper: int
@@ -223,13 +237,13 @@ class _Place:
 
     @property
     def before(self) -> Mapping[str, Stamp]:
-        """Entries a copy had here when the command began; empty for a layer."""
+        """Entries that the copy had here when the command began; empty for an overlay."""
         if self.made is None or self.opaque:
             return {}
         return self.made.get(self.prefix, {})
 
     def is_made_anew(self, name: str, directory: int) -> bool:
-        """Return True if a directory was recreated, so that nothing of its old contents is left."""
+        """Return True if the subdirectory ``name`` was recreated, so its old contents are gone."""
         if self.made is None:
             return _is_opaque(directory)
         stamp = stamp_of(os.fstat(directory))
@@ -260,7 +274,10 @@ def _changes(place: _Place) -> Iterator[LayerChange]:
 
 
 def _marked(change: LayerChange, prefix: str) -> LayerChange:
-    """Mark a change if it makes its directory a repository; the rest may be the user's own work."""
+    """Return a change in a bare repository, marked as ``repository`` if it is of git's own entries.
+
+    Other files in such a directory may be the user's work.
+    """
     name = change.path.removeprefix(prefix).partition("/")[0]
     if is_of_repository(name):
         return replace(change, repository=True)
@@ -271,7 +288,7 @@ def _change(row: "os.DirEntry[str]", place: _Place) -> Iterator[LayerChange]:
     """Yield the changes to one directory entry and everything below it."""
     path = place.prefix + row.name
     now = state_at(place.upper, row.name)
-    if now is None:  # a job goes on
+    if now is None:  # a running job has removed it
         return
     if not stat.S_ISDIR(now.st_mode) and place.before.get(row.name) == stamp_of(now):
         return
@@ -293,7 +310,7 @@ def _is_output(place: _Place, name: str) -> bool:
 
 
 def _directory(name: str, was: os.stat_result | None, place: _Place) -> Iterator[LayerChange]:
-    """Yield the changes of a directory in the layer; ``place`` is the directory around it."""
+    """Yield the changes of the directory ``name`` in the layer; ``place`` is its parent directory."""
     path = place.prefix + name
     try:
         upper = open_directory(place.upper, name)
@@ -322,7 +339,11 @@ def _is_made_again(path: str, name: str, is_ignored: IsIgnored) -> bool:
 
 
 def _whole(top: int, path: str) -> Iterator[LayerChange]:
-    """Yield a new directory as one change, and the entries in it that must be judged separately."""
+    """Yield a new directory as one change, then the entries in it that must be judged separately.
+
+    Also removes setuid and setgid bits from the directory ``top`` and gives the owner access to those
+    below.
+    """
     yield LayerChange(path, ChangeKind.NEW, directory=True, whole=True, output=True)
     os.fchmod(top, os.fstat(top).st_mode & PERMISSIONS)
     pending = [""]
@@ -354,7 +375,11 @@ def _unjudged(path: str, *, output: bool) -> LayerChange:
 
 
 def _entries_of_whole(directory: int, prefix: str) -> Iterator[LayerChange]:
-    """Yield the entries judged separately, marked ``inside``, and the directories to look into."""
+    """Yield a directory's entries that are judged separately, and its other directories.
+
+    The former are marked ``inside``; the latter are not, and the caller looks into them. Gives the
+    owner access to directories that lack it.
+    """
     rows = entries(directory)
     is_bare = is_bare_repository({row.name for row in rows})
     for row in rows:
@@ -375,8 +400,8 @@ def _entries_of_whole(directory: int, prefix: str) -> Iterator[LayerChange]:
         elif is_directory:
             wanted = now.st_mode & PERMISSIONS | stat.S_IRWXU
             if stat.S_IMODE(now.st_mode) != wanted:
-                # One that can't be read could not be judged, and none runs what is made in it as
-                # its owner.
+                # A directory must be readable to be judged. Without setuid and setgid, files made
+                # in it don't inherit its group.
                 with contextlib.suppress(OSError):
                     set_mode(directory, row.name, wanted)
             yield LayerChange(name, ChangeKind.NEW, directory=True)
@@ -397,14 +422,17 @@ def _target(parent: int, name: str, now: os.stat_result) -> str | None:
         return None
     try:
         return os.readlink(name, dir_fd=parent)
-    except OSError:  # a job goes on: it is something else by now
+    except OSError:  # a running job has replaced it
         return "/"
 
 
 def _file(
     name: str, now: os.stat_result, was: os.stat_result | None, place: _Place
 ) -> Iterator[LayerChange]:
-    """Yield the change of a file; in outputs its time counts, too, as build tools compare times."""
+    """Yield the change of a file, if there is one.
+
+    In output directories a new time is a change, too, because build tools compare times.
+    """
     path = place.prefix + name
     output = place.output
     regular = stat.S_ISREG(now.st_mode)
@@ -433,7 +461,10 @@ def _file(
 def _gone(
     parent: int, name: str, was: os.stat_result, path: str, *, output: bool = False
 ) -> Iterator[LayerChange]:
-    """Yield the deletion of an entry of the project; an output directory is one change."""
+    """Yield the deletions of everything in a directory of the project, then of the entry itself.
+
+    A deleted output directory is a single change.
+    """
     directory = stat.S_ISDIR(was.st_mode)
     if directory and not output:
         with (
@@ -499,9 +530,9 @@ def _head(parent: int, name: str) -> bytes:
 
 
 def keep(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
-    """Move changes into the project; returns those that failed because another process interfered.
+    """Apply changes to the project; returns those that failed, for example if a file was replaced.
 
-    Links are never followed, because another process may have made them.
+    Links in the project are never followed, because another process may have made them.
     """
     failed = []
     with opened(layer) as (root, upper):
@@ -516,10 +547,10 @@ def keep(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
 
 
 def publish(layer: Layer, changes: Sequence[LayerChange]) -> None:
-    """Copy files and directories into the project while a command still works on the layer.
+    """Copy new and changed files into the project while a command still works on the layer.
 
-    The command may replace an entry at any time, so files that control programs, links and
-    repositories are left for its end.
+    Deletions, links, repositories and files that control programs wait for the command's end, because
+    it may replace an entry between the judgement and the copy. Failures are ignored.
     """
     with opened(layer) as (root, upper):
         for change in changes:
@@ -528,7 +559,7 @@ def publish(layer: Layer, changes: Sequence[LayerChange]) -> None:
 
 
 def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
-    """Discard entries that may not be kept with the new directory they are in."""
+    """Remove entries from the layer, so that they aren't kept with the new directory they are in."""
     with opened(layer) as (_root, upper):
         for change in changes:
             with parent_beneath(upper, change.path) as (here, name):
@@ -537,7 +568,7 @@ def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
 
 @contextlib.contextmanager
 def opened(layer: Layer) -> Iterator[tuple[int, int]]:
-    """Give descriptors of the project and of the layer's changes, closed after the block."""
+    """Give the descriptors of the project and of the layer's ``upper``, closed after the block."""
     with (
         using(os.open(layer.project, DIRECTORY)) as root,
         using(os.open(layer.upper, DIRECTORY)) as upper,
@@ -585,7 +616,7 @@ def _make_like(there: int, here: int, name: str) -> int:
 
 def _move(there: int, here: int, name: str) -> None:
     if is_special(os.stat(name, dir_fd=there, follow_symlinks=False)):
-        raise OSError(errno.EINVAL, "neither a plain file, a link nor a directory", name)
+        raise OSError(errno.EINVAL, "not a plain file, link or directory", name)
     try:
         os.replace(name, name, src_dir_fd=there, dst_dir_fd=here)
     except OSError as error:
@@ -595,9 +626,10 @@ def _move(there: int, here: int, name: str) -> None:
 
 
 def _copy(there: int, here: int, name: str, *, ended: bool = True) -> None:
-    """Copy a file or directory.
+    """Copy the entry ``name``, with everything in it, from the directory ``there`` into ``here``.
 
-    Until the command has ended, entries that wait for its end or are copied already are skipped.
+    Before the command has ``ended``, links and files that control programs are skipped, and files
+    that were copied before.
     """
     state = os.stat(name, dir_fd=there, follow_symlinks=False)
     waits = steers_programs(name) or name == "HEAD" or stat.S_ISLNK(state.st_mode)
@@ -627,7 +659,11 @@ def _copy(there: int, here: int, name: str, *, ended: bool = True) -> None:
 
 
 def copy_file(there: int, here: int, name: str, beside: str) -> None:
-    """Copy a file to a new name, with its times and permissions except setuid and setgid."""
+    """Copy the file ``name`` in the directory ``there`` to the new file ``beside`` in ``here``.
+
+    Times and permissions are kept, except setuid and setgid. Raises OSError if ``name`` is not a
+    regular file or ``beside`` exists.
+    """
     source, state = open_regular(there, name)
     with os.fdopen(source, "rb") as reading:
         target = os.open(
@@ -643,7 +679,7 @@ def copy_file(there: int, here: int, name: str, beside: str) -> None:
 
 
 def _is_copied(state: os.stat_result, here: int, name: str) -> bool:
-    """Return True if a file with the same size and time exists already."""
+    """Return True if ``here`` has a regular file of this name with the same mode, size and time."""
     try:
         there = os.stat(name, dir_fd=here, follow_symlinks=False)
     except OSError:

@@ -1,4 +1,7 @@
-"""A view as a list of mounts, and its form for bubblewrap, sandbox-exec and Landlock."""
+"""The paths that a command sees, as a list of mounts, and their form for each kind of sandbox.
+
+That is options for bubblewrap, a profile for sandbox-exec, and grants for Landlock.
+"""
 
 import json
 import os
@@ -18,9 +21,9 @@ KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 """Paths at which root can change kernel settings even without capabilities."""
 
 # Landlock allows a process the named paths, directories with all their contents, and nothing else.
-# It can't show a path elsewhere nor exclude one from an allowed directory: then its siblings are
-# named one by one, and nothing new can be made there. A filter of system calls blocks the whole
-# network.
+# It can't show a path elsewhere nor exclude one from an allowed directory. To exclude a path, its
+# siblings are named one by one, and then nothing new can be created beside it. A filter of system
+# calls blocks the whole network.
 MIN_LANDLOCK = 3
 """Oldest usable Landlock version: earlier ones let a command truncate read-only files."""
 
@@ -30,11 +33,12 @@ _OF_KERNEL = in_order(
     partitions interrupts crypto sys self
     """
 )
-"""What commands see of ``/proc``: the kernel and their first process. Other command lines may have
-passwords."""
+"""Entries of ``/proc`` that commands see in Landlock: about the kernel and their first process. The
+entries of other processes may show passwords."""
 
 _OWN_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
-"""Namespaces of each command's own, also for processes, as other environments hold keys."""
+"""Options of bubblewrap for namespaces that each command gets. The one for processes hides the
+environments of others, which may hold keys."""
 
 _STARTER = Path(__file__).with_name("landlock_start.py")
 
@@ -47,11 +51,11 @@ class MountKind(Enum):
     WRITE = "write"
     """The existing entry, writable."""
     EMPTY = "empty"
-    """An empty directory that only this command sees."""
+    """A new, empty, writable directory, whose contents are lost after the command."""
     PRIVATE = "private"
     """A writable directory of this program in place of the existing one."""
     LAYER = "layer"
-    """The existing directory with the command's changes over it."""
+    """The existing directory; what the command writes is stored elsewhere."""
     HIDDEN_FILE = "hidden file"
     HIDDEN_DIRECTORY = "hidden directory"
     LINK = "link"
@@ -63,11 +67,11 @@ class MountKind(Enum):
 
 @frozen
 class Mount:
-    """How one path appears; ``source`` is where it comes from, if not from the path itself.
+    """How the path ``place`` appears to a command; ``source`` is the path shown there if it differs.
 
-    For a layer ``source`` is the directory with its changes, ``work`` the kernel's own beside it,
-    and ``below`` the directory under the layer if that isn't the path itself; without ``source``
-    and ``work`` the changes are lost. A hidden file without a ``source`` is empty.
+    For a layer ``source`` is the directory that gets the changes, ``work`` the one the kernel needs
+    beside it, and ``below`` the directory under the layer if it isn't ``place``; without ``source``
+    and ``work`` the changes are lost. A hidden file without a ``source`` appears empty.
     """
 
     place: Path
@@ -77,7 +81,10 @@ class Mount:
     below: Path | None = None
 
     def moved(self, root: Path, to: Path) -> "Mount":
-        """Return the mount moved from one directory into another."""
+        """Return a mount that shows the same at the same relative path in ``to`` instead of ``root``.
+
+        A mount outside ``root`` is returned unchanged.
+        """
         if not self.place.is_relative_to(root):
             return self
         place = to / self.place.relative_to(root)
@@ -90,7 +97,7 @@ class Mount:
 
 
 def mounted(places: Iterable[Path], put: MountKind) -> Iterator[Mount]:
-    """Yield mounts of places that have no source but themselves."""
+    """Yield a mount of the kind ``put`` for each place, without a source."""
     for place in places:
         yield Mount(place, put)
 
@@ -102,10 +109,10 @@ def places_put(mounts: Iterable[Mount], *kinds: MountKind) -> set[Path]:
 
 @frozen
 class Layout:
-    """Paths are absolute and exist.
+    """A command's working directory, and the mounts that make up its view. Paths are absolute.
 
-    ``empty`` is a file that stands for hidden ones. Commands may be changing what is in
-    ``project``: places in it are without links, and one that became a link is not followed.
+    ``empty`` is an empty file, shown in place of hidden ones. Other commands may be changing files in
+    ``project``: no mount in it contains a link, and one that has become a link is not followed.
     """
 
     cwd: Path
@@ -116,10 +123,11 @@ class Layout:
     def showing(
         self, copy: "CopyOf", root: Path, secrets: Iterable[Mount], *, at_its_place: bool
     ) -> "Layout":
-        """Return the layout for a copy: with the paths of the project that it reads, ``secrets`` hidden.
+        """Return the layout for a command that works in ``root``, a copy of a project.
 
-        With ``at_its_place`` the copy is found where the project is, so that paths mean the same in
-        both; nothing of the project itself can be changed then.
+        It also shows, read-only, the paths of the project that the copy reads, except those that
+        ``secrets`` hides. With ``at_its_place`` the copy appears at the project's path, so that paths
+        mean the same in both, and mounts that could change the project itself are left out.
         """
         shown = [(place if at_its_place else real, real) for place, real in copy.shared]
         secrets = tuple(secrets)
@@ -129,7 +137,7 @@ class Layout:
         for place, real in shown:
             shared.append(Mount(place, MountKind.READ, real))
             if not closed.isdisjoint(real.parents):
-                # What is hidden with all that is around it is hidden in the copy, too.
+                # It is in a hidden directory of the project, so it is hidden in the copy, too.
                 hidden.append(Mount(place, MountKind.HIDDEN_DIRECTORY))
             for mount in secrets:
                 if mount.place.is_relative_to(real):
@@ -149,12 +157,15 @@ class Layout:
         return replace(self, cwd=cwd, mounts=(*moved.values(), *shared, *hidden))
 
     def ordered(self) -> list[Mount]:
-        """Return the mounts outermost first: deeper ones win, and of one place the last."""
+        """Return the mounts in the order to make them, outermost first.
+
+        Of several mounts at the same place only the last is returned.
+        """
         last = {mount.place: mount for mount in self.mounts}
         return sorted(last.values(), key=lambda mount: len(mount.place.parts))
 
     def put_at(self, path: Path) -> MountKind | None:
-        """Return how a path appears to a command, None if nothing is mounted there."""
+        """Return the kind of the innermost mount that contains a path, None if there is none."""
         for mount in reversed(self.ordered()):
             if path.is_relative_to(mount.place):
                 return mount.put
@@ -163,9 +174,10 @@ class Layout:
 
 @frozen
 class CopyOf:
-    """A copy of a project.
+    """The project ``of`` that a sandbox's directory is a copy of.
 
-    ``shared`` are pairs of paths it reads: in the copy, and the real one.
+    ``shared`` are the paths outside the copy that it reads: the name used in the copy, and the real
+    path.
     """
 
     of: Path
@@ -173,12 +185,13 @@ class CopyOf:
 
 
 class Proc(Enum):
-    """How a command gets ``/proc``, as bubblewrap options."""
+    """What a command has at ``/proc``; the value is the options for bubblewrap."""
 
     OWN = ("--proc", "/proc")
+    """A new file system with the command's own processes."""
     OUTER = ("--ro-bind", "/proc", "/proc")
-    """The outer one, for containers that forbid a new one; processes outside are visible, but not
-    readable."""
+    """This program's ``/proc``, for containers that forbid a new one; other processes are visible,
+    but not readable."""
     NONE = ("--dir", "/proc")
 
 
@@ -188,19 +201,19 @@ class BubblewrapForm:
 
     program: str
     users: bool = True
-    """Whether to use a user namespace; without one this program is root with the right to mount."""
+    """Whether to make a user namespace; False works only if this program is root and may mount."""
     proc: Proc = Proc.OWN
     root: bool = True
-    """Whether this program is root, who owns the kernel's settings."""
+    """Whether this program is root, so that the settings in `KERNEL` must be made read-only."""
     capabilities: tuple[str, ...] = ()
     """Capabilities of root that bubblewrap keeps."""
 
 
 def keyring_filter() -> int:
-    """Return the descriptor of a filter that refuses the kernel's keyrings, if the machine is known.
+    """Return the descriptor of a system call filter for bubblewrap that blocks the kernel's keyrings.
 
-    No namespace takes the keyring of the user's login away: Kerberos and others keep their secrets
-    there.
+    Namespaces don't hide the keyring of the user's login, in which Kerberos and others keep secrets.
+    On an unknown processor architecture the filter blocks nothing. The caller closes the descriptor.
     """
     from tui_agent.sandbox.landlock_start import keyring_filter_of
 
@@ -216,11 +229,11 @@ def bubblewrap_command(
     info: int = -1,
     calls: int = -1,
 ) -> tuple[str, ...]:
-    """Return the command line that runs a command in bubblewrap.
+    """Return the argument list that runs a command in bubblewrap.
 
-    Its ``own_network`` has nothing in it; without, it has that of whoever starts it. ``info`` is
-    the descriptor to which bubblewrap writes which process is the first inside, ``calls`` that of a
-    filter of system calls.
+    With ``own_network`` the command gets an empty network, otherwise the one bubblewrap is started
+    in. ``info`` is the descriptor to which bubblewrap reports the first process inside, ``calls``
+    that of a filter of system calls; -1 for none.
     """
     words = [form.program, *_OWN_NAMESPACES]
     if form.users:
@@ -263,7 +276,7 @@ def _words(mount: Mount, empty: Path) -> tuple[str, ...]:
 
 
 def seatbelt_profile(layout: Layout, port: int = 0) -> str:
-    """Return the profile for sandbox-exec, in which the last matching rule wins.
+    """Return a layout as a profile for sandbox-exec (macOS), in which the last matching rule wins.
 
     ``port`` is the proxy's port on this machine, 0 for no network at all.
     """
@@ -293,7 +306,7 @@ def seatbelt_profile(layout: Layout, port: int = 0) -> str:
                 lines.append(f'(deny file-read* file-write* (subpath "{quoted}"))')
             case MountKind.LINK:
                 pass
-    # Another process on the same Mac may not be asked to do things this one can't.
+    # Without these rules the command could make processes outside the sandbox act for it.
     lines += ["(deny network*)", "(deny signal)", "(allow signal (target same-sandbox))"]
     if port:
         lines.append(f'(allow network-outbound (remote ip "localhost:{port}"))')
@@ -302,7 +315,7 @@ def seatbelt_profile(layout: Layout, port: int = 0) -> str:
 
 @lru_cache(maxsize=1)
 def landlock_version() -> int:
-    """Return the kernel's Landlock version; 0 if it has none."""
+    """Return the version of the kernel's Landlock interface; 0 if there is none."""
     try:
         import landlockpy
 
@@ -312,10 +325,10 @@ def landlock_version() -> int:
 
 
 def landlock_grants(layout: Layout) -> list[tuple[str, str]]:
-    """Return the grants that give a command the view of a layout, as far as possible.
+    """Return the Landlock grants that come closest to a layout, without duplicates.
 
-    Each is a path and the right to it and everything below: ``list``, ``read`` or ``write``. A link
-    on the way to a path gives nothing, those of the kernel's ``/proc`` aside.
+    Each is a path and the right to it and everything below: ``list``, ``read`` or ``write`` (which
+    includes reading). A path with a link in it grants nothing when it is used, except in ``/proc``.
     """
     mounts = layout.ordered()
     found: list[tuple[str, str]] = [(name, "write") for name in DEVICES if Path(name).exists()]
@@ -352,7 +365,11 @@ def _with_fewer_rights(mount: Mount, mounts: Iterable[Mount]) -> set[str]:
 def _beside(
     path: str, apart: set[str], on_the_way: set[str], right: str
 ) -> Iterator[tuple[str, str]]:
-    """Yield a directory, or its parts except those ``apart``, which have fewer rights."""
+    """Yield grants for ``path``, except for the paths ``apart`` in it, which have fewer rights.
+
+    ``on_the_way`` are the directories around these paths: they can only be listed, and their other
+    entries are granted one by one.
+    """
     if path in apart:
         return
     if path not in on_the_way:
@@ -365,15 +382,15 @@ def _beside(
     except OSError:
         return
     for row in rows:
-        # Where a link leads is allowed there, or not.
+        # A link grants nothing: the path it leads to has its own grant, or none.
         if not row.is_symlink():
             yield from _beside(row.path, apart, on_the_way, right)
 
 
 def landlock_command(specification: int, command: Sequence[str]) -> tuple[str, ...]:
-    """Return the command line of a command under Landlock.
+    """Return the argument list that runs a command under Landlock.
 
-    ``specification`` is the descriptor of `landlock_specification`.
+    ``specification`` is the result of `landlock_specification`, which has to stay open meanwhile.
     """
     import landlockpy
 
@@ -390,7 +407,7 @@ def landlock_command(specification: int, command: Sequence[str]) -> tuple[str, .
 
 
 def landlock_specification(layout: Layout) -> int:
-    """Return the descriptor of an in-memory file with the grants of a layout."""
+    """Return the descriptor of an in-memory JSON file with the result of `landlock_grants`."""
     return _in_memory(json.dumps(landlock_grants(layout)).encode("utf-8", "surrogateescape"))
 
 

@@ -1,7 +1,7 @@
 """Finds the parts of this machine that commands see besides the project: system, toolchains, caches.
 
-Looks at files. A path that is named neither here nor in the environment doesn't exist for a
-command. A toolchain is shown in parts, because many keep credentials in the same directory.
+Looks at files. Commands can't see a path that is named neither here nor in the environment. Of a
+toolchain's directory only parts are shown, because many toolchains keep credentials in it.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ SYSTEM = in_order(
     /run/opengl-driver-32 /run/wrappers
     """
 )
-"""Directories of the system that are shown on Linux; below ``/run`` only NixOS's programs."""
+"""Directories of the system that commands see on Linux; below ``/run`` only those of NixOS."""
 
 MACOS_SYSTEM = in_order(
     """
@@ -33,13 +33,13 @@ MACOS_SYSTEM = in_order(
 )
 
 ADMINISTERED = ("/etc", "/opt")
-"""Directories whose restricted files are secrets of the system, hidden from root's commands,
-too."""
+"""Directories in which files not readable by everybody are secrets of the system. They are hidden if
+this user can read them, as root can."""
 
 SETTINGS = in_order(
     ".gitconfig .config/git/config .config/git/ignore .config/git/attributes .tool-versions"
 )
-"""Files in the home directory that tools need; one with a secret in it is not shown."""
+"""Files in the home directory that tools need; commands don't see one with a secret in it."""
 
 _PREFIX = in_order(
     """
@@ -47,7 +47,7 @@ _PREFIX = in_order(
     conda-meta envs pkgs x86_64-conda-linux-gnu aarch64-conda-linux-gnu
     """
 )
-"""The parts shown of an installation that is known by its ``bin`` only."""
+"""The parts shown of an installation of which only the ``bin`` directory is known, from ``PATH``."""
 
 _PYTHON = LazyPattern(r"(?:python|pypy)[\d.]*t?")
 
@@ -57,7 +57,7 @@ _WHOLE = in_order(
     GRADLE_HOME HOMEBREW_PREFIX R_LIBS_USER PLAYWRIGHT_BROWSERS_PATH
     """
 )
-"""Variables that name a directory with nothing but an installation of programs."""
+"""Variables that name a directory with an installation of programs, which is shown as a whole."""
 
 _PROGRAMS = {
     "bin": "",
@@ -83,7 +83,8 @@ _PROGRAMS = {
     ".cache/puppeteer": "",
     ".cache/Cypress": "",
 }
-"""Directories that are shown as a whole, with the variable that moves each."""
+"""Directories in the home directory that are shown as a whole, each with the variable that names
+another place for it, "" for none."""
 
 _CACHES = {
     ".ccache": "CCACHE_DIR",
@@ -99,17 +100,17 @@ _CACHES = {
     ".cache/ccache": "",
     ".cache/sccache": "SCCACHE_DIR",
 }
-"""The same for directories that commands write to."""
+"""Caches in the home directory that commands can write to, each with such a variable."""
 
 
 @frozen
 class Toolchain:
-    """A directory below the home, or where ``variable`` says, and its parts.
+    """A toolchain's directory, and the parts of it that commands see.
 
-    Commands see those ``shown`` and write to those ``written``.
-
-    Writes go to a private layer over the user's own files, which stay as they are. The parts are
-    names between spaces, "." is all of it.
+    ``home`` is its path in the home directory; it may also be where the environment ``variable``
+    says. ``shown`` are the read-only parts, ``written`` those that commands can write to: the changes
+    go to a layer, and the user's files stay unchanged. Both are names separated by spaces; "." is the
+    whole directory.
     """
 
     home: str
@@ -149,7 +150,7 @@ TOOLCHAINS = (
     Toolchain(".julia", "packages artifacts registries environments", "compiled"),
     Toolchain("perl5", "bin lib"),
 )
-"""The parts of the toolchains in a home directory."""
+"""All toolchains that commands see, if they are installed."""
 
 TOOLCHAIN_VARIABLES = frozenset(
     {"PATH", "XDG_CACHE_HOME", *_WHOLE, *(known.variable for known in TOOLCHAINS)}
@@ -159,10 +160,10 @@ TOOLCHAIN_VARIABLES = frozenset(
 
 @frozen
 class Machine:
-    """The paths outside the project that commands see, links not resolved.
+    """The absolute paths outside the project that commands see, links not resolved.
 
-    ``system`` is read-only, ``shown`` are toolchains, ``written`` are caches whose changes go to a
-    layer; ``hidden`` are paths inside these that commands must not see.
+    ``system`` and the toolchains in ``shown`` are read-only; ``written`` are caches, changes of which
+    go to a layer. ``hidden`` are paths inside all these that commands must not see.
     """
 
     home: Path
@@ -171,13 +172,16 @@ class Machine:
     written: tuple[Path, ...]
     hidden: tuple[Path, ...]
     cache: Path
-    """The user's cache directory, which commands see replaced by one of the project's own."""
+    """The user's cache directory; commands see the project's cache directory in its place."""
 
 
 def scan_machine(
     environ: Mapping[str, str], home: Path, holds_secret: Callable[[Path], bool]
 ) -> Machine:
-    """Return the parts of this machine that commands see. Takes some milliseconds."""
+    """Return the existing paths of this machine that commands see. Takes some milliseconds.
+
+    ``holds_secret`` decides which files are left out.
+    """
     system = tuple(_existing(Path("/"), SYSTEM))
     shown = dict[Path, None]()
     written = dict[Path, None]()
@@ -209,17 +213,17 @@ def scan_machine(
 
 
 def _existing(place: Path, names: Iterable[str]) -> Iterator[Path]:
-    """Yield the existing ones of some names in a directory, broken links included."""
+    """Yield the paths of those ``names`` that exist in a directory, broken links included."""
     for name in names:
         if os.path.lexists(path := place / name):
             yield path
 
 
 def base_of_environment(folder: Path) -> Iterator[Path]:
-    """Yield the parts of the installation that a virtual environment takes its Python from.
+    """Yield the parts of the Python installation that a virtual environment links to.
 
-    The environment may be the project's and its link lead anywhere, so a directory without Python
-    doesn't count.
+    Nothing is yielded unless the link leads to a Python with its library: an environment in the
+    project could otherwise open any directory to commands.
     """
     try:
         program = (folder / "bin" / "python").resolve(strict=True)
@@ -249,8 +253,8 @@ def _toolchains(environ: Mapping[str, str], home: Path) -> Iterator[tuple[Path, 
             *(Path(part) for part in named.split(os.pathsep) if part.startswith("/")),
         }
         if toolchain.home.startswith("."):
-            # Another home's, whose programs are on the PATH: a shim is of no use without its
-            # target.
+            # A toolchain in another home directory that is on the PATH. Its programs may be shims,
+            # which need the rest of it.
             parts = Path(toolchain.home).parts
             places |= {place for place in on_path if place.parts[-len(parts) :] == parts}
         for place in sorted(places):
@@ -259,7 +263,11 @@ def _toolchains(environ: Mapping[str, str], home: Path) -> Iterator[tuple[Path, 
 
 
 def _named_by(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
-    """Yield installations that variables name, and ``PATH`` entries with the parts around them."""
+    """Yield the installations that variables in `_WHOLE` name, and the directories on ``PATH``.
+
+    For a ``bin`` directory also the other parts of its installation, and for a virtual environment
+    those of its Python.
+    """
     for variable in _WHOLE:
         place = Path(environ.get(variable) or "/")
         if place.is_absolute() and is_directory(place) and not _is_broad(place, home):
@@ -276,9 +284,9 @@ def _named_by(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
 
 
 def _parts_of(programs: Path) -> Iterator[Path]:
-    """Yield the parts of the installation around a directory of programs.
+    """Yield the existing parts of the installation that contains a ``bin`` directory.
 
-    In a repository only the directory.
+    If it is a git repository, only its ``bin``.
     """
     prefix = programs.parent
     if os.path.lexists(prefix / ".git"):
@@ -287,7 +295,7 @@ def _parts_of(programs: Path) -> Iterator[Path]:
 
 
 def _is_broad(place: Path, home: Path) -> bool:
-    """Return True if a directory contains more than an installation, such as the home directory."""
+    """Return True if a directory is too general to be an installation: the home, or one around it."""
     return home.is_relative_to(place) or place in {
         home / ".local",
         home / ".config",
@@ -297,7 +305,10 @@ def _is_broad(place: Path, home: Path) -> bool:
 
 @lru_cache(maxsize=1)
 def _unreadable() -> tuple[Path, ...]:
-    """Return the system's settings that this user can read and others can't."""
+    """Return the files and directories in `ADMINISTERED` that this user can read and others can't.
+
+    Deeper ones are looked for in ``/etc`` only.
+    """
     found: list[Path] = []
     pending = list(ADMINISTERED)
     while pending:

@@ -1,7 +1,7 @@
 """Masked credentials: commands see placeholders, and the proxy inserts the values for named hosts.
 
-A placeholder has the length of its value, so that an answer which repeats the value can be changed
-back without a new length.
+A placeholder is as long as its value, so that the proxy can put it back into an answer that repeats
+the value without changing the answer's length.
 """
 
 import base64
@@ -19,10 +19,10 @@ from tui_agent.path_checks import is_file
 from tui_agent.web.addresses import is_named
 
 MIN_BYTES = 8
-"""Shortest value that is masked, in bytes; shorter ones occur in unrelated texts."""
+"""Minimum length of a masked value, in bytes; shorter ones could occur in unrelated texts."""
 
 PLAIN = "http://"
-"""Prefix of a host in the settings that may get the value unencrypted."""
+"""Prefix, in the settings, of a host that may get the value over an unencrypted connection, too."""
 
 _VARIABLE = LazyPattern(r"[A-Za-z_][A-Za-z0-9_]*")
 _LETTERS = string.ascii_lowercase + string.digits
@@ -31,12 +31,15 @@ _SHORT_MARK = "mk"
 _UNCOMPRESSED = ("Accept-Encoding", ":", " identity")
 
 Field = tuple[str, str, str]
-"""A header field: its name, the colon and its value."""
+"""A header field of a request: name, colon, and value with its leading space."""
 
 
 @frozen
 class Mask:
-    """A value of the variable or file ``name``, its placeholder, and the hosts that get it."""
+    """A masked value, the placeholder that commands see, and the hosts that get the value.
+
+    ``name`` is the variable or file that the value comes from.
+    """
 
     name: str
     value: str
@@ -52,7 +55,11 @@ class Mask:
 
 
 class Masks:
-    """The credentials masked by the settings, with the present values of variables and files."""
+    """The credentials that the settings mask, in environment variables and files.
+
+    ``settings`` maps the name of a variable, or a path, to the hosts that get the value. A value's
+    placeholder stays the same as long as the object exists. False if nothing is masked.
+    """
 
     def __init__(
         self, settings: Mapping[str, Sequence[str]], environ: Mapping[str, str], home: Path
@@ -78,7 +85,11 @@ class Masks:
         return found
 
     def of_files(self, root: Path) -> dict[Path, str]:
-        """Return the masked files, each with the text that commands see. Looks at files."""
+        """Return the existing masked files, each with its text as commands see it. Reads the files.
+
+        Relative paths in the settings belong to ``root``. A file outside it that is reached through a
+        link appears under both paths.
+        """
         found = {}
         for name in self._settings:
             if _VARIABLE.fullmatch(name):
@@ -91,12 +102,12 @@ class Masks:
                 data = read_regular(place, MAX_BYTES) or b""
                 found[place] = self._masked(name, data.decode("utf-8", "surrogateescape"))
             if place in found and not path.is_relative_to(root):
-                # The directories on the way to what a link names are not there for commands.
+                # Commands may not see the link's target, so the link itself is replaced, too.
                 found[path] = found[place]
         return found
 
     def for_host(self, host: str, *, encrypted: bool) -> list[Mask]:
-        """Return the masks whose values may be sent to the host."""
+        """Return the masks whose values may be sent to a host over an (un)encrypted connection."""
         masks = tuple(self._masks.values())
         return [mask for mask in masks if mask.is_for(host, encrypted=encrypted)]
 
@@ -105,9 +116,9 @@ class Masks:
         return bool(self.for_host(host, encrypted=True))
 
     def note(self, command: str, output: str, *, failed: bool) -> str:
-        """Return a note for the model on masks that a command names or prints.
+        """Return a note for the model on masked credentials that a command names or prints.
 
-        "" for nothing new.
+        "" if there are none, or if the command succeeded and all of them were in earlier notes.
         """
         rows = {}
         for mask in self._masks.values():
@@ -118,12 +129,12 @@ class Masks:
             return ""
         self._told |= rows.keys()
         return (
-            f"[Masked: {'; '.join(rows.values())}. Commands have a placeholder, and the sandbox "
-            "puts the value into header fields of requests to these hosts.]"
+            f"[Masked: {'; '.join(rows.values())}. Commands see a placeholder; the sandbox puts the "
+            "value into header fields of requests to these hosts.]"
         )
 
     def described(self) -> list[str]:
-        """Return lines for people with the masked names and hosts, and which have no value now."""
+        """Return a line for the user for each masked name, with its hosts and "not set" if it is not."""
         rows = []
         for name, hosts in self._settings.items():
             rows.append(f"{name} ({', '.join(hosts) or 'no host'})")
@@ -132,7 +143,7 @@ class Masks:
         return rows
 
     def _mask(self, name: str, value: str) -> Mask | None:
-        """Return the mask of a value; None if the value can't be masked."""
+        """Return the mask of a value, made on first use; None if the value is too short."""
         size = len(value.encode("utf-8", "surrogateescape"))
         if size < MIN_BYTES:
             return None
@@ -142,7 +153,7 @@ class Masks:
         return self._masks[name, value]
 
     def _masked(self, name: str, text: str) -> str:
-        """Return a file's text with placeholders for its secrets, or for all if none is found."""
+        """Return a file's text with placeholders for its secrets, or for all of it if none is found."""
         from tui_agent.secret_detector import find_secrets
 
         spans = [(secret.start, secret.end) for secret in find_secrets(text)]
@@ -169,9 +180,10 @@ def _placeholder(size: int) -> str:
 def with_values(
     fields: Iterable[Field], masks: Iterable[Mask]
 ) -> tuple[list[Field], dict[bytes, bytes]]:
-    """Insert values into header fields, including HTTP's basic authentication.
+    """Replace placeholders in header fields by their values, also in HTTP basic authentication.
 
-    Returns the fields, and what an answer must not show, each with its replacement.
+    Returns the fields, and the bytes to be replaced in the answer, each with its replacement: {} if no
+    field had a placeholder. Otherwise the fields ask for an uncompressed answer.
     """
     # A line break would begin another field.
     masks = [mask for mask in masks if mask.value.isprintable()]
@@ -219,19 +231,22 @@ def _bytes_of(value: str) -> bytes:
 
 
 def _on_the_wire(value: str) -> str:
-    """Return a value as header text, one character for each byte."""
+    """Return a value's UTF-8 bytes as latin-1 text, the encoding in which headers are sent."""
     return _bytes_of(value).decode("latin-1")
 
 
 class Hiding:
-    """Replaces secret bytes in a stream by their placeholders, however the stream is split."""
+    """Replaces secret bytes in a stream by their replacements, even if split between two chunks."""
 
     def __init__(self, hidden: Mapping[bytes, bytes]) -> None:
         self._hidden = hidden
         self._held = b""
 
     def feed(self, chunk: bytes) -> bytes:
-        """Add a piece and return what can be passed on; b"" marks the end."""
+        """Add a chunk and return the bytes that can be passed on; call it with b"" at the end.
+
+        Bytes at the end that may be the beginning of a secret are held back.
+        """
         text = self._held + chunk
         for value, stand_in in self._hidden.items():
             text = text.replace(value, stand_in)
@@ -242,6 +257,6 @@ class Hiding:
 
 
 def _begun(text: bytes, value: bytes) -> int:
-    """Return how many bytes at the end of a text may be the beginning of a secret value."""
+    """Return the number of bytes at the end of a text that may be the beginning of ``value``."""
     most = min(len(value) - 1, len(text))
     return next((size for size in range(most, 0, -1) if text.endswith(value[:size])), 0)

@@ -1,14 +1,15 @@
-"""The network of a session's commands: a network of their own with nothing but a proxy in it.
+"""The network of a session's commands: a separate network with nothing but a proxy in it.
 
-All commands of a session share it, so that one finds the server another has started. It belongs to
-no process: a helper makes it, opens a listening socket in it and hands both over. Connections to
-that socket are served here, in this program's own network: it is the only way out, and every host
-is asked about. Addresses of this machine and of private networks are reached where the user's
-settings name them: the address that was looked up is checked, and that one is connected to.
+All commands of a session share the network, so that one can connect to a server that another has
+started. A helper process creates it, opens a listening socket in it, and passes the descriptors of
+both to this program. The proxy serves connections to that socket from this program's own network. It
+is the only way out of the sandbox, and asks the user about every host. It connects to addresses of
+this machine and of private networks only if the user's settings name them. It connects to the very
+address that it checked.
 
-Encrypted connections go through as they are, except to the hosts of masked credentials: there the
-proxy is the server that the command talks to, and puts the values into the one request that a
-connection has.
+Encrypted connections are passed on unchanged, except to the hosts of masked credentials. For these
+the proxy acts as the server, decrypts the request, and inserts the values; a connection then has only
+one request.
 """
 
 import asyncio
@@ -46,11 +47,12 @@ HEAD_SECONDS = 30
 
 CONNECT_SECONDS = 30
 SETTLE_SECONDS = 2
+"""Seconds `Gateway.settled` waits at most."""
 _MAX_HEAD = 64 * 1024
 _CHUNK = 64 * 1024
 
 _OWNER_OF_NETWORK = 0xB701
-"""``NS_GET_USERNS`` of Linux' ``ioctl_ns(2)``: the user namespace that a network belongs to."""
+"""``NS_GET_USERNS`` of ``ioctl_ns(2)``: gets a descriptor of the user namespace that owns a network."""
 
 _HELPER = """
 import socket
@@ -70,8 +72,8 @@ _NO_MASKS = Masks({}, {}, Path())
 
 _ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _UNTRUSTING = (
-    "A program does not take the sandbox's proxy for {host}, which a masked credential is for: it does not trust the "
-    "certificates that SSL_CERT_FILE names in the sandbox."
+    "A program does not trust the sandbox's certificate for {host}, so a masked credential can't be sent there. Make "
+    "the program trust the certificates in the file that SSL_CERT_FILE names."
 )
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -82,14 +84,16 @@ Change = Callable[[bytes], bytes]
 
 
 _UNANSWERED = "The command ended before the user had answered whether it may reach {host}."
+"""Reason for the refusal of a host; `Gateway.unanswered` recognises it."""
 
 
 @dataclass
 class Gateway:
-    """The hosts that one command may reach.
+    """Decides which hosts one command may reach, and records those that it was refused.
 
-    ``refused`` are those it was denied, each with the reason; ``closed`` are those among them that
-    no answer of the user can open.
+    ``hosts`` may be reached without a question; ``allow_host`` asks about others, None refuses them.
+    ``refused`` maps refused hosts to the reason; ``closed`` are those of them that the user can't
+    allow by an answer.
     """
 
     hosts: frozenset[str] = frozenset()
@@ -101,7 +105,7 @@ class Gateway:
 
     @contextlib.contextmanager
     def handshake(self) -> Iterator[None]:
-        """Mark that a program is checking a certificate for as long as the block runs."""
+        """Register a TLS handshake of the command for as long as the block runs; see `settled`."""
         ended = asyncio.get_running_loop().create_future()
         self._handshakes.add(ended)
         try:
@@ -111,12 +115,19 @@ class Gateway:
             ended.set_result(None)
 
     async def settled(self) -> None:
-        """Wait briefly until it is known whether ended programs accepted the certificates."""
+        """Wait for the handshakes that still run, at most `SETTLE_SECONDS`.
+
+        Call it after the command's end: a program may end before it is recorded that it refused a
+        certificate.
+        """
         if self._handshakes:
             await asyncio.wait(self._handshakes, timeout=SETTLE_SECONDS)
 
     async def allows(self, host: str, port: int) -> bool:
-        """Return True if a host may be reached; asks the user once for each host."""
+        """Return True if the command may reach a host; asks the user at most once for each host.
+
+        A question withdrawn by `end` counts as False.
+        """
         if EVERY_HOST in self.hosts or host in self.hosts:
             return True
         if self.allow_host is None:
@@ -139,7 +150,10 @@ class Gateway:
         )
 
     def refuse(self, host: str, why: str, *, closed: bool = False) -> None:
-        """Record that a host was denied; ``closed``: whatever the user answers."""
+        """Record why a host was refused; ``closed``: no answer of the user could allow it.
+
+        The first reason stays.
+        """
         self.refused.setdefault(host, why)
         if closed:
             self.closed.add(host)
@@ -157,14 +171,17 @@ class RefusedError(Exception):
 
 
 class PrivateHostError(RefusedError):
-    """The address is on this machine or a private network; only a setting allows it."""
+    """A connection to this machine or a private network is refused; only a setting can allow it."""
 
     def __init__(self, host: str) -> None:
         super().__init__(PRIVATE.format(host=host))
 
 
 class Proxy:
-    """An HTTP proxy (``CONNECT`` and plain) that identifies each command by a password."""
+    """An HTTP proxy (``CONNECT`` and plain requests) that tells commands apart by a password.
+
+    `serve` starts it; `open` registers a command, `close` unregisters it.
+    """
 
     def __init__(
         self,
@@ -175,10 +192,11 @@ class Proxy:
         authority: Authority | None = None,
         tls: Callable[[], ssl.SSLContext] = system_tls,
     ) -> None:
-        """Make a proxy to public hosts and ``private`` ones.
+        """Make a proxy that connects to public hosts, and to the ``private`` hosts.
 
-        ``reaches`` returns True for further allowed addresses. Hosts of ``masks`` need a
-        certificate that ``tls`` trusts; commands see certificates by ``authority`` for them.
+        ``look`` resolves names. ``reaches`` returns True for further allowed IP addresses. For hosts
+        of ``masks`` the proxy shows commands a certificate by ``authority``, and requires one of the
+        host that the context of ``tls`` trusts.
         """
         self._authority = authority or Authority()
         self._masks = masks
@@ -197,13 +215,13 @@ class Proxy:
         self._server = await asyncio.start_server(self._serve, sock=listener, limit=_MAX_HEAD)
 
     def open(self, gateway: Gateway) -> str:
-        """Let a command use the proxy; returns the proxy's URL for this command."""
+        """Let a command use the proxy; returns the proxy's URL with the command's password."""
         password = secrets.token_hex(16)
         self._gateways[password] = gateway
         return f"http://command:{password}@127.0.0.1:{self.port}"
 
     def close(self, gateway: Gateway) -> None:
-        """Stop letting a command use the proxy."""
+        """Refuse further connections of a command, and withdraw its open questions."""
         gateway.end()
         self._gateways = {
             password: known for password, known in self._gateways.items() if known is not gateway
@@ -266,7 +284,11 @@ class Proxy:
     async def _request(
         self, near: Stream, far: Stream, host: str, head: Head, *, encrypted: bool = False
     ) -> None:
-        """Pass on a connection's one request with the host's values, the answer without them."""
+        """Pass on a connection's only request, and its answer.
+
+        Masked values for the host are inserted into the request's header fields, and replaced by
+        their placeholders in the answer.
+        """
         first, fields = head
         kept = [field for field in fields if field[0].lower() not in _OWN_FIELDS]
         masks = self._masks.for_host(host, encrypted=encrypted)
@@ -276,7 +298,10 @@ class Proxy:
         await _both_ways(near, far, Hiding(hidden).feed if hidden else None)
 
     async def _intercept(self, near: Stream, far: Stream, host: str, gateway: Gateway) -> None:
-        """Answer a command in place of the server to which it wanted a tunnel."""
+        """Serve the request that a command sends through a tunnel to a host of a masked credential.
+
+        If the command begins a TLS handshake, the proxy answers in the host's place.
+        """
         reader, writer = near
         with gateway.handshake():
             first = await _first_byte(writer)
@@ -290,10 +315,11 @@ class Proxy:
         await self._request(near, far, host, _parsed(head), encrypted=encrypted)
 
     async def _encrypt(self, near: Stream, far: Stream, host: str, gateway: Gateway) -> None:
-        """Encrypt both ways of a connection, each by itself.
+        """Start TLS with the command, as the host, and with the host.
 
         Raises:
-            OSError: the command does not take this proxy for the host, or the host is not who it has to be.
+            OSError: the command does not trust the proxy's certificate, which is recorded in
+                ``gateway``; or the host's certificate is not trusted, and the command gets a 502.
         """
         context = await asyncio.to_thread(self._authority.context, host)
         trusted = await asyncio.to_thread(self._tls)
@@ -305,18 +331,18 @@ class Proxy:
         try:
             await far[1].start_tls(trusted, server_hostname=host)
         except OSError as error:
-            await _say(near[1], "502 Bad Gateway", f"{host} could not be trusted ({error}).")
+            await _say(near[1], "502 Bad Gateway", f"{host} has no trusted certificate ({error}).")
             raise
 
     async def _address(self, gateway: Gateway, host: str, port: int) -> str:
-        """Return the address to connect to.
+        """Return the IP address of a host to connect to, after asking the user if needed.
 
-        Nobody is asked about a host that stays closed whatever the answer. A name is looked up only
-        when it may be reached, unless it is one of this machine's own network: a look-up tells its
-        servers something already.
+        The user isn't asked about a host that stays refused whatever the answer. A name is looked up
+        only after it was allowed, because a look-up already sends data to a server; names of this
+        machine and the local network are looked up before.
 
         Raises:
-            RefusedError: it may not be reached.
+            RefusedError: the command may not reach the host.
             OSError: the host has no address.
         """
         is_named = self._private.name(host)
@@ -351,13 +377,17 @@ def _parsed(head: bytes) -> Head:
 
 
 async def _first_byte(writer: asyncio.StreamWriter) -> bytes:
-    """Confirm a tunnel, and return its first byte, which stays in the stream."""
+    """Confirm a tunnel, and return the first byte that comes through it, which stays in the stream.
+
+    Reading stays paused: the caller resumes it or starts TLS. Raises TimeoutError after
+    `HEAD_SECONDS`.
+    """
     transport = writer.transport
     transport.pause_reading()  # type: ignore[attr-defined]
     writer.write(_ESTABLISHED)
     loop = asyncio.get_running_loop()
     waiting = asyncio.Event()
-    # A transport does not let its own descriptor be watched.
+    # asyncio refuses to watch the descriptor of a transport, but not a duplicate of it.
     with socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno())) as same:
         loop.add_reader(same, waiting.set)
         try:
@@ -377,7 +407,10 @@ def _password(fields: list[Field]) -> str:
 
 
 def _target(method: str, target: str) -> tuple[str, int, str]:
-    """Return host, port and path of a request; raises ValueError if they are missing."""
+    """Return the host, port, and path with query of a request's target.
+
+    Raises ValueError without a host in ASCII, or for another scheme than http.
+    """
     parts = urlsplit(f"//{target}" if method == "CONNECT" else target)
     if method != "CONNECT" and parts.scheme != "http":
         raise ValueError(target)
@@ -389,9 +422,9 @@ def _target(method: str, target: str) -> tuple[str, int, str]:
 
 
 def _is_literal(host: str) -> bool:
-    """Return True if a host is an IP address.
+    """Return True if a host is an IP address in the usual form.
 
-    Forms that only inet_aton knows (127.1, 0x7f000001) are looked up as names.
+    Not for forms that only inet_aton accepts (127.1, 0x7f000001): these are looked up as names.
     """
     try:
         return bool(ipaddress.ip_address(host))
@@ -410,10 +443,10 @@ async def _say(writer: asyncio.StreamWriter, status: str, text: str) -> None:
 
 
 async def _both_ways(near: Stream, far: Stream, change: Change | None = None) -> None:
-    """Pass bytes on in both directions until both end; ``change`` is applied to the answer's."""
+    """Pass bytes on in both directions until the far side ends; ``change`` alters the answer."""
     sending = asyncio.ensure_future(_pass_on(near[0], far[1]))
     try:
-        # When the far side has said all, nobody waits for more.
+        # After the answer's end, the rest of the request doesn't matter.
         await _pass_on(far[0], near[1], change)
     finally:
         sending.cancel()
@@ -439,7 +472,8 @@ async def _pass_on(
 class SessionNetwork:
     """The proxy of a session, and the descriptors of the network that its commands share.
 
-    Without a ``listener`` there is no such network, and the proxy is reached at its port, if any.
+    Without a ``listener`` there is no such network: commands reach the proxy at its port on this
+    machine, or have no network if the port is 0. ``loop`` is the event loop that serves the proxy.
     """
 
     proxy: Proxy
@@ -452,7 +486,10 @@ class SessionNetwork:
     """The path of ``nsenter``, which starts a command in another network."""
 
     def joining(self) -> tuple[str, ...]:
-        """Return the words in front of a command that run it in this network."""
+        """Return the arguments to put before a command so that it runs in this network (nsenter).
+
+        Only for a network with a ``listener``.
+        """
         ours = f"/proc/{os.getpid()}/fd"
         users = (f"--user={ours}/{self.users}", "--preserve-credentials") if self.users >= 0 else ()
         return (self.program, *users, f"--net={ours}/{self.network}", "--")
@@ -467,10 +504,11 @@ class SessionNetwork:
 
 
 async def make_network(state: SandboxState, proxy: Proxy, outside: Path | None) -> SessionNetwork:
-    """Make the network of a session: a helper in a new one opens its descriptors.
+    """Make the network of a session, and start to serve the proxy in it.
 
-    Commands in sandbox-exec reach a port of this machine instead. No program of the project,
-    ``outside``, is used.
+    For sandbox-exec the proxy listens on a port of this machine instead. If the network can't be made,
+    the result has no listener and the proxy's port stays 0. Programs in the project ``outside`` are not
+    used.
     """
     made = SessionNetwork(proxy, asyncio.get_running_loop())
     if state.kind == "sandbox-exec":
@@ -513,7 +551,10 @@ async def make_network(state: SandboxState, proxy: Proxy, outside: Path | None) 
 
 
 def proxy_environment(address: str) -> Mapping[str, str]:
-    """Return the variables that name the proxy, except for hosts in the network itself."""
+    """Return the variables that make programs use the proxy at the URL ``address``.
+
+    Connections to localhost don't use it.
+    """
     here = "localhost,127.0.0.1,::1"
     names = in_order("HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy")
     return dict.fromkeys(names, address) | {

@@ -1,4 +1,4 @@
-"""Plans the mounts of one command's view. Looks at files."""
+"""Decides which paths one command sees, and which of them it can change. Looks at files."""
 
 import asyncio
 import fnmatch
@@ -29,27 +29,28 @@ from tui_agent.sandbox.view import View
 
 TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - the sandbox's own
 OWN_PLACES = (Path("/run"), Path("/dev"), Path("/proc"))
-"""Directories of which each command has its own, without anything of the user's."""
+"""Directories of which each command gets a new one, so that no grant for a path in them helps."""
 
 EMPTY = "empty"
-"""Name of the file, in ``SandboxFolders.place``, that replaces hidden files."""
+"""Name of the empty file, in ``SandboxFolders.place``, that is shown in place of hidden files."""
 CLOSED = "closed"
-"""Name of a socket that replaces hidden files where git may write, as git would commit an empty
-file."""
+"""Name of a socket there, shown in place of hidden files if the command may use git to commit: git
+would commit an empty file."""
 MAX_HIDDEN_FILES = 150
 """Maximum files hidden one by one; with more, whole directories are hidden."""
 MAX_HIDDEN_DIRECTORIES = 100
+"""Number of directories hidden instead that is aimed at; then directories around them are hidden."""
 
 HOME = "home"
-"""Name of the home directory used if nothing can be put in place of the user's."""
+"""Name of a directory there that is the home directory of commands outside bubblewrap."""
 
 
 @frozen
 class SandboxFolders:
-    """Where this program keeps the replacements that commands get for existing paths.
+    """Directories of this program whose contents commands see in place of existing paths.
 
-    ``place`` is the session's, ``cache`` the project's caches, ``caches`` where layers over the
-    user's own are kept.
+    ``place`` is the session's directory, ``cache`` has the project's caches, None for none, and
+    ``caches`` the layers over the user's caches, None if these are read-only.
     """
 
     place: Path
@@ -62,11 +63,11 @@ class SandboxFolders:
 
 @frozen
 class ViewPlan:
-    """Everything from which a command's view is made.
+    """Everything that decides about the paths a command sees; `layout` returns the mounts.
 
-    With a ``layer`` the command works on that, otherwise on the project itself. ``linked`` are
-    output directories without a layer that are read-only, because files in them have hard links
-    outside.
+    With a ``layer`` the command works on that, otherwise on the project ``root`` itself. ``linked``
+    are output directories that are read-only when there is no layer, because files in them have hard
+    links outside.
     """
 
     root: Path
@@ -83,11 +84,13 @@ class ViewPlan:
     private: tuple[Path, ...] = ()
     """Directories of this program, which commands must not see."""
     stand_ins: Mapping[Path, Path] = field(default_factory=dict)
-    """Files that commands see replaced by others: masked ones, and the trusted certificates."""
+    """Files that commands see replaced, each with its replacement: masked ones, and the trusted
+    certificates."""
     unreadable: Mapping[Path, str] = field(default_factory=dict)
-    """Files of the project that rules don't allow to be read; see `unreadable_files`."""
+    """Files of the project that rules don't allow to be read, each with "ask" or "deny"; see
+    `unreadable_files`."""
     shared: tuple[Path, ...] = ()
-    """Directories of another project that this one, a copy of it, reads."""
+    """If ``root`` is a copy of a project: the real paths of that project that the copy reads."""
 
     @property
     def whole(self) -> bool:
@@ -96,7 +99,11 @@ class ViewPlan:
 
     @property
     def changes_project_itself(self) -> bool:
-        """True if the command changes the project in place: git commands, or no layer."""
+        """True if the command changes files of the project directly, without a layer over them.
+
+        That is so for commands that may change the repository, and without any layer for those that
+        may change sources.
+        """
         return not self.whole and (
             self.view.grants.repository or (self.layer is None and self.view.changes_sources)
         )
@@ -121,10 +128,12 @@ class ViewPlan:
         return Layout(self.cwd, self.room.place / EMPTY, mounts_of, project=self.root)
 
     def hidden(self) -> tuple[Path, ...]:
-        """Return the project's files that commands see empty, for their secrets or because of rules.
+        """Return the project's files that the command sees as empty.
 
-        Committed secrets stay, because they can be read in git anyway, and git would commit an
-        emptied file.
+        These are files with secrets, masked files that can't be replaced by a masked text, and files
+        that rules don't allow to be read; not those that the view or the settings open. A file with
+        secrets stays readable if git has it exactly as it is, because it can be read from git anyway,
+        and git would commit the empty one.
         """
         root = self.root
         opened = self.view.grants.secrets | self.view.grants.write
@@ -159,7 +168,7 @@ class ViewPlan:
         if self.view.grants.repository:
             stand_in = self.room.place / CLOSED
         closed = set(map(Path, self.seen.left_out))
-        # A search goes on meanwhile: what it finds leaves the unseen ones after it became a secret.
+        # The search may be running: it adds a file to the secrets before it removes it from unseen.
         unseen = self.seen.unseen
         files = {*map(Path, unseen), *self.hidden()} - closed
         if len(files) > MAX_HIDDEN_FILES:
@@ -170,7 +179,11 @@ class ViewPlan:
                 yield Mount(path, MountKind.HIDDEN_FILE, stand_in)
 
     def _directories_of(self, files: set[Path]) -> set[Path]:
-        """Return a few directories that contain most of the files, and nothing needed."""
+        """Return directories, about `MAX_HIDDEN_DIRECTORIES` at most, that contain most of the files.
+
+        The project itself, the working directory and the directories around opened files are never
+        among them.
+        """
         opened = self.view.grants.secrets | self.view.grants.write
         open_ones = {self.cwd, *self.cwd.parents, *self.root.parents, self.root}
         for path in opened:
@@ -189,9 +202,10 @@ class ViewPlan:
         return {path for path in found if found.isdisjoint(path.parents)}
 
     def _is_masked(self, path: Path) -> bool:
-        """Return True if commands see another file in place of this one.
+        """Return True if the command sees a replacement of this file, with placeholders for secrets.
 
-        Not for files of a repository, where git would commit the other, and only with bubblewrap.
+        Only bubblewrap can replace files. A file of the project isn't replaced for a command that may
+        change the repository, because git would commit the replacement.
         """
         grants = self.view.grants
         if path not in self.stand_ins or path in grants.secrets | grants.write:
@@ -228,8 +242,8 @@ class ViewPlan:
         elif machine.home != Path("/") and not machine.home.is_relative_to(root):
             yield Mount(machine.home, MountKind.EMPTY)
         if self.room.cache is not None and not machine.cache.is_relative_to(root):
-            # A command that may change nothing leaves nothing for a later one with more rights to
-            # run.
+            # A command that may change nothing gets another directory, so that it can't leave code
+            # that a later command with more rights would run.
             own = self.room.cache / ("cache" if self.view.writes_outputs else "plan")
             yield Mount(machine.cache, MountKind.PRIVATE, own)
         for path in machine.shown:
@@ -258,8 +272,8 @@ class ViewPlan:
             yield Mount(root, MountKind.WRITE if changed_itself else MountKind.READ)
         kept = self._kept()
         if changed_itself:
-            # Renamed with everything in it a directory would take the protection along, and leave
-            # its place free.
+            # A command could otherwise rename a directory around a protected path, and put another
+            # one in its place. A mount point can't be renamed.
             yield from mounted(_between(root, kept), MountKind.WRITE)
         if not self.whole and self.view.writes_outputs:
             for path in self.seen.kept_outputs:
@@ -286,7 +300,11 @@ class ViewPlan:
         yield from mounted(filter(is_there, grants.write), MountKind.WRITE)
 
     def _kept(self) -> list[Path]:
-        """Return the paths that stay read-only in a project that a command changes in place."""
+        """Return the paths that stay read-only while a command changes the project directly.
+
+        These are files that other programs obey, files that no checkpoint restores, and repositories,
+        except those that the view opens. Empty if the whole project is on a layer.
+        """
         if self.whole:
             return []
         grants = self.view.grants
@@ -299,10 +317,10 @@ class ViewPlan:
         return [path for path in kept if not path.is_symlink() and not is_among(path, opened)]
 
     def _repositories(self) -> Iterator[Mount]:
-        """Yield the mounts of repositories: read-only or, if the view grants that, writable.
+        """Yield the mounts of the project's repositories: read-only or, if the view grants it, writable.
 
-        Files that tell git what to run and where to look stay read-only, and settings with
-        passwords are replaced by copies without.
+        Files that tell git what to run and where to look stay read-only. Settings with passwords are
+        replaced by copies without them.
         """
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
             if repository.is_symlink():
@@ -317,7 +335,10 @@ class ViewPlan:
         yield from self._without_passwords()
 
     def _without_passwords(self) -> Iterator[Mount]:
-        """Yield mounts of repositories' settings without passwords, because git needs the rest."""
+        """Yield mounts that show repositories' settings without the passwords in them.
+
+        git needs the other settings, so the files aren't just hidden.
+        """
         from tui_agent.secret_detector import remove_secrets
 
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
@@ -351,7 +372,7 @@ class ViewPlan:
 
 
 def _between(top: Path, paths: Iterable[Path]) -> set[Path]:
-    """Return the directories around the paths, up to ``top``."""
+    """Return all directories that contain one of the paths, from ``top`` itself downwards."""
     found = set[Path]()
     for path in paths:
         found.update(path.parents)
@@ -359,7 +380,7 @@ def _between(top: Path, paths: Iterable[Path]) -> set[Path]:
 
 
 def _over(layer: Layer, path: Path) -> Mount:
-    """Return the mount that shows a directory with a command's changes."""
+    """Return the mount that shows the project's directory ``path`` with a command's changes."""
     name = path.relative_to(layer.project)
     if layer.is_copy:
         return Mount(path, MountKind.PRIVATE, layer.upper / name)
@@ -369,7 +390,10 @@ def _over(layer: Layer, path: Path) -> Mount:
 
 
 def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
-    """Yield the existing absolute paths that settings name; names of project files are skipped."""
+    """Yield the existing paths that settings name absolutely, or with ``~`` or ``$`` at the start.
+
+    Other texts are names of project files, and skipped.
+    """
     for text in texts:
         if text.startswith(("/", "~", "$")):
             if text.startswith("~/"):
@@ -381,7 +405,11 @@ def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
 
 
 def unrestorable(seen: ProjectScan) -> list[Path]:
-    """Return the project's paths that no checkpoint restores: ignored data, and too large files."""
+    """Return the absolute paths in the project that no checkpoint restores.
+
+    These are files that git ignores, except build output, directories with nothing but such files,
+    and files larger than `MAX_FILE_BYTES`. Blocks; don't call it on an event loop's thread.
+    """
     shared = frozenset(asyncio.run(shared_files(seen.root)))
     directories = folders_around(shared)
     found: list[Path] = []
@@ -409,7 +437,7 @@ def unrestorable(seen: ProjectScan) -> list[Path]:
 
 
 def _mounted_below(root: Path) -> Iterator[Path]:
-    """Yield other file systems mounted in a project, whose contents a layer doesn't show."""
+    """Yield the mount points of other file systems in a project, which a layer shows as empty."""
     try:
         rows = Path("/proc/self/mountinfo").read_text().splitlines()
     except OSError:

@@ -1,10 +1,10 @@
-"""The copy of a project that commands work on where the kernel makes no layers.
+"""The copy of a project that commands work on if the kernel can't make layers.
 
-The judge makes it once and brings it up to date before each command: what has changed in the
-project since, and what the last command has left in the copy, is copied again or removed. Blocks
-are shared where the file system can do that; a second name (hard link) never stands for a copy,
-since a command could change the project's file by it. Takes a second for 10,000 files that are
-copied, and 0.15 s for as many that are as they were.
+The judge makes it once and brings it up to date before each command: files that have changed in the
+project since, or that the last command has changed in the copy, are copied again or removed. Blocks
+are shared if the file system can do that. Hard links are never used, because a command could change
+the project's file through one. Copying 10,000 files takes a second, checking as many unchanged ones
+0.15 s.
 """
 
 import contextlib
@@ -42,40 +42,41 @@ from tui_agent.sandbox.project_scan import MAX_DEPTH, MAX_FILE_BYTES, NEVER_KEPT
 
 MAX_FILES = 10_000
 MAX_BYTES = 500 * 1024**2
-"""Maximum size, in bytes, of an output or ignored directory that is copied; others are read-
-only."""
+"""Maximum number of files, and their size in bytes, of an output or ignored directory that is copied;
+larger ones are read-only."""
 
 _LEFT_OUT: Stamp = ()
+"""Takes the place of an original's stamp if the copy has only an empty placeholder."""
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
 
 
 @dataclass
 class ProjectCopy:
-    """A copy of a project, and a record of its contents.
+    """A copy of a project, with a record of both as they were at the last refresh.
 
-    ``made`` has the stamps of the copy's entries by directory; ``originals`` has those of the
-    project's files by path, and of its directories by path with a slash.
+    ``made`` has the stamps of the copy's entries, in the form of `Made`. ``originals`` has those of
+    the project's entries by relative path, which ends with a slash for a directory.
     """
 
     layer: Layer
     made: dict[str, dict[str, Stamp]] = field(default_factory=dict)
     originals: dict[str, Stamp] = field(default_factory=dict)
     large: set[str] = field(default_factory=set)
-    """Paths that are not copied because they are too large."""
+    """Relative paths that are not copied because they are too large."""
     stand_ins: set[int] = field(default_factory=set)
-    """Inodes of the empty files and directories in place of what was left out."""
+    """Inodes of the empty files and directories in the copy that stand for entries not copied."""
 
     def refresh(
         self, parts: Iterable[str] | None, left_out: Iterable[str], bounded: Iterable[str]
     ) -> None:
-        """Bring the copy up to date with the project; raises OSError if there is no space.
+        """Bring the copy up to date with the project, and record the state of both.
 
-        ``parts`` are the only directories copied, None for all; ``left_out`` are places that
-        commands find replaced, so only their names are copied; ``bounded`` are places that are not
-        copied if they are large.
+        All paths are relative to the project. ``parts`` are the only paths copied, None for all. For
+        those in ``left_out``, which commands see replaced by a mount, an empty placeholder is made, and
+        also for those in ``bounded`` that are too large. Raises OSError if there is no space.
         """
         before = replace(self)
-        # What fails on the way is copied anew by the next one.
+        # After an error the next refresh copies everything again.
         self.made = {}
         self.originals = {}
         self.large = set()
@@ -90,21 +91,24 @@ class ProjectCopy:
             work.directory(root, upper, "", only)
 
     def _open_to_its_user(self) -> None:
-        """Restore our access to the copy's top directory if a command took it away."""
+        """Restore the owner's access to the copy's top directory if a command took it away."""
         with using(os.open(self.layer.place, DIRECTORY)) as place:
             os.close(open_directory(place, self.layer.upper.name))
 
     def conflicts(self, changes: Sequence[LayerChange]) -> list[LayerChange]:
-        """Return the changes of files that others also changed in the project since the last refresh.
+        """Return those of a command's changes that must not be kept, in the order given.
 
-        These are not kept, because the command didn't know about the others' changes. Changes of
-        placeholders are among them.
+        These are changes of entries that others changed in the project since the last refresh, which
+        the command didn't know, and new or changed entries made from a placeholder.
         """
         with opened(self.layer) as (root, upper):
             return list(_Conflicts(self, root, upper).among(changes))
 
     def took(self, changes: Sequence[LayerChange]) -> None:
-        """Record that these changes were applied to the project."""
+        """Record the state of paths in the project after these changes were applied to it.
+
+        So they don't count as changes by others.
+        """
         with opened(self.layer) as (root, _upper):
             for change in changes:
                 for path, state in _at_and_below(root, change.path):
@@ -112,7 +116,7 @@ class ProjectCopy:
 
 
 class _Conflicts:
-    """Compares a command's changes on a copy with changes of the project since then.
+    """Finds a command's changes that conflict with changes of the project since the last refresh.
 
     ``root`` and ``upper`` are descriptors of the project and of its copy.
     """
@@ -122,7 +126,7 @@ class _Conflicts:
         self._root = root
         self._upper = upper
         self._taken = set[str]()
-        """Paths that others changed in the project since the last refresh."""
+        """Changed paths that others changed in the project since the last refresh."""
         self._stay = set[str]()
         """Directories that can't be deleted because an entry in them stays."""
 
@@ -174,14 +178,14 @@ def _key(path: str, state: os.stat_result) -> str:
 
 
 def _state_of(top: int, path: str) -> os.stat_result | None:
-    """Return the state of an entry below a directory, None if there is none."""
+    """Return the state of the entry ``path`` below the directory ``top``, None if it doesn't exist."""
     with contextlib.suppress(OSError), parent_beneath(top, path) as (parent, name):
         return state_at(parent, name)
     return None
 
 
 def _at_and_below(top: int, path: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield an entry and all entries below it, each with its state."""
+    """Yield the path, relative to ``top``, and the state of an entry and of all entries below it."""
     pending = [path]
     while pending:
         inner = pending.pop()
@@ -197,7 +201,11 @@ def _at_and_below(top: int, path: str) -> Iterator[tuple[str, os.stat_result]]:
 
 @frozen
 class _Refresh:
-    """One pass over a project, which updates its copy."""
+    """One pass over a project that updates its copy.
+
+    ``before`` is the record of the last pass, ``now`` gets the new one. ``device`` is the project's
+    file system; directories on others are not copied.
+    """
 
     before: ProjectCopy
     now: ProjectCopy
@@ -206,9 +214,10 @@ class _Refresh:
     device: int
 
     def directory(self, lower: int, upper: int, prefix: str, only: frozenset[str] | None) -> None:
-        """Update a directory and everything below.
+        """Update the directory ``upper`` of the copy, and everything below, from ``lower``.
 
-        ``only`` are the paths in it to copy, None for all.
+        Both are descriptors. ``prefix`` is the directory's path in the project, with a slash at the
+        end, and ``only`` are the paths in it to copy, None for all.
         """
         before = self.before.made.get(prefix, {})
         made: dict[str, Stamp] = {}
@@ -225,7 +234,7 @@ class _Refresh:
                     known = before.get(row.name)
                     made[row.name] = self._file(lower, upper, prefix + row.name, was, known)
             except OSError as error:
-                # It may be gone or another by now, and what nobody may read is not there for commands.
+                # The entry may have changed meanwhile; one that can't be read is missing in the copy.
                 if error.errno in _NO_ROOM:
                     raise
         for row in entries(upper):
@@ -246,7 +255,7 @@ class _Refresh:
         if mine is not None and not stat.S_ISDIR(mine.st_mode):
             remove(upper, name)
         elif mine is not None:
-            os.close(open_directory(upper, name))  # a command may have closed it to its own user
+            os.close(open_directory(upper, name))  # restores access that a command took away
         with using(make_directory(upper, name, was.st_mode | stat.S_IRWXU)) as copy:
             state = os.fstat(copy)
             if self._is_left_out(path, was):
@@ -265,7 +274,7 @@ class _Refresh:
     def _file(
         self, lower: int, upper: int, path: str, was: os.stat_result, known: Stamp | None
     ) -> Stamp:
-        """Update a file; ``known`` is the copy's stamp from the last pass."""
+        """Update a file or link, and return the copy's stamp; ``known`` is that of the last pass."""
         name = path.rpartition("/")[2]
         original = stamp_of(was)
         if self._is_left_out(path, was):
@@ -296,10 +305,7 @@ class _Refresh:
         return False
 
     def _is_large(self, path: str, was: os.stat_result) -> bool:
-        """Return True if an entry is too large to be copied.
-
-        One copied before isn't measured again.
-        """
+        """Return True if an entry is too large to be copied; a known directory isn't measured again."""
         if not stat.S_ISDIR(was.st_mode):
             return was.st_size > MAX_FILE_BYTES
         if path in self.before.large or f"{path}/" in self.before.made:
@@ -315,7 +321,10 @@ class _Refresh:
 
 
 def _below(only: frozenset[str] | None, name: str) -> frozenset[str] | None:
-    """Return the paths copied from a directory: None for all, an empty set for none."""
+    """Return the part of ``only`` below the entry ``name``, as paths relative to that entry.
+
+    None for everything in it, an empty set for nothing.
+    """
     if only is None or name in only:
         return None
     begin = f"{name}/"

@@ -1,8 +1,9 @@
-"""The paths of a project that a view treats in a special way. Looks at files, changes none.
+"""Finds a project's paths with special rules for commands: repositories, secrets, build output, ….
 
-A project is scanned once, and again when entries were added or removed or files changed: their
-states are compared, not their contents. Each file that git does not track is searched for secrets
-once. What there was no time for is ``unseen``, and hidden from commands until it was looked at.
+Looks at files, changes none. A project is scanned once, and again after entries were added or
+removed or files changed; that is seen from their times. Files that git doesn't track are searched for
+secrets once, and again after a change. Files and directories for which there was no time are
+``unseen``, and hidden from commands until they were searched.
 """
 
 import os
@@ -35,13 +36,14 @@ MAX_FILE_BYTES = 5_000_000
 """Maximum size, in bytes, of a file with a snapshot; changes of larger ones can't be undone."""
 
 MAX_HOLES = 256 * 1024**2
-"""Maximum bytes of holes in a file; a program that reads a file with more might not survive."""
+"""Maximum bytes of holes in a file that is kept; reading a file with more could exhaust a program's
+memory."""
 
 MAX_DEPTH = 150
 """Deepest directory level that is scanned; deeper directories are left out."""
 
 _MAX_POINTER_BYTES = 64_000
-"""Maximum size, in bytes, of a file that names the place of a repository."""
+"""Maximum bytes read of a file that names a repository's directory."""
 
 OUTPUT_DIRECTORIES = listed(
     """
@@ -87,7 +89,7 @@ PRODUCT_MAGIC = (
 """First bytes of files made by compilers and linkers."""
 
 _PACKAGES = frozenset({"node_modules", ".venv", "venv", "site-packages", ".tox", ".nox"})
-"""Directories of installed packages, whose settings and hooks are the packages' own."""
+"""Directories of installed packages. Settings and hooks in them aren't reported as special paths."""
 
 _IGNORE_FILES = frozenset({".gitignore", ".ignore"})
 CACHE_DIRECTORIES = listed(
@@ -96,13 +98,14 @@ CACHE_DIRECTORIES = listed(
     .ipynb_checkpoints .import-linter_cache .eggs .benchmarks
     """
 )
-"""Output directories that are caches, whether git ignores them or not."""
+"""Names of caches, which count as output directories even if git doesn't ignore them."""
 NEVER_KEPT = frozenset({"__pycache__"})
-"""Directories that are never kept: quickly made again, and run by Python without a check."""
+"""Names of output directories whose changes are always discarded: Python would run the code in them
+unchecked, and makes it again quickly."""
 STEERING = listed("config config.worktree hooks commondir alternates attributes include")
-"""Entries of a repository that control what git runs and where it looks."""
+"""Names of entries of a repository that control what git runs and where it looks."""
 _REPOSITORY_DATA = listed("objects refs logs")
-"""Directories of a repository without such entries, except ``objects/info``."""
+"""Directories of a repository that have no such entries, except ``objects/info``."""
 
 
 def is_output_name(name: str, *, directory: bool) -> bool:
@@ -124,44 +127,45 @@ def is_output_directory(name: str, path: str, is_ignored: Callable[[str], bool])
 
 @dataclass
 class ProjectScan:
-    """A project's special paths at one moment.
+    """A project's paths with special rules for commands, as found by one scan.
 
-    Paths are absolute, and without links below the project's root.
+    Paths are absolute; no directory below the project's root on the way to them is a link.
     """
 
     root: Path
     repositories: list[Path] = field(default_factory=list)
     """Repositories' own data: ``.git`` directories and files, bare repositories."""
     elsewhere: list[Path] = field(default_factory=list)
-    """Directories outside the project with the repositories of linked worktrees and submodules."""
+    """Git directories to which ``.git`` files in the project point (worktrees, submodules)."""
     protected: list[Path] = field(default_factory=list)
-    """Files that other programs execute or obey."""
+    """Files and directories that other programs execute or obey."""
     secrets: list[Path] = field(default_factory=list)
     """Files that hold secrets, by their names or contents."""
     unseen: list[str] = field(default_factory=list, repr=False)
-    """Files and directories that there was no time to search."""
+    """Files not searched for secrets yet, and directories that were not scanned."""
     outputs: list[Path] = field(default_factory=list)
     """Output directories, outermost ones only."""
     environments: list[Path] = field(default_factory=list)
     """Python's virtual environments."""
     looked_at: list[tuple[str, int]] = field(default_factory=list, repr=False)
-    """Every directory, and every file that names others, with its status change time."""
+    """Every scanned directory, and every other file whose change makes the scan outdated, with its
+    status change time in nanoseconds."""
     named: list[Path] = field(default_factory=list, repr=False)
     """Files whose names say that they hold secrets."""
     files: list[FileState] = field(default_factory=list, repr=False)
-    """Files judged by their contents, with their state at the scan."""
+    """Files whose contents have to be searched for secrets, with their state at the scan."""
     left_out: list[str] = field(default_factory=list, repr=False)
-    """Directories that were not scanned."""
+    """Directories not scanned, because they are nested too deeply or there was no time."""
     is_whole: bool = True
-    """True if all directories were scanned within the time limit."""
+    """False if the time ran out before all directories were scanned."""
 
     @property
     def kept_outputs(self) -> list[Path]:
-        """The output directories, except those that are never kept."""
+        """The output directories, except those named in `NEVER_KEPT`."""
         return [path for path in self.outputs if path.name not in NEVER_KEPT]
 
     def holds(self) -> bool:
-        """Return True if nothing was added, removed or changed since the scan."""
+        """Return True if the scan is still right: no directory or searched file has changed since."""
         try:
             return all(
                 os.lstat(name).st_ctime_ns == changed for name, changed in self.looked_at
@@ -170,7 +174,10 @@ class ProjectScan:
             return False
 
     def search(self, search: SecretSearch, goes_on: GoesOn) -> None:
-        """Search files that weren't searched yet for secrets, as long as there is time."""
+        """Search the files that weren't searched yet, and set ``secrets`` and ``unseen``.
+
+        Stops when ``goes_on`` returns False; the rest stays unseen.
+        """
         search.look(self.files, goes_on)
         secrets = [*self.named]
         unseen = [*self.left_out]
@@ -180,15 +187,16 @@ class ProjectScan:
                 unseen.append(file.path)
             elif holds:
                 secrets.append(Path(file.path))
-        # In this order: whoever reads both meanwhile misses no secret.
+        # In this order, so that another thread that reads ``unseen`` first misses no secret.
         self.secrets = secrets
         self.unseen = unseen
 
 
 def walk_project(root: Path, goes_on: GoesOn) -> ProjectScan:
-    """Scan a project without reading its files, nearest directories first.
+    """Scan a project's directories, those nearest to the root first, without reading the files.
 
-    ``root`` is without links. Takes about 30 ms for 10,000 files.
+    ``root`` is a real path. When ``goes_on`` returns False, the remaining directories are left out.
+    Call `ProjectScan.search` for the contents. Takes about 30 ms for 10,000 files.
     """
     found = ProjectScan(root)
     _Walk(found).go_through(goes_on)
@@ -200,19 +208,24 @@ def walk_project(root: Path, goes_on: GoesOn) -> ProjectScan:
 
 @dataclass
 class OutputState:
-    """The special contents of directories that a command changes directly. Paths are absolute."""
+    """The dangerous entries in directories that a command changes directly. Paths are absolute."""
 
     linked: set[Path] = field(default_factory=set)
-    """The directories in which a file has a hard link outside all of them."""
+    """Those of the scanned directories with a file that has a hard link outside all of them."""
     planted: set[Path] = field(default_factory=set)
-    """What no command may leave: files that programs obey, repositories, links to the outside,
-    special files."""
+    """Entries that a command must not leave behind: files that programs obey, repositories, links to
+    the outside, and pipes, sockets, devices and setuid files."""
     parts: set[Path] = field(default_factory=set)
-    """Entries that make a directory a repository if all parts of one are there."""
+    """Entries with names such as ``HEAD`` or ``refs``, which together make a directory a bare
+    repository."""
 
 
 def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] = ()) -> OutputState:
-    """Scan directories of a project, except ``without``; half a second for 100,000 files."""
+    """Find the dangerous entries below some directories of the project ``root``.
+
+    Doesn't enter the directories ``without``, nor those that programs obey, such as repositories.
+    Takes half a second for 100,000 files.
+    """
     left_out = frozenset(map(str, without))
     names = Counter[tuple[int, int, int]]()
     seen = OutputState()
@@ -246,7 +259,7 @@ def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] =
 
 
 def steering_in(repository: Path) -> Iterator[Path]:
-    """Yield the files of a repository that control git, or have its passwords."""
+    """Yield a repository's files and directories that control git, and its files with passwords."""
 
     def enters(place: Path, name: str) -> bool:
         if place.name in _REPOSITORY_DATA:
@@ -263,7 +276,7 @@ def steering_in(repository: Path) -> Iterator[Path]:
 
 
 def is_special(state: os.stat_result) -> bool:
-    """Return True if an entry is a pipe, socket or device, is setuid, or is mostly holes."""
+    """Return True for a pipe, socket or device, or a file with setuid, setgid or very large holes."""
     if stat.S_ISREG(state.st_mode):
         holes = state.st_size - state.st_blocks * 512
         return bool(state.st_mode & (stat.S_ISUID | stat.S_ISGID)) or holes > MAX_HOLES
@@ -281,7 +294,10 @@ def _is_planted(path: Path, state: os.stat_result, root: Path) -> bool:
 
 @frozen
 class _Place:
-    """A directory in the walk; ``packages`` is True inside a directory of installed packages."""
+    """A directory of the walk, with the ignore rules in it.
+
+    ``output`` and ``packages`` are True in an output directory, and in one of installed packages.
+    """
 
     path: str
     rules: IgnoreRules
@@ -290,7 +306,7 @@ class _Place:
 
 
 class _Walk:
-    """Walks through a project once."""
+    """Walks through a project once, and adds what it finds to ``found``."""
 
     def __init__(self, found: ProjectScan) -> None:
         self._found = found
@@ -354,7 +370,7 @@ class _Walk:
             return place.rules.ignored(path, directory=True)
 
         output = place.output or is_output_directory(row.name, row.path, is_ignored)
-        # Entry points in a new one would be obeyed: it is not output by its name alone.
+        # Python obeys the entry points in a new one, so its name alone doesn't make it output.
         if not output and row.name.endswith(".egg-info"):
             output = is_ignored(row.path)
         if output and not place.output:
@@ -384,15 +400,15 @@ class _Walk:
 
 
 def _linked_repositories(link: Path) -> Iterator[Path]:
-    """Yield the repository that a ``.git`` file names.
+    """Yield the real path of the git directory that a ``.git`` file points to, if that is genuine.
 
-    A command could write such a file to name any directory, so the repository must name this one,
-    too.
+    A command could write such a file to open any directory, so the repository must in turn name this
+    file; otherwise nothing is yielded.
     """
     try:
         directory = (link.parent / _read(link).removeprefix("gitdir:").strip()).resolve()
-        # A command can write both ends in the project. Git keeps a worktree's only in the
-        # repository itself, so only a repository that has written this link down is shown.
+        # git notes a worktree's ``.git`` file in the repository outside, which a command in the
+        # project can't write.
         if (directory / "gitdir").is_file():
             repository = directory.parent.parent
             known = directory.parent.name == "worktrees" and Path(
@@ -412,7 +428,7 @@ def _linked_repositories(link: Path) -> Iterator[Path]:
 
 
 def _read(path: Path) -> str:
-    """Return the text of a small file; raises ValueError if it isn't one."""
+    """Return the first 64,000 bytes of a regular file as text; raises ValueError if it can't be read."""
     data = read_regular(path, _MAX_POINTER_BYTES)
     if data is None:
         raise ValueError(path)

@@ -1,4 +1,4 @@
-"""The sandbox of a session: lays out each command's view and applies its changes when it ends."""
+"""The sandbox of a session: prepares each command's view and keeps its allowed changes."""
 
 import asyncio
 import contextlib
@@ -99,31 +99,33 @@ _PLACES_NAMED = 3
 _INHERITED = 9  # the filter's descriptor in a command that is started without any of ours
 
 CERTIFICATES = Path("/run/tui-agent/certificates.pem")
-"""Path of the certificates that commands trust, if there are masked credentials."""
+"""Path, in bubblewrap, of the certificates that commands trust; only with masked credentials."""
 _WITH_NETWORK = frozenset({"bubblewrap", "sandbox-exec"})
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a directory of ours in it
 MIN_MEMORY = 2 * 1024**3
-"""Free memory, in bytes, needed to keep layers in memory."""
+"""Free space in ``/dev/shm``, in bytes, needed to keep layers there."""
 
 SCAN_SECONDS = 3.0
-"""Seconds a command waits for the search for secrets; unsearched files are hidden from it."""
+"""Maximum seconds a command waits for the search for secrets; files not searched by then are hidden
+from it."""
 
 WHOLE_SCAN_SECONDS = 600.0
-"""Maximum seconds of the background search for secrets in a session."""
+"""Maximum seconds of one background search for secrets."""
 
 MAX_MOUNTS = 400
-"""Maximum mounts for a project; with more, every command in it is asked about."""
+"""Maximum mounts of one command; `Sandbox.launch` refuses a command that needs more."""
 
 Recorded = Callable[[Sequence[Path]], AbstractAsyncContextManager[None]]
-"""A context in which changes of the given files are recorded."""
+"""Takes absolute paths, and returns a context in which changes of these files are recorded."""
 
 
 _HIDES_FAILURE = LazyPattern(r"[|;\n]")
-"""Characters in a command line whose exit code may not be that of the failed program."""
+"""Separators in a command line. With one of them, exit code 0 doesn't mean that every program in
+the line succeeded."""
 _OF_ROOT = ("CAP_DAC_OVERRIDE", "CAP_FOWNER")
 _PLAIN_VIEW = View()
-_UNJUDGED = "[What the command changed could not be judged and is not kept: {}.]"
+_UNJUDGED = "[The command's changes could not be checked, so they were discarded: {}.]"
 
 
 class SandboxError(Exception):
@@ -132,41 +134,50 @@ class SandboxError(Exception):
 
 @dataclass
 class Launch:
-    """A command's start in its view; ``descriptors`` must stay open in the process."""
+    """A command prepared to run in its view. `Sandbox.launch` returns it, `Sandbox.finish` takes it.
+
+    Start ``arguments`` with ``environment``, and let the process inherit ``descriptors``.
+    """
 
     environment: dict[str, str]
     view: View
     seen: ProjectScan
     layout: Layout
     watched: str = ""
-    """The judge's name for its watch of places that the command changes directly; "" for none."""
+    """Name under which the judge watches the places that the command changes directly; "" for
+    none."""
     hidden: tuple[Path, ...] = ()
+    """Files of the project that the command can't read, and that the user could allow."""
     layer: Layer | None = None
     large: tuple[Path, ...] = ()
     """Places in the project that were too large to copy, and so are read-only."""
     command: tuple[str, ...] = ()
-    """The command itself, and how it is started."""
+    """The command's own argument list."""
     arguments: tuple[str, ...] = ()
+    """The argument list to start: the sandbox program with its options, then the command."""
     descriptors: tuple[int, ...] = ()
     gateway: Gateway = field(default_factory=Gateway)
     owned: tuple[int, ...] = ()
-    """Descriptors that end with the launch."""
+    """Descriptors of this program that are closed after the command."""
     made: tuple[Path, ...] = ()
     """Files and directories made as mount points, removed again if still empty."""
     info: int = -1
-    """Descriptor that names the first process inside; without it, processes may stay behind."""
+    """Descriptor from which bubblewrap's report on the first process inside is read; -1 for none.
+    Without it, `gone` can't wait for processes that the command left running."""
     done: bool = False
     """True once the command's changes were judged for the last time."""
     is_gone: bool = False
-    """True once no process of the command is left."""
+    """True once `gone` has found that no process of the command is left."""
     told: list[str] = field(default_factory=list)
-    """Notes on what was done about the changes that it made directly."""
+    """Notes for the model on files that the command wrote directly and that were renamed, removed or
+    need a look."""
 
     async def gone(self) -> None:
-        """Wait, after the end of the command's own process, for the end of all others.
+        """Kill the processes that a bubblewrap command left running, and wait until they have ended.
 
-        If its own was killed too early for the first process inside to end with it, that one is
-        killed, and so all others.
+        Call it after the command's own process has ended. It kills the first process of the command's
+        process namespace, and the kernel then ends all others in it. Without a report from bubblewrap
+        (``info``) it returns at once and leaves ``is_gone`` False.
         """
         with contextlib.suppress(OSError, ValueError, KeyError):
             told = json.loads(os.read(self.info, _INFO_BYTES))
@@ -189,7 +200,11 @@ class Launch:
 
 
 def _end_first(process: int, number: int, namespace: int | None) -> None:
-    """Kill the first process of a namespace, if it is still in it: its id may be used again."""
+    """Kill the first process of a process namespace.
+
+    ``process`` is its pidfd, ``number`` its id, ``namespace`` the namespace's inode. Nothing is
+    killed if ``number`` is not in that namespace: the id then belongs to another process by now.
+    """
     with contextlib.suppress(OSError):
         if os.stat(f"/proc/{number}/ns/pid").st_ino == namespace:  # noqa: PTH116 - a link of the kernel's
             signal.pidfd_send_signal(process, signal.SIGKILL)
@@ -197,14 +212,21 @@ def _end_first(process: int, number: int, namespace: int | None) -> None:
 
 @frozen
 class CommandOutcome:
-    """The outcome of a command. ``note`` is for the model, "" if there is none."""
+    """What `Sandbox.finish` found out about a command.
+
+    ``wanted`` are the grants that it lacked, None if none. ``note`` is for the model, "" for none.
+    """
 
     wanted: Grants | None = None
     note: str = ""
 
 
 async def _known_paths(root: Path, paths: Sequence[str]) -> dict[str, list[str]]:
-    """Return what git and the checkpoints know about paths, in the form for the judge."""
+    """Return the fields of `KnownPaths` for paths relative to the project ``root``, for the judge.
+
+    ``shared`` and ``tracked`` list those of the paths that git doesn't ignore, and those that it
+    tracks; ``directories`` are the directories around the paths that contain unignored files.
+    """
     shared = frozenset(await shared_files(root))
     tracked = await asyncio.to_thread(tracked_files, root)
     return {
@@ -216,7 +238,7 @@ async def _known_paths(root: Path, paths: Sequence[str]) -> dict[str, list[str]]
 
 @frozen
 class _KeptBack:
-    """The files that rules don't allow to be read, and the scan and rules that this is based on."""
+    """A result of `unreadable_files`, with the scan and the rules it was made from, for reuse."""
 
     seen: ProjectScan
     reading: RuleOfReading
@@ -224,10 +246,12 @@ class _KeptBack:
 
 
 class Sandbox:
-    """The sandbox of one session.
+    """Runs the commands of one session in the sandbox that works on this machine.
 
-    ``private`` are directories of this program that commands must not see. No program in
-    ``project`` is used.
+    ``private`` are directories of this program, which commands must not see. ``cache`` is the
+    directory with each project's caches of sandboxed commands, None for no caches that last.
+    Programs in ``project``, such as its own bubblewrap, are not used. ``find`` replaces
+    `find_sandbox`.
     """
 
     def __init__(
@@ -267,14 +291,15 @@ class Sandbox:
         self._bounded: tuple[ProjectScan, tuple[Path, ...]] | None = None
         self._devices = DevicePermissions()
         self._judging = asyncio.Lock()
-        """Held while changes are judged and kept, so that two commands can't each make half a
-        repository."""
+        """Held while changes are judged and kept: two commands at once could otherwise each make a
+        part of a repository, which neither of them may make."""
 
     def for_copy(self, root: Path, of: Path, shared: Iterable[tuple[Path, Path]]) -> "Sandbox":
-        """Return a sandbox like this one for ``root``, a copy of a project, with caches beside the copy.
+        """Return a sandbox with the same settings for ``root``, a copy of the project ``of``.
 
-        If the system can do that, commands find the copy in place of the project. ``shared`` are
-        paths that the copy reads, each with its place in the project.
+        Its caches are in the directory ``{root}.caches``. In bubblewrap, commands see the copy at the
+        project's path. ``shared`` are the paths outside the copy that it reads: the name used in the
+        copy, and the real path.
         """
         if self._cache is None:
             cache = None
@@ -294,19 +319,22 @@ class Sandbox:
 
     @cached_property
     def state(self) -> SandboxState:
-        """The sandbox in use; takes some milliseconds the first time, so not on the event loop."""
+        """The sandbox that works here, found on first use.
+
+        The first use runs programs for some milliseconds, so do it off the event loop.
+        """
         if self.settings.mode == "off":
             return SandboxState(None, reason="it is switched off (sandbox = off)")
         return self._find()
 
     @property
     def active(self) -> bool:
-        """Whether commands run in a sandbox, except those excluded by the settings."""
+        """Whether there is a sandbox; commands that the settings exclude still run outside it."""
         return self.state.kind is not None
 
     @property
     def searching(self) -> int:
-        """Number of files that are being searched for secrets."""
+        """Number of files that the running search for secrets still has to read; 0 without one."""
         return self._search.waiting
 
     def covers(self, command: str) -> bool:
@@ -316,63 +344,75 @@ class Sandbox:
         )
 
     def lacks(self, view: View) -> str:
-        """Return why this sandbox can't give a command a view, "" if it can."""
+        """Return why this sandbox can't provide a view (Landlock lacks some grants), "" if it can."""
         if self.state.kind != "landlock":
             return ""
         if view.grants.repository:
-            return "Landlock can't open a repository without its hooks"
+            return "Landlock can't make a repository writable but its hooks read-only"
         if view.grants.hosts:
-            return "Landlock can't open the network for single hosts"
+            return "Landlock can't limit the network to single hosts"
         return ""
 
     def refusal(self) -> str:
-        """Return why no command may run, as a required sandbox is missing; "" if they may."""
+        """Return a refusal for the model if a sandbox is required and none works, otherwise ""."""
         if self.settings.mode != "required" or self.active:
             return ""
         return f"Commands may only run in a sandbox (sandbox = required), and {self.state.reason}. Tell the user."
 
     def shortcoming(self, project: Path) -> str:
-        """Return the sandbox's limits here and their effects; "" for none. Looks at files."""
+        """Return a message for the user on what the sandbox can't do here and why; "" for nothing.
+
+        Also "" if the sandbox is switched off, or if no command may run. Looks at files.
+        """
         if self.settings.mode == "off" or self.refusal():
             return ""
         state = self.state
         if state.layered and self._layer_parent(project.resolve()) is None:
             state = replace(
-                state, layered=False, reason=f"the file system of {project} can't have one"
+                state, layered=False, reason=f"the file system of {project} supports no layers"
             )
         return state.shortcoming
 
     def notice(self, project: Path) -> str:
-        """Return the sandbox's limits here once, then nothing. Looks at files."""
+        """Return the message of `shortcoming` on the first call that has one, after that "".
+
+        Looks at files.
+        """
         if self._told or not (text := self.shortcoming(project)):
             return ""
         self._told = True
         return f"{text} See: tui-agent doctor"
 
     def is_layered(self, view: View) -> bool:
-        """Return True if a command works on a layer or copy, so that its changes are known."""
+        """Return True if a command with this view works on a layer or copy of the project.
+
+        Its changes are then judged before they reach the project.
+        """
         return self.state.kind == "bubblewrap" and not view.grants.repository
 
     def shows(self, path: Path, project: Path) -> bool:
-        """Return True if commands see a path outside the project. Looks at files."""
+        """Return True if commands in ``project`` see an absolute path outside it. Looks at files."""
         kinds = {MountKind.READ, MountKind.WRITE, MountKind.LAYER, MountKind.LINK}
         return self._plan(project.resolve()).layout().put_at(path) in kinds
 
     def hides(self, path: Path, project: Path) -> bool:
-        """Return True if commands see a file empty because of its secrets. Looks at files."""
+        """Return True if commands see this file of the project as empty, because it holds secrets.
+
+        ``path`` is absolute. Scans the project for secrets, for at most `SCAN_SECONDS`.
+        """
         self._scan(project)
         return path in self._plan(project.resolve()).hidden()
 
     def view_lines(self) -> list[str]:
-        """Return the paths that commands see besides the project, for people."""
+        """Return lines for the user that list, by kind, the paths commands see outside the project."""
         machine = self._machine_of(os.environ)
         rows: dict[str, Sequence[Path | str]] = {
             "read-only": machine.system,
             "toolchains": machine.shown,
             "caches, changed on a layer": machine.written,
-            "of its own, empty": (machine.home, *TEMPORARY, "/run"),
-            "opened by sandbox.read": self.settings.read,
-            "opened by sandbox.write": self.settings.write,
+            "empty and private": (machine.home, *TEMPORARY, "/run"),
+            "added by sandbox.read": self.settings.read,
+            "added by sandbox.write": self.settings.write,
             "masked": self.masks.described(),
         }
         lines = []
@@ -386,14 +426,17 @@ class Sandbox:
     # -- running a command ---------------------------------------------------------------------
 
     def get_ready(self, project: Path, environment: Mapping[str, str]) -> None:
-        """Scan the machine and the project in the background, before the first command."""
+        """Start to scan the machine and the project in the background, before the first command.
+
+        Does nothing if that was started before or the sandbox is off. Needs a running event loop.
+        """
         if project not in self._ready and self.settings.mode != "off":
             self._ready[project] = asyncio.create_task(
                 self._look(project.resolve(), dict(environment))
             )
 
     def _search_on(self, project: Path) -> None:
-        """Continue the search for secrets while the command runs."""
+        """Continue the search for secrets in the background, unless it is running already."""
         if (before := self._ready.get(project)) is None or before.done():
             searching = asyncio.to_thread(self._scan_to_the_end, project)
             self._ready[project] = asyncio.create_task(searching)
@@ -425,22 +468,27 @@ class Sandbox:
         replaced: Mapping[Path, Path] = MappingProxyType({}),
         keeps_caches: bool = True,
     ) -> Launch:
-        """Lay out the view of a command. Call ``finish`` when it has ended, however it did.
+        """Prepare a command to run in its view. Call `finish` when it has ended, in whatever way.
 
         Args:
-            command: the command line.
-            cwd: where.
+            command: its argument list.
+            cwd: the working directory.
             project: the directory that the view is about.
-            view: the access it has.
-            environment: the environment it is to have.
-            live: it sees the project's files as they are, and change: only directories of output are on the layer.
-            inherits: ``descriptors`` will be open in it; without, the end of the last process is not reported.
-            allow_host: asks about hosts while the command runs; without, those of the view are all there are.
-            replaced: files of the project in whose place it sees others, read-only; with bubblewrap only.
-            keeps_caches: what it adds to the user's caches stays; only one command at a time has those.
+            view: what the command may change and reach.
+            environment: its environment outside a sandbox; the launch has a changed one.
+            live: the command sees later changes of the project's files, as a long-running one must;
+                then only output directories are on a layer or copy, and source files are read-only.
+            inherits: the caller passes ``Launch.descriptors`` on to the process. If not, processes
+                that it leaves running are not noticed.
+            allow_host: asks the user about a host while the command runs. Without it, only the hosts
+                of the view can be reached.
+            replaced: files of the project, each with the file that the command sees read-only in its
+                place; for bubblewrap only.
+            keeps_caches: keep what the command adds to the user's caches, if no other command
+                is using them.
 
         Raises:
-            SandboxError: it can't be done here.
+            SandboxError: there is no sandbox, or it can't provide this view.
         """
         network = await self._own_network()
         launch = await asyncio.to_thread(
@@ -476,9 +524,11 @@ class Sandbox:
     async def finish(
         self, launch: Launch, output: str, exit_code: int | None, recorded: Recorded | None = None
     ) -> CommandOutcome:
-        """Keep the changes that a command's view allows, and discard the rest; call it after its end.
+        """Keep the changes that an ended command's view allows, discard the others, and clean up.
 
-        Missing grants are read from its output. ``exit_code`` is None if it was stopped.
+        ``output`` is what the command printed: for an ``exit_code`` other than 0, the grants it lacked
+        are read from it. ``exit_code`` is None if the command was stopped. Changed source files are
+        written inside ``recorded``. If the judge fails, nothing is kept and the note says so.
         """
         if self._network is not None:
             self._network.proxy.close(launch.gateway)
@@ -510,9 +560,10 @@ class Sandbox:
         return CommandOutcome(wanted.beyond(launch.view.grants) or None, "\n".join(notes))
 
     async def look(self, launch: Launch, leader: int) -> None:
-        """Copy a running command's outputs into the project; ``leader`` is the process started.
+        """Copy the build output of a running command into the project, so that others see it.
 
-        The command is stopped meanwhile; nothing is copied if that fails.
+        ``leader`` is the id of the process that was started. All its processes are paused meanwhile;
+        if they can't be paused, nothing is copied. Errors of the judge are only logged.
         """
         async with self._judging:
             if launch.done:
@@ -524,10 +575,13 @@ class Sandbox:
                         if launch.layer is not None and launch.view.writes_outputs:
                             await self._judged(launch, launch.layer, ended=False)
                 except JudgeError as error:
-                    log.warning("what a job has made could not be looked at: %s", error)
+                    log.warning("a running job's changes could not be copied: %s", error)
 
     async def aclose(self) -> None:
-        """Close the network and end the judges; commands that still run lose the network."""
+        """Stop the searches, end the judges, remove the copies and close the network.
+
+        Commands that still run can't reach the network after that.
+        """
         self._ended.set()
         if self._ready:
             await asyncio.wait(self._ready.values())
@@ -579,7 +633,7 @@ class Sandbox:
             raise
 
     def _launch_of(self, plan: ViewPlan, made: tuple[Path, ...], *, keeps_caches: bool) -> Launch:
-        """Return the launch for a plan; ``made`` are the paths created for it."""
+        """Return the launch for a plan, without command; ``made`` are the paths created for it."""
         root = plan.root
         view = plan.view
         layer = plan.layer
@@ -616,9 +670,9 @@ class Sandbox:
     def _plan(
         self, root: Path, environ: Mapping[str, str] = os.environ, view: View = _PLAIN_VIEW
     ) -> ViewPlan:
-        """Return the plan for a command on the project itself that may only change build output.
+        """Return the plan for a command in ``root`` with the default view and without a layer.
 
-        Of ``view`` only the rules about reading are used.
+        Callers replace the fields that differ. Of ``view`` only the rules about reading are used.
         """
         seen = self._scan(root, anew=False)
         shared: tuple[Path, ...] = ()
@@ -650,7 +704,10 @@ class Sandbox:
         return known.files
 
     def _stand_ins(self, root: Path) -> dict[Path, Path]:
-        """Write the replacements of files for commands, and return them by file."""
+        """Write the replacements of masked files, and of the certificates, to this session's directory.
+
+        Returns the replacement's path by the path at which commands see it.
+        """
         if not self.masks:
             return {}
         found = {}
@@ -667,7 +724,7 @@ class Sandbox:
 
     @property
     def _certificates(self) -> Path:
-        """The file with the certificates that commands trust."""
+        """Path at which commands find the file with the certificates that they trust."""
         if self.state.kind == "bubblewrap":
             return CERTIFICATES
         return self._place / CERTIFICATES.name
@@ -675,10 +732,11 @@ class Sandbox:
     def _caches(
         self, root: Path, layer: Layer | None, *, kept: bool
     ) -> tuple[tuple[int, ...], Path | None]:
-        """Return a lock, and the place of layers over the user's caches: no two commands share one.
+        """Return the directory for the layers over the user's caches, and its lock's descriptor.
 
-        The first has those that stay, others beside it get new ones that go with their own. Of a command that may
-        change nothing, nothing stays.
+        With ``kept`` it is the project's lasting directory, if no other command holds its lock.
+        Otherwise it is a directory in the command's own ``layer``, which is removed with the layer,
+        and there is no lock. ``((), None)`` without a layer, or for a copy.
         """
         if layer is None or layer.is_copy:
             return (), None
@@ -707,7 +765,7 @@ class Sandbox:
         layout = launch.layout
         if len(layout.mounts) > MAX_MOUNTS:
             raise SandboxError(
-                "The project has too many files that need protection for a sandbox to be laid out."
+                "The sandbox can't be set up: too many files of the project need protection."
             )
         port = 0
         joining: tuple[str, ...] = ()
@@ -735,7 +793,11 @@ class Sandbox:
             launch.arguments = ("/bin/sh", "-c", opener, place, *joining, *words)
 
     def _made(self, root: Path, view: View, *, needed: bool) -> Iterator[Path]:
-        """Create and yield paths that must exist: files outside, live output directories."""
+        """Create missing paths that the command may write, as only existing ones can be mounted.
+
+        Yields those created: files outside the project that the view grants and, if ``needed``,
+        ignored output directories at the top of the project.
+        """
         for path in view.grants.write:
             if (
                 not os.path.lexists(path)
@@ -758,7 +820,7 @@ class Sandbox:
     # -- a command's changes -------------------------------------------------------------------
 
     def _judge(self, root: Path) -> JudgeProcess:
-        """Return the judge of a project."""
+        """Return the judge process of a project, made on first use."""
         seen = self._scan(root, anew=False)
         key = (root, *seen.elsewhere)
         with self._lock:
@@ -767,9 +829,10 @@ class Sandbox:
             return self._judges[key]
 
     def _judge_command(self, root: Path) -> Started:
-        """Return the judge's command line.
+        """Return the command line that runs the judge in the sandbox, and the descriptors it reads.
 
-        It may change the project and layers, and sees programs.
+        The judge may change the project, its linked repositories and the layers. It sees the system's
+        programs and its own code, read-only.
         """
         plan = self._plan(root)
         opened = [root, *plan.seen.elsewhere, *filter(None, [self._layers_at(root)])]
@@ -789,7 +852,11 @@ class Sandbox:
         return state.starts(layout, judge_words(root))
 
     async def _judged(self, launch: Launch, layer: Layer, *, ended: bool) -> Verdict:
-        """Have the changes on a layer judged, and the outputs kept."""
+        """Have the judge decide about the changes on a layer; it keeps the outputs at once.
+
+        If it needs to know what git and the checkpoints have, it is asked again with that. ``ended``:
+        the command has ended, so that outputs are moved instead of copied.
+        """
         root = launch.seen.root
         request: dict[str, Any] = {
             "place": str(layer.place),
@@ -813,7 +880,10 @@ class Sandbox:
     async def _apply_changes(
         self, launch: Launch, recorded: Recorded | None
     ) -> tuple[Grants, list[str]]:
-        """Have a command's changes judged and kept; returns the grants it lacked, and notes."""
+        """Have an ended command's changes judged, and the allowed ones kept.
+
+        Returns the grants that the discarded changes needed, and notes for the model.
+        """
         if (layer := launch.layer) is None:
             await self._tidy(launch, ended=True)
             return Grants(), launch.told
@@ -831,9 +901,10 @@ class Sandbox:
         return verdict.wanted, notes + launch.told
 
     def _watch(self, plan: ViewPlan) -> tuple[str, frozenset[Path]]:
-        """Have the judge watch the places that a command changes directly, without a layer.
+        """Have the judge record the state of the places that a command will change without a layer.
 
-        Returns the name of the watch, "" if there is none, and the outputs that are linked.
+        Returns the name of the watch, and the output directories whose files have hard links outside
+        them. ``("", frozenset())`` if the command changes nothing directly.
         """
         seen = plan.seen
         root = plan.root
@@ -857,11 +928,14 @@ class Sandbox:
             with believed():
                 linked = set(map(str, row["linked"]))
         except JudgeError as error:
-            raise SandboxError(f"The judge of changes does not work: {error}.") from error
+            raise SandboxError(f"The process that checks changes failed: {error}.") from error
         return name, frozenset(path for path in outputs if str(path) in linked)
 
     async def _tidy(self, launch: Launch, *, ended: bool) -> None:
-        """Have what a command left in place for other programs to obey set aside, and note it in the launch."""
+        """Have the judge set aside files that a command wrote directly and other programs would obey.
+
+        Adds notes to ``launch.told``. Does nothing if the command has no watch.
+        """
         if not launch.watched:
             return
         root = launch.seen.root
@@ -874,8 +948,8 @@ class Sandbox:
         )
         row = await asyncio.to_thread(ask)
         texts = {
-            "aside": "[Not kept as it is, as other programs obey it or it leads outside: {}.]",
-            "kept": "[New, and other programs obey it: {}. Tell the user to look at it.]",
+            "aside": "[Renamed or removed, because other programs obey it or it leads outside: {}.]",
+            "kept": "[New files that other programs obey: {}. Tell the user to check them.]",
         }
         for kind, text in texts.items():
             with believed():
@@ -916,15 +990,18 @@ class Sandbox:
     # -- caches --------------------------------------------------------------------------------
 
     def _scan(self, project: Path, *, anew: bool = True) -> ProjectScan:
-        """Return the scan of a project; with ``anew`` a new one if anything has changed.
+        """Return the scan of a project; with ``anew``, scan again if files have changed since.
 
-        What can't be searched within a few seconds is ``unseen`` in it.
+        Takes at most `SCAN_SECONDS`; files not searched for secrets by then are ``unseen`` in it.
         """
         until = time.monotonic() + SCAN_SECONDS
         return self._scanned(project.resolve(), lambda: time.monotonic() < until, anew=anew)
 
     def _scan_to_the_end(self, project: Path) -> None:
-        """Scan the whole project in the background; commands see what has been scanned so far."""
+        """Scan the project and search all its files for secrets, for at most `WHOLE_SCAN_SECONDS`.
+
+        Blocks. The result so far is stored, so commands started meanwhile use it.
+        """
         until = time.monotonic() + WHOLE_SCAN_SECONDS
         self._scanned(
             project.resolve(),
@@ -933,13 +1010,13 @@ class Sandbox:
         )
 
     def _scanned(self, root: Path, goes_on: GoesOn, *, anew: bool) -> ProjectScan:
-        # Who waits for another's walk for too long begins one of his own.
+        # If another thread's walk takes too long, this one walks, too.
         is_mine = self._walking.acquire(timeout=SCAN_SECONDS)
         try:
             known = self._scans.get(root)
             if known is None or not known.is_whole or (anew and not known.holds()):
                 known = walk_project(root, goes_on)
-                # Who gets it before its files were searched has to hide them.
+                # Marks all files as unsearched, in case another thread uses the scan before the search.
                 known.search(self._search, lambda: False)
                 self._scans[root] = known
                 fresh = True
@@ -962,7 +1039,7 @@ class Sandbox:
         return self._machine[1]
 
     def _cache_of(self, root: Path) -> Path | None:
-        """Return the directory of a project's own caches, which no other project uses."""
+        """Return the directory of one project's caches, created if missing; None without caches."""
         try:
             cache = self._made_cache()
             if cache is None:
@@ -975,9 +1052,9 @@ class Sandbox:
         return place
 
     def _made_cache(self) -> Path | None:
-        """Create the directory of all caches.
+        """Create and return the directory of all caches, None without one.
 
-        Raises FileNotFoundError after the end of its race.
+        Raises FileNotFoundError if this is the sandbox of a race's copy, and the race has ended.
         """
         if self._cache is not None:
             # Without parents: those of a copy go with its race, and nothing may bring them back.
@@ -994,7 +1071,7 @@ class Sandbox:
             return self._layer_parents[root]
 
     def _found_layer_parent(self, root: Path) -> Path | None:
-        # In memory first: when a layer ends, the kernel writes out all that waits for its disk.
+        # In memory first: when a layer on a disk is unmounted, the kernel flushes that disk.
         for place in (self._memory, (self._cache or self._place) / "layers"):
             if place is None or is_inside(root, place):
                 continue
@@ -1003,7 +1080,10 @@ class Sandbox:
         return None
 
     def _layers_at(self, root: Path) -> Path | None:
-        """Return the directory for layers or copies, None if commands work on the project."""
+        """Return the directory for layers or, without overlays, for copies of the project.
+
+        None if there is no place outside the project, or the sandbox isn't bubblewrap.
+        """
         if self.state.kind != "bubblewrap":
             return None
         if parent := self._layer_parent(root):
@@ -1012,22 +1092,23 @@ class Sandbox:
         return next(usable, None)
 
     def _layer(self, root: Path, *, live: bool) -> Layer | None:
-        """Return the layer or copy for a command, None for the project itself.
+        """Return a new layer, or a free or new copy, for a command; None without bubblewrap.
 
-        Raises SandboxError if there is no place for it.
+        With ``live`` only output directories are on it. Raises SandboxError if there is no place or
+        space for it.
         """
         if self.state.kind != "bubblewrap":
             return None
         parent = self._layers_at(root)
         if parent is None:
-            raise SandboxError("There is no place for a copy of the project outside of it.")
+            raise SandboxError("No directory outside the project can hold a copy of the project.")
         if free := self._copies.take(root, live=live):
             return free
         is_copy = parent != self._layer_parent(root)
         try:
             return make_layer(root, parent, is_copy=is_copy, live=live)
         except OSError as error:
-            text = f"There is no room for what a command changes ({error.strerror})."
+            text = f"There is no space for the command's changes ({error.strerror})."
             raise SandboxError(text) from error
 
     def _let_go(self, layer: Layer) -> None:
@@ -1038,7 +1119,7 @@ class Sandbox:
             remove_tree(layer.place)
 
     def _copied(self, root: Path) -> None:
-        """Start the judge and make the first copy, if needed, ahead of the first command."""
+        """Start the judge and, if commands need copies of the project, make the first one."""
         self._judge(root).ask("ready")
         parent = self._layers_at(root)
         if parent is None or parent == self._layer_parent(root):
@@ -1054,9 +1135,10 @@ class Sandbox:
             self._let_go(layer)
 
     def _refreshed(self, layer: Layer, plan: ViewPlan, layout: Layout) -> tuple[Path, ...]:
-        """Have a copy brought up to date.
+        """Have the judge bring a copy up to date with the project.
 
-        Returns the places too large for it. Raises SandboxError.
+        Returns the absolute paths that are too large to be copied. Raises SandboxError if the judge
+        fails.
         """
         root = plan.root
         bounded = {path.relative_to(root).as_posix(): path for path in self._may_be_large(plan)}
@@ -1079,12 +1161,16 @@ class Sandbox:
             with believed():
                 return tuple(bounded[name] for name in paths_from(row["large"]))
         except JudgeError as error:
-            # A sandbox that does not work any more holds the judge as little as commands.
+            # If the sandbox itself no longer works, that is the reason to report.
             why = self.state.failure(layout) or error
             raise SandboxError(f"The project could not be copied: {why}.") from error
 
     def _may_be_large(self, plan: ViewPlan) -> tuple[Path, ...]:
-        """Return output directories and, unless the layer is live, what no checkpoint restores."""
+        """Return the places that are copied only if they are small.
+
+        These are the output directories and, if the whole project is copied, ignored data and large
+        files.
+        """
         outputs = tuple(plan.seen.kept_outputs)
         if not plan.whole:
             return outputs
@@ -1105,7 +1191,7 @@ class Sandbox:
 
     @cached_property
     def _memory(self) -> Path | None:
-        """A directory in memory, None if there is little memory."""
+        """This session's directory in ``/dev/shm``, None if there is less than `MIN_MEMORY` free."""
         try:
             room = os.statvfs(SHARED_MEMORY)
             if room.f_bavail * room.f_frsize < MIN_MEMORY:
@@ -1116,7 +1202,7 @@ class Sandbox:
 
     @cached_property
     def _disk(self) -> Path:
-        """A directory on disk for copies, where blocks can be shared with the project."""
+        """Directory on disk for copies of the project, which may share blocks with its files there."""
         try:
             return make_own_directory(self, self._made_cache() or self._place)
         except OSError:
@@ -1127,7 +1213,7 @@ class Sandbox:
         try:
             place = make_own_directory(self, Path(tempfile.gettempdir()))
         except OSError as error:
-            log.warning("another directory for temporary files is used: %s", error)
+            log.warning("the sandbox can't use the directory for temporary files: %s", error)
             place = make_own_directory(self, self._cache or Path(tempfile.mkdtemp()))
         room = SandboxFolders(place)
         for directory in (*map(room.temporary, TEMPORARY), place / HOME):
@@ -1138,7 +1224,11 @@ class Sandbox:
         return place
 
     def _environment(self, environ: Mapping[str, str], root: Path) -> dict[str, str]:
-        """Return the environment in the sandbox: no sockets outside, writable caches."""
+        """Return ``environ`` as commands in the sandbox get it.
+
+        Without variables that name sockets outside, with placeholders for masked credentials, and with
+        temporary and cache directories that commands can write to.
+        """
         found = without_left_out("sandbox", environ)
         found["GIT_OPTIONAL_LOCKS"] = "0"
         found |= self.masks.of_variables()
@@ -1169,7 +1259,7 @@ class Sandbox:
         return found
 
     async def _own_network(self) -> SessionNetwork | None:
-        """Return the network of the session's commands, None if they have none."""
+        """Return the network of the session's commands, made on first use; None if it can't be made."""
         if self.state.kind not in _WITH_NETWORK:
             return None
         loop = asyncio.get_running_loop()
@@ -1190,18 +1280,18 @@ class Sandbox:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Replace a file that commands may be reading, if its content differs."""
+    """Write a file, unless it has this content already, as commands may be reading it."""
     if not path.exists() or path.read_bytes() != data:
         path.write_bytes(data)
 
 
 def _names_in(root: Path, paths: Iterable[Path]) -> list[str]:
-    """Return paths relative to the project, as the judge needs them."""
+    """Return absolute paths as relative to the project, in the order given, for the judge."""
     return [path.relative_to(root).as_posix() for path in paths]
 
 
 def _hidden_in(layout: Layout, plan: ViewPlan) -> tuple[Path, ...]:
-    """Return the project's hidden files that no rule denies, so that the user can be asked."""
+    """Return the project's hidden files, except those denied by a rule; the user may allow them."""
     found = []
     for mount in layout.mounts:
         is_hidden = mount.put is MountKind.HIDDEN_FILE and mount.place.is_relative_to(plan.root)
@@ -1223,6 +1313,6 @@ def _of_unseen(seen: ProjectScan) -> str:
         more = f" and {len(places) - _PLACES_NAMED} more directories"
     count = f"{len(seen.unseen):,} files or directories"
     return (
-        f"[Hidden from this command, as they were not searched for secrets yet: {count} in {named}{more}. "
-        "The search goes on; run the command again to see them.]"
+        f"[Hidden from this command, because not searched for secrets yet: {count} in {named}{more}. "
+        "The search continues; run the command again to see them.]"
     )

@@ -18,7 +18,7 @@ def _masked_host(text: str) -> str:
 
 
 class SandboxSettings(BaseModel):
-    """``[sandbox]``, or ``sandbox = "off"``: what commands may read, change and reach."""
+    """The table ``[sandbox]`` of the settings, or only a mode: ``sandbox = "off"``."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -38,16 +38,16 @@ class SandboxSettings(BaseModel):
     )
     env: tuple[str, ...] = Field(
         default=(),
-        description="Variables commands get although they look like secrets: DATABASE_URL. From the next start on.",
+        description="Variables that commands get although they look like secrets, from the next start on: DATABASE_URL.",
     )
     hosts: tuple[Annotated[str, AfterValidator(host_or_network)], ...] = Field(
         default=(),
-        description="Private hosts and networks that commands, servers and webfetch reach unasked: npm.corp, *.corp, "
-        "10.1.2.0/24.",
+        description="Private hosts and networks that commands, servers and webfetch may reach without a question: "
+        "npm.corp, *.corp, 10.1.2.0/24.",
     )
     mask: Mapping[str, tuple[Annotated[str, AfterValidator(_masked_host)], ...]] = Field(
         default_factory=dict,
-        description="Variables and files of which commands get a placeholder, and the hosts that get the values: "
+        description="Variables and files for which commands get a placeholder, each with the hosts that get the value: "
         'GITHUB_TOKEN = ["api.github.com"].',
     )
     exclude: tuple[str, ...] = Field(

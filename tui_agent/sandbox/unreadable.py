@@ -9,9 +9,10 @@ from tui_agent.sandbox.view import RuleOfReading
 
 
 def unreadable_files(seen: ProjectScan, reading: RuleOfReading) -> Mapping[Path, str]:
-    """Return the files that may not be read without a question, each with its rule's answer.
+    """Return the absolute paths of files that rules don't allow to be read, each with "ask" or "deny".
 
-    Takes about 0.2 s for 10,000 files. Directories that the scan left out are hidden as a whole.
+    Looks only into directories that were scanned; the others are hidden from commands anyway. Takes
+    about 0.2 s for 10,000 files.
     """
     found: dict[Path, str] = {}
     begin = len(str(seen.root)) + 1
@@ -27,5 +28,5 @@ def _files_of(directory: str) -> list[str]:
     try:
         with os.scandir(directory) as rows:
             return [row.path for row in rows if row.is_file(follow_symlinks=False)]
-    except OSError:  # gone by now, or one of the files that the scan looks at
+    except OSError:  # removed meanwhile, or not a directory: ``looked_at`` has files, too
         return []

@@ -1,4 +1,4 @@
-"""The view of a command in the sandbox: what it may change and reach. Pure."""
+"""The view of a command in the sandbox: what it may read, change and connect to. Pure."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import fields, replace
@@ -9,16 +9,15 @@ from typing import Any
 from tui_agent.lazy import frozen
 
 AllowHost = Callable[[str, int], Awaitable[bool]]
-"""Asks whether a command may reach a host and port, while the command waits for its connection."""
+"""Asks the user whether a command may reach a host and port, while the command's connection waits."""
 
 EVERY_HOST = "*"
-"""In ``Grants.hosts``: every public host, without addresses of this machine and private
-networks."""
+"""In ``Grants.hosts``: every public host, but no address of this machine or of a private network."""
 
 
 RuleOfReading = Callable[[str], str]
-"""Returns the rules' answer for reading a file, given by its path in the project: "deny", "ask", or
-"" for allowed."""
+"""Takes a file's path relative to the project; returns whether the user's rules allow to read it:
+"deny", "ask", or "" for allowed."""
 
 
 class Writes(StrEnum):
@@ -34,16 +33,16 @@ class Writes(StrEnum):
 
 @frozen
 class Grants:
-    """The rights of a command beyond its mode. Paths are absolute, links followed."""
+    """Rights of a command in addition to those of its mode. Paths are absolute, with links resolved."""
 
     sources: bool = False
     """Whether the project's files may be changed, as in ``Writes.PROJECT``."""
     repository: bool = False
     """Whether repositories may be changed, except their hooks and settings."""
     protected: frozenset[Path] = frozenset()
-    """Files that other programs execute or obey, and that may be changed: ``.husky/pre-commit``."""
+    """Files that other programs execute or obey, such as ``.husky/pre-commit``, that may be changed."""
     secrets: frozenset[Path] = frozenset()
-    """Files with secrets that may be read and, where sources may, changed."""
+    """Files with secrets that may be read, and changed if the command may change sources."""
     read: frozenset[Path] = frozenset()
     """Paths outside the project that may be read."""
     write: frozenset[Path] = frozenset()
@@ -68,7 +67,7 @@ class Grants:
         return Grants(secrets=self.secrets, read=self.read, hosts=self.hosts)
 
     def beyond(self, other: "Grants") -> "Grants":
-        """Return the grants that ``other`` doesn't have."""
+        """Return the grants in this object that ``other`` doesn't have."""
         more: dict[str, Any] = {}
         for name in (field.name for field in fields(self)):
             mine = getattr(self, name)
@@ -82,21 +81,21 @@ class Grants:
 
 @frozen
 class View:
-    """The files and hosts a command may change and reach."""
+    """What one command may read, change and connect to."""
 
     writes: Writes = Writes.OUTPUTS
     grants: Grants = Grants()
     reading: RuleOfReading | None = None
-    """The rules about reading single files, None if there are none."""
+    """The user's rules about reading files of the project, None if there are none."""
 
     @property
     def changes_sources(self) -> bool:
-        """Whether sources can change, by the command or by git."""
+        """Whether the command may change source files, directly or by git."""
         return self.writes is Writes.PROJECT or self.grants.sources or self.grants.repository
 
     @property
     def writes_outputs(self) -> bool:
-        """Whether build output is kept."""
+        """Whether build output that the command writes is kept."""
         return self.writes is not Writes.NOTHING or self.changes_sources
 
     def opened(self, grants: Grants) -> "View":

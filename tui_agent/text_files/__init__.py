@@ -1,1 +1,1 @@
-"""The one door for text files: encodings, lines, names, validity, and reading and replacing files."""
+"""Reads and replaces text files: encodings, lines, look-alike names, validity, documents as text."""

@@ -4,7 +4,7 @@ from tui_agent.lazy import LazyPattern
 from tui_agent.pictures import MAX_PDF_BYTES, PDF, Picture
 
 GOES_ON = "[It goes on.]"
-"""Last line of a document's text that was cut off."""
+"""Last line of the converted text if the document has more text than that."""
 
 OFFICE = frozenset({"docx", "pptx", "xlsx", "odt", "ods", "odp"})
 _FIRST_PAGE = LazyPattern(r"\[Page 1 of (\d{1,4})\]\n")
@@ -13,9 +13,9 @@ _PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 
 
 def kind_of(name: str, start: bytes) -> str:
-    """Return the kind of a document or archive, such as ``pdf``, ``docx``, ``zip`` or ``tar``.
+    """Return the kind of a document or archive: ``pdf``, a kind in `OFFICE`, ``zip`` or ``tar``.
 
-    "" for none.
+    "" for other files. ``name`` is the file's name, ``start`` its first bytes, at least 262.
     """
     plain = name.lower()
     suffix = plain.rpartition(".")[2]
@@ -30,9 +30,10 @@ def kind_of(name: str, start: bytes) -> str:
 
 
 def pdf_of(data: bytes, text: str, most: int) -> Picture | None:
-    """Return a PDF to be sent unchanged, None if it is too large or has more than ``most`` pages.
+    """Return a PDF in the form in which it is sent to a provider unchanged.
 
-    ``text`` is the text converted from it; a PDF that can't be read here isn't sent to a provider.
+    None if it has more than ``most`` pages or `MAX_PDF_BYTES`, or if no page could be converted.
+    ``data`` is the whole file, ``text`` the text converted from it, which names the number of pages.
     """
     first = _FIRST_PAGE.match(text)
     if first is None or not 0 < int(first[1]) <= most or len(data) > MAX_PDF_BYTES:

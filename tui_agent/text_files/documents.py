@@ -1,7 +1,7 @@
-"""Converts documents and archives to text: PDF, Office, OpenDocument, zip and tar.
+"""Converts documents to text, and lists archives: PDF, Office, OpenDocument, zip and tar.
 
-Runs as a process of its own with limited memory and time: reads the document from standard input
-and writes its text to standard output. No link, macro or address in it is used.
+Runs as a separate process with limited memory and time. It reads the document from standard input and
+writes the text to standard output. Links, macros and addresses in the document are ignored.
 """
 
 import io
@@ -26,20 +26,23 @@ _SHEET_CELL = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 
 
 def pages_of(data: bytes) -> Iterator[str]:
-    """Yield for each page of a PDF a line with its number, and its text."""
+    """Yield, for each page of a PDF, a line with the page's number, followed by its text.
+
+    A page without text, or that can't be read, has a note instead; an encrypted PDF is only a note.
+    """
     from pypdf import PdfReader
 
     reader = PdfReader(io.BytesIO(data))
     if reader.is_encrypted and not reader.decrypt(""):
-        yield "[It is encrypted, and needs a password.]"
+        yield "[The PDF is encrypted and needs a password.]"
         return
     total = len(reader.pages)
     for number in range(1, total + 1):
         try:
             text = reader.pages[number - 1].extract_text().strip()
-        except Exception as error:  # noqa: BLE001 - a broken page is not the others'
-            text = f"[It can't be read: {type(error).__name__}.]"
-        yield f"[Page {number} of {total}]\n{text or '[It has no text: perhaps a picture.]'}\n"
+        except Exception as error:  # noqa: BLE001 - other pages may still be readable
+            text = f"[This page can't be read: {type(error).__name__}.]"
+        yield f"[Page {number} of {total}]\n{text or '[No text: perhaps a picture.]'}\n"
 
 
 def _word(archive: zipfile.ZipFile) -> Iterator[str]:
@@ -54,7 +57,7 @@ def _slides(archive: zipfile.ZipFile) -> Iterator[str]:
 
 
 def _sheets(archive: zipfile.ZipFile) -> Iterator[str]:
-    """Yield the rows of each sheet, with cells separated by tabs."""
+    """Yield, for each sheet, a line with its number, and its rows with cells separated by tabs."""
     shared = []
     if "xl/sharedStrings.xml" in archive.namelist():
         rows = _part(archive, "xl/sharedStrings.xml").iter(f"{_SHEET_CELL}si")
@@ -90,7 +93,7 @@ def _part(archive: zipfile.ZipFile, name: str) -> ET.Element:
         data = part.read(MAX_PART_BYTES + 1)
     if len(data) > MAX_PART_BYTES:
         raise ValueError(f"{name} is too large")
-    # Entities are not taken from elsewhere, and expat stops those that multiply.
+    # The parser loads no external entities, and expat limits the expansion of others.
     return ET.fromstring(data)  # noqa: S314
 
 
@@ -130,7 +133,11 @@ def _tar_names(data: bytes) -> Iterator[str]:
 
 
 def lines_of(kind: str, data: bytes) -> Iterator[str]:
-    """Yield the text of a document, or the names and sizes of an archive's members."""
+    """Yield the text of a document, or a line with size and name for each member of an archive.
+
+    ``kind`` is a result of `document_kinds.kind_of`. One item may have several lines. Raises various
+    errors for invalid data.
+    """
     if kind == "pdf":
         yield from pages_of(data)
         return
@@ -156,14 +163,15 @@ def _took_too_long(_number: int, _frame: object) -> None:
 
 
 def _plain(name: str) -> str:
-    """Return the name of an archive's member without line breaks."""
+    """Return the name of an archive's member with U+FFFD for characters that can't be printed."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in name)
 
 
 def main() -> None:
-    """Convert standard input.
+    """Convert the document on standard input to text on standard output.
 
-    The arguments are its kind, and the number of the last wanted line.
+    Arguments: its kind, and how many lines are wanted. A shortened text ends with `GOES_ON`, an error
+    is noted at the end.
     """
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS + 2))
@@ -185,7 +193,7 @@ def main() -> None:
             out.write(f"{shown}\n".encode("utf-8", "replace"))
             out.flush()
     except Exception as error:  # noqa: BLE001 - any bytes may come
-        out.write(f"[It can't be read further: {type(error).__name__}: {error}]\n".encode())
+        out.write(f"[The rest can't be read: {type(error).__name__}: {error}]\n".encode())
 
 
 if __name__ == "__main__":

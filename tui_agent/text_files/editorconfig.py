@@ -16,9 +16,10 @@ _LINE = LazyPattern(
 
 
 def declared_charset(path: Path) -> str:
-    """Return the ``charset`` declared for a file, "" if there is none.
+    """Return the ``charset`` that ``.editorconfig`` files declare for a path, "" for none or "unset".
 
-    The nearest ``.editorconfig`` wins, and in it the last matching section.
+    ``path`` is absolute. The nearest file with a charset for it wins, and in it the last matching
+    section.
     """
     for folder in path.parents:
         data = read_regular(folder / _NAME, _MAX_BYTES)
@@ -40,7 +41,10 @@ def declared_charset(path: Path) -> str:
 
 
 def _values(text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the section's glob ("" before the first), key and value of each line, in lower case."""
+    """Yield, for each line with a value, its section's glob, its key and its value.
+
+    The glob is "" before the first section. Key and value are in lower case.
+    """
     glob = ""
     for line in text.split("\n"):
         found = _LINE.fullmatch(line.rstrip("\r"))

@@ -1,9 +1,10 @@
-"""Converts the bytes of a text file to text and back. Pure.
+"""Detects the encoding of text files, and converts their bytes to text and back. Pure.
 
 A file is UTF-8 unless one of these shows otherwise, in this order: a byte order mark; a declared
-encoding (PEP 263, XML, HTML, CSS, ``.editorconfig``), unless the file has valid UTF-8 beyond ASCII;
-other bytes that make sense as windows-1252 or, by charset-normalizer, in another encoding. Bytes
-that fit no encoding are kept as lone surrogates (``surrogateescape``).
+encoding (PEP 263, XML, HTML, CSS, ``.editorconfig``) in which the bytes are valid, unless the file is
+valid UTF-8 with characters beyond ASCII; invalid UTF-8 that makes sense as windows-1252 or, judged by
+charset-normalizer, in another encoding. Bytes that can't be decoded are kept as lone surrogates
+(``surrogateescape``).
 """
 
 import codecs
@@ -13,10 +14,11 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.word_lists import in_order
 
 SAMPLE_BYTES = 64 * 1024
-"""Bytes at the start that are searched for a NUL, which makes a file binary, and for a declared
-encoding."""
+"""Number of bytes at the start of a file that are searched for a declared encoding, and for a NUL,
+which makes a file binary unless it is UTF-16 or UTF-32."""
 DETECTED_BYTES = 10_000_000
-"""Bytes at the start from which the encoding is detected; tools don't change larger files."""
+"""Number of bytes at the start from which the encoding is detected. Tools don't change larger
+files."""
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -29,11 +31,11 @@ _WIDE = frozenset({"utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"})
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
 _LATIN_SHARE = 0.5
 _LEAST_ZEROS = 4
-"""Fewest zero bytes, at every other place, that show UTF-16 without a mark."""
+"""Minimum number of zero bytes at every other position that shows UTF-16 without a byte order mark."""
 _CONTROL_SHARE = 0.02
 _FEW_CONTROLS = 8
-"""Control characters that a file in another encoding than UTF-8 may have at any share; with more,
-and a larger share of them, it is binary."""
+"""A file that isn't valid UTF-8 is binary if it has more control characters than this number, and
+than this share of its bytes."""
 
 _COMMENT = LazyPattern(rb"(?:[ \t\f]*#|.{0,40}-\*-|.{0,20}vim?:).{0,200}?coding[:=][ \t]*([-\w.]+)")
 _XML = LazyPattern(rb"\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([-\w.:]+)")
@@ -51,16 +53,16 @@ _HIGH_WORD = LazyPattern(r"[^\W\d_]*[^\x00-\x7f][^\W\d_]*")
 _INSIDE_WORD = LazyPattern(r"(?<=[^\W\d_])[^\w\s\x00-\x7f’·–—­°][^\W\d_]")
 _UMLAUTS = frozenset("äöüÄÖÜß")
 _WORDS = frozenset("àÀéÉèÈóÓòöÖåÅøØáÁíÍúÚôêëßæÆ")
-"""Letters that are common in western languages, or words by themselves."""
-_MIXED_RUN = 2
-"""Mean length of runs of bytes over 127 from which a text is taken not to be in a western
+"""Letters beyond ASCII that are common in German, and those that are a word in some western
 language."""
+_MIXED_RUN = 2
+"""Mean length of the runs of bytes over 127 from which on a text is not in a western language."""
 _GUESSED_BYTES = 6
-"""Fewest bytes over 127 for guessing another encoding than windows-1252."""
+"""Minimum number of bytes over 127 for guessing another encoding than windows-1252."""
 _EVIDENCE_BYTES = 8_192
 _SHORT_EVIDENCE = 512
 _SUPERSETS = {"shift_jis": "cp932", "gb2312": "gbk", "euc_kr": "cp949", "ks_c_5601-1987": "cp949"}
-"""Encodings that declared names mean in practice, as in browsers."""
+"""Declared encodings, each with the larger encoding that such files really use, as in browsers."""
 _WEB_NAMES = {
     **{name: name for name in ("euc-jp", "gb18030", "gbk", "big5", "koi8-r", "koi8-u")},
     "cp932": "shift_jis",
@@ -77,7 +79,7 @@ _GUESSED = in_order(
     cp932 euc_jp gb18030 big5 cp949 cp1251 koi8_r cp866 cp1250 iso8859_2 cp1253 cp1254 cp1255 cp1256
     """
 )
-"""Encodings that other editors and systems still write, from which charset-normalizer chooses."""
+"""Encodings that some editors and systems still write; charset-normalizer chooses one of them."""
 
 
 @frozen
@@ -93,7 +95,7 @@ class Encoding:
         return self.name in _WIDE
 
     def decode(self, data: bytes) -> str:
-        """Return the text of a whole file without its mark.
+        """Return the text of a whole file's bytes, without the byte order mark.
 
         Undecodable bytes become lone surrogates or, in UTF-16 and UTF-32, U+FFFD.
         """
@@ -104,7 +106,10 @@ class Encoding:
             return body.decode(self.name, "replace")
 
     def decode_start(self, data: bytes) -> str:
-        """Return the text of a file's first bytes, without a character cut off at their end."""
+        """Return the text of a file's first bytes as `decode` does.
+
+        An incomplete character at the end is left out.
+        """
         decoder = codecs.getincrementaldecoder(self.name)
         body = data.removeprefix(self.bom)
         try:
@@ -113,7 +118,7 @@ class Encoding:
             return decoder("replace").decode(body)
 
     def encode(self, text: str) -> bytes:
-        """Return the bytes of a whole file.
+        """Return the bytes of a whole file with this text, byte order mark included.
 
         Raises UnicodeEncodeError if the encoding lacks a character.
         """
@@ -121,7 +126,7 @@ class Encoding:
 
     @property
     def web_name(self) -> str:
-        """The name that ripgrep and browsers use for the encoding, "" if they don't know it."""
+        """The encoding's name in ripgrep and browsers; "" for UTF-8, or if they don't know it."""
         name = self.name.replace("_", "-")
         if name.startswith("cp125"):
             return f"windows-{name.removeprefix('cp')}"
@@ -140,16 +145,17 @@ _NEW_FILES = {
     "utf-16le": Encoding("utf-16-le", codecs.BOM_UTF16_LE),
     "utf-16be": Encoding("utf-16-be", codecs.BOM_UTF16_BE),
 }
-"""Charsets of .editorconfig for which a new file begins with a byte order mark."""
+"""Values of ``charset`` in ``.editorconfig`` for which a new file gets a byte order mark."""
 
 
 def detect(data: bytes, *, whole: bool = True, declared: str = "") -> Encoding | None:
-    """Return the encoding of a file's bytes, None when they are not text.
+    """Return the encoding of a file, None if it is binary.
 
     Args:
-        data: the beginning of the file; a character may be cut at its end unless it is the ``whole`` file.
-        whole: whether it is all of the file.
-        declared: the encoding that something beside the file says it has, such as ``.editorconfig``.
+        data: the file's bytes, or its first bytes.
+        whole: whether ``data`` is the whole file. If not, its last character may be incomplete.
+        declared: the encoding declared outside the file, as in ``.editorconfig``; "" for none. A
+            declaration in the file is stronger.
     """
     for bom, name in _BOMS:
         if data.startswith(bom):
@@ -167,7 +173,10 @@ def detect(data: bytes, *, whole: bool = True, declared: str = "") -> Encoding |
 
 
 def _wide_without_mark(data: bytes, *, whole: bool) -> Encoding | None:
-    """Return the encoding of UTF-16 without a mark, as some Windows programs write, or None."""
+    """Return the encoding of bytes that are UTF-16 without a byte order mark, None if they aren't.
+
+    Some Windows programs write such files. Recognised by the zero bytes of latin letters.
+    """
     sample = data[: SAMPLE_BYTES // 2 * 2]
     for name, high in (("utf-16-le", sample[1::2]), ("utf-16-be", sample[0::2])):
         is_mostly_latin = high.count(0) >= max(len(high) * _LATIN_SHARE, _LEAST_ZEROS)
@@ -192,7 +201,7 @@ def _detect_beyond_ascii(data: bytes, named: str, *, whole: bool) -> Encoding | 
 
 
 def decode_text(data: bytes) -> str | None:
-    """Return the text of a whole file's bytes, None if they are not text."""
+    """Return the text of a whole file's bytes in the detected encoding, None if they are binary."""
     encoding = detect(data)
     if encoding is None:
         return None
@@ -200,9 +209,10 @@ def decode_text(data: bytes) -> str | None:
 
 
 def user_text(data: bytes, *, whole: bool = True) -> str:
-    """Return the text of a file that must be text: NUL and undecodable bytes become U+FFFD.
+    """Return bytes as text in any case: each NUL and each undecodable byte becomes U+FFFD.
 
-    Unless ``data`` is the ``whole`` file, a character cut off at its end is left out.
+    The encoding is detected. Unless ``data`` is the ``whole`` file, an incomplete character at its end
+    is left out.
     """
     encoding = detect(data, whole=whole) or UTF_8
     if whole:
@@ -213,10 +223,10 @@ def user_text(data: bytes, *, whole: bool = True) -> str:
 
 
 def settings_text(data: bytes) -> str:
-    """Return the text of a settings file.
+    """Return the text of a settings file's bytes.
 
     Raises:
-        ValueError: it is not text; the message names the line.
+        ValueError: it is binary, or has undecodable bytes; the message names their line.
     """
     if data.isascii() and b"\0" not in data:
         return data.decode("ascii")
@@ -232,7 +242,10 @@ def settings_text(data: bytes) -> str:
 
 
 def declared_encoding(text: str, charset: str = "") -> Encoding:
-    """Return a new file's encoding: what its text declares, or else .editorconfig's ``charset``."""
+    """Return the encoding for a new file with this text.
+
+    That is the one declared in the text, else the ``charset`` of ``.editorconfig``, else UTF-8.
+    """
     name = _declared(text.encode("utf-8", "replace"))
     if name and name not in _WIDE:
         return Encoding(name)
@@ -240,16 +253,17 @@ def declared_encoding(text: str, charset: str = "") -> Encoding:
 
 
 def odd_bytes_shown(text: str) -> str:
-    """Return a text with U+FFFD in place of each undecodable byte."""
+    """Return a text with U+FFFD in place of each lone surrogate, which is an undecodable byte."""
     if text.isascii():
         return text
     return _ODD.sub("\ufffd", text)
 
 
 def with_odd_bytes(text: str, shown_from: str) -> str | None:
-    """Return a changed text with the undecodable bytes of the original, which a model sees as U+FFFD.
+    """Return ``text`` with each U+FFFD replaced by the undecodable byte that it stands for.
 
-    None if the two texts don't have equally many, so that their places are unknown.
+    A model sees the undecodable bytes of the original ``shown_from`` as U+FFFD, and repeats these in a
+    changed text. None if both texts don't have the same number of them.
     """
     if "\ufffd" not in text:
         return text
@@ -261,7 +275,11 @@ def with_odd_bytes(text: str, shown_from: str) -> str | None:
 
 
 def python_name(label: str) -> str:
-    """Return Python's name for the label of a text encoding, "" if there is no such encoding."""
+    """Return Python's name for an encoding's label, "" if Python doesn't know it.
+
+    Also "" for encodings that don't contain ASCII, except UTF-16 and UTF-32. For some old encodings
+    the larger one in ``_SUPERSETS`` is returned.
+    """
     try:
         found = codecs.lookup(label).name if label else ""
         plain = found in _WIDE or _ALWAYS_ASCII.encode(found or "utf-16") == _ALWAYS_ASCII.encode(
@@ -275,7 +293,7 @@ def python_name(label: str) -> str:
 
 
 def _declared(data: bytes) -> str:
-    """Return the name of the encoding that a file declares, "" if it declares none."""
+    """Return Python's name of the encoding that a file declares in its text, "" if none."""
     lines = data[:SAMPLE_BYTES].split(b"\n", 2)[:2]
     found = (
         next(filter(None, map(_COMMENT.match, lines)), None) or _XML.match(data) or _CSS.match(data)
@@ -291,7 +309,7 @@ def _declared(data: bytes) -> str:
         name = ""
     else:
         name = python_name(found[1].decode("ascii", "replace"))
-    # As browsers have it (https://encoding.spec.whatwg.org/#names-and-labels).
+    # As in browsers (https://encoding.spec.whatwg.org/#names-and-labels).
     return "cp1252" if name in {"iso8859-1", "ascii"} else name
 
 
@@ -304,7 +322,10 @@ def _decodes(data: bytes, name: str, *, whole: bool = True) -> bool:
 
 
 def _guessed(data: bytes) -> str:
-    """Return an encoding in which bytes that are not UTF-8 make sense; UTF-8 if there is none."""
+    """Return the name of the likely encoding of bytes that aren't valid UTF-8.
+
+    "utf-8" if there are too few of them, or no encoding fits.
+    """
     lines = data.split(b"\n")
     evidence = b"\n".join(line for line in lines if not line.isascii())[:_EVIDENCE_BYTES]
     if _is_western(evidence):
@@ -313,14 +334,14 @@ def _guessed(data: bytes) -> str:
         return "utf-8"
     from charset_normalizer import from_bytes
 
-    # The library's statistics need some length; a short text says the same when it is repeated.
+    # The library's statistics need a longer text, so a short one is repeated.
     repeats = max(1, _SHORT_EVIDENCE // len(evidence))
     best = from_bytes((evidence + b"\n") * repeats, cp_isolation=list(_GUESSED)).best()
     return "utf-8" if best is None else best.encoding
 
 
 def _is_western(data: bytes) -> bool:
-    """Return True if the bytes over 127 are western letters and signs in windows-1252."""
+    """Return True if bytes, read as windows-1252, look like text in a western language."""
     try:
         text = data.decode("cp1252")
     except UnicodeDecodeError:

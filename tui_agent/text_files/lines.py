@@ -1,7 +1,7 @@
-"""The one way to split a text into lines: only a line feed ends a line. Pure.
+"""Splits texts into lines in the same way everywhere: only a line feed ends a line. Pure.
 
-git, ripgrep, ``wc`` and compilers count like this. A lone carriage return, a form feed and U+2028
-are characters within a line.
+git, ripgrep, ``wc`` and compilers count lines like this. A lone carriage return, a form feed and
+U+2028 are characters within a line.
 """
 
 import io
@@ -14,7 +14,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def numbered(text: str) -> list[str]:
-    """Return the lines of a text as tools show them: number from 1, tab, line without ending."""
+    """Return the lines of a text as tools show them: number from 1, tab, line without spaces at its end."""
     return [f"{number}\t{line.rstrip()}" for number, line in enumerate(lines_of(text), 1)]
 
 
@@ -24,7 +24,7 @@ def line_at(text: str, position: int) -> int:
 
 
 def newline_of(text: str) -> str:
-    """Return the most frequent line ending of a text; a line feed if it has none."""
+    """Return "\\r\\n" if more than half of a text's line endings are that, otherwise "\\n"."""
     feeds = text.count("\n")
     return "\r\n" if text.count("\r\n") * 2 > feeds else "\n"
 

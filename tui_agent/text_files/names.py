@@ -1,4 +1,7 @@
-"""Matches file names that look alike: other Unicode forms, other spaces, undecodable bytes."""
+"""Finds the file that is meant by a name that looks the same but has other characters.
+
+The difference may be in Unicode forms, kinds of spaces, or undecodable bytes.
+"""
 
 import os
 import re
@@ -16,11 +19,11 @@ _BLANK = LazyPattern(r"\s")
 
 
 class AlikeError(Exception):
-    """Several names look like the given one; the message lists them."""
+    """A name doesn't exist, but several names that look the same do; the message lists them."""
 
 
 def folded(name: str) -> str:
-    """Return a form that is the same for all names that look alike."""
+    """Return a name in a form for comparison, which is the same for names that look the same."""
     if name.isascii():
         return name
     plain = unicodedata.normalize("NFKC", odd_bytes_shown(name))
@@ -28,7 +31,7 @@ def folded(name: str) -> str:
 
 
 def escaped(name: str) -> str:
-    """Return a name with escapes for characters that look like others or can't be seen."""
+    r"""Return a name with all characters but printable ASCII as escapes, such as ``\xa0``."""
     return re.sub(
         r"[^\x20-\x7e]",
         lambda match: match[0].encode("ascii", "backslashreplace").decode("ascii"),
@@ -37,9 +40,10 @@ def escaped(name: str) -> str:
 
 
 def as_on_disk(path: Path) -> Path:
-    """Return a path with its names as on disk; a name that nothing there looks like stays.
+    """Return an absolute path with each missing name replaced by the one on disk that looks the same.
 
-    Raises AlikeError if a name is not there and several look like it.
+    A name for which there is none stays; so does a relative path. Raises AlikeError if several names
+    look like a missing one.
     """
     if os.path.lexists(path) or not path.is_absolute():
         return path
@@ -50,9 +54,9 @@ def as_on_disk(path: Path) -> Path:
 
 
 def _alike(folder: Path, name: str) -> str:
-    """Return the only name in a directory that looks like ``name``.
+    """Return the name in a directory that looks like ``name``, or ``name`` itself if there is none.
 
-    ``name`` itself if there is none.
+    Raises AlikeError if there are several.
     """
     wanted = folded(name)
     try:

@@ -1,8 +1,8 @@
 """Converts a Jupyter notebook to the text of its cells, for reading and editing, and back. Pure.
 
-Each cell begins with a line with its number and type. The outputs follow the code, each line
-marked. Changes of the text go back into the notebook's JSON, which keeps metadata, ids,
-attachments, and the outputs of cells whose code is unchanged.
+Each cell begins with a line with its number and type (``# %% [3] code``). The outputs follow the code,
+each line marked by ``#: ``. A changed text is converted back to the notebook's JSON; metadata, ids,
+attachments, and the outputs of cells whose code is unchanged are kept.
 """
 
 import json
@@ -16,7 +16,7 @@ from tui_agent.lazy import LazyPattern, frozen
 
 KINDS = ("code", "markdown", "raw")
 NEW = 0
-"""The number of a new cell."""
+"""Number of a new cell, whose first line has no number."""
 OUTPUT_MARK = "#: "
 MAX_OUTPUT_LINES = 30
 MAX_OUTPUT_LINE = 300
@@ -33,7 +33,7 @@ Cell = dict[str, Any]
 
 @frozen
 class _Written:
-    """A cell in the text; ``number`` is `NEW` for a new one."""
+    """A cell in an edited text: its number as written (`NEW` for a new one), type and lines."""
 
     number: int
     kind: str
@@ -53,9 +53,10 @@ class Notebook:
     text: str
 
     def changed(self, text: str) -> str:
-        """Return the notebook's JSON with the cells of ``text``.
+        """Return the notebook's JSON text after its cells' text was changed to ``text``.
 
-        Raises ToolError if it has no cells.
+        A cell keeps the metadata of the one with its number. Indentation stays as in the file. Raises
+        ToolError if ``text`` doesn't begin with a cell.
         """
         cells: list[Cell] = self.values["cells"]
         used: set[int] = set()
@@ -82,7 +83,7 @@ class Notebook:
         else:
             cell["source"] = written.source.splitlines(keepends=True)
         if written.kind == "code":
-            # What it printed is of the code before.
+            # The outputs belong to the old code.
             cell |= {"execution_count": None, "outputs": []}
             cell.pop("attachments", None)
         else:
@@ -92,7 +93,11 @@ class Notebook:
 
 
 def opened(name: str, raw: str) -> Notebook | None:
-    """Return a file's notebook; None if it isn't one, or its cells can't be plain text."""
+    """Return the notebook in a file with this name and JSON text, or None.
+
+    None if it is no valid notebook with cells, or if a cell has lines that look like this module's
+    marks.
+    """
     if not name.lower().endswith(".ipynb"):
         return None
     try:
@@ -119,7 +124,7 @@ def _is_cell(cell: object) -> bool:
 
 
 def is_source(value: object) -> bool:
-    """Return True if a value can be the text of a cell: a string, or a list of strings."""
+    """Return True if a parsed JSON value can be a cell's source: a string, or a list of strings."""
     if isinstance(value, list):
         return all(isinstance(line, str) for line in value)
     return isinstance(value, str)
@@ -143,7 +148,10 @@ def _shown(number: int, cell: Cell) -> Iterator[str]:
 
 
 def _output_lines(output: object) -> Sequence[str]:
-    """Return the lines of an output as plain text; of pictures and HTML only the type."""
+    """Return the lines of a cell's output as plain text.
+
+    Pictures, videos and application data are only named by their type; HTML is left out.
+    """
     if not isinstance(output, dict):
         return ()
     if output.get("output_type") == "error":
@@ -178,8 +186,8 @@ def _cells_in(text: str) -> list[_Written]:
             break
     if not found:
         raise ToolError(
-            "Each cell of a notebook begins with a line like “# %% code” or “# %% markdown”; "
-            "nothing was changed."
+            "Nothing was changed: each cell of a notebook must begin with a line like “# %% code” "
+            "or “# %% markdown”."
         )
     return found
 
@@ -189,7 +197,10 @@ def _is_output(line: str) -> bool:
 
 
 def _in_layout(values: dict[str, Any], like: str) -> str:
-    """Return JSON with the indentation, escapes and final line feeds of the text ``like``."""
+    """Return values as JSON text with the indentation, escapes and final line feeds of ``like``.
+
+    ``like`` is another JSON text; if its layout is unusual, the indentation is one space.
+    """
     before = json.loads(like)
     end = like[len(like.rstrip("\n")) :]
     for indent, ascii_only in _LAYOUTS:

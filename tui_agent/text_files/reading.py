@@ -1,4 +1,4 @@
-"""Reads text files from disk: a whole file to change it, or some lines of a file of any size."""
+"""Reads text files: a whole file in order to change it, or some lines of a file of any size."""
 
 import io
 from dataclasses import replace
@@ -20,9 +20,9 @@ from tui_agent.text_files.encodings import (
 )
 
 MAX_COUNTED_BYTES = 512 * 1024 * 1024
-"""Maximum bytes after the shown lines in which further lines are counted."""
+"""Maximum bytes after the returned lines in which the file's further lines are counted."""
 MAX_WINDOW_BYTES = 1_000_000
-"""Maximum bytes of the lines returned by one read."""
+"""Number of characters after which one read returns no more lines."""
 
 _MAX_WIDE_BYTES = 64 * 1024 * 1024
 _CHUNK = 1024 * 1024
@@ -31,9 +31,9 @@ _CUT_NOTE = 30
 
 @frozen
 class TextFile:
-    """A whole text file.
+    """The content of a whole text file, and its encoding.
 
-    ``text`` has its line endings, and undecodable bytes as lone surrogates.
+    ``text`` has the file's own line endings; undecodable bytes are lone surrogates.
     """
 
     text: str
@@ -42,11 +42,13 @@ class TextFile:
     """The charset that ``.editorconfig`` declares for the file, "" for none."""
 
     def encoded(self, text: str, shown: str) -> bytes:
-        """Return the bytes of the file with another text, in its encoding.
+        """Return the bytes of the file after its text was changed to ``text``, in its encoding.
+
+        ``shown`` is the file's name for error messages.
 
         Raises:
-            ToolError: a character has no place in the encoding, or it would be read in another one
-                then.
+            ToolError: the encoding lacks a character, or the new bytes would be detected as another
+                encoding.
         """
         encoding = self._encoding_of(text)
         try:
@@ -59,20 +61,21 @@ class TextFile:
             ) from None
         if self.text and not self._is_read_as(text, data, encoding):
             raise ToolError(
-                f"{shown} is {encoding.name}, and after this change would be taken for another encoding. Nothing was "
+                f"{shown} is {encoding.name}, but after this change it would be read in another encoding. Nothing was "
                 "changed; convert the file with bash (iconv) first."
             )
         return data
 
     def _encoding_of(self, text: str) -> Encoding:
-        """Return the encoding for a changed text.
+        """Return the encoding to write a changed text in.
 
-        For a pure ASCII file the one that the text declares.
+        It is the file's present one. A file that is new or pure ASCII gets the one that the new text
+        or ``.editorconfig`` declares.
         """
         if self.encoding.bom or not self.text.isascii():
             return self.encoding
         declared = declared_encoding(text, self.charset)
-        # A mark is only put into new files.
+        # Only new files get a byte order mark.
         return self.encoding if declared.bom and self.text else declared
 
     def _is_read_as(self, text: str, data: bytes, encoding: Encoding) -> bool:
@@ -84,7 +87,7 @@ class TextFile:
 
 @frozen
 class TextStart:
-    """The beginning of a text file; ``size`` is that of the whole file, in bytes."""
+    """The text of a file's first ``bytes_read`` bytes; ``size`` is that of the whole file, in bytes."""
 
     text: str
     bytes_read: int
@@ -93,9 +96,10 @@ class TextStart:
 
 @frozen
 class Window:
-    """Some lines of a file.
+    """Some consecutive lines of a file, without line endings; long lines are cut.
 
-    ``total`` is the number of all lines or, if not ``counted``, of those read.
+    ``first`` is the number of the first one, from 1, and ``size`` that of the file in bytes. ``total``
+    is the number of lines in the file; if it isn't ``counted``, there are at least that many.
     """
 
     lines: list[str]
@@ -112,9 +116,9 @@ class Window:
 
 
 def encoding_of(path: Path) -> Encoding | None:
-    """Return a file's encoding, None if it is not text; raises OSError if it can't be read.
+    """Return the encoding of the file at an absolute path, None if it is binary.
 
-    ``path`` is absolute and without links.
+    Raises OSError if it can't be read, or the path contains a link.
     """
     with open_file(path) as file:
         data = file.read(DETECTED_BYTES)
@@ -123,10 +127,10 @@ def encoding_of(path: Path) -> Encoding | None:
 
 
 def load(path: Path, shown: str, *, max_bytes: int) -> TextFile:
-    """Read a text file in order to change it. ``path`` is absolute and without links.
+    """Read a whole text file in order to change it; ``shown`` is its name for error messages.
 
-    Raises ToolError if the file is binary, larger than ``max_bytes``, or would differ when written
-    unchanged; OSError if it can't be read.
+    Raises ToolError if the file is binary, larger than ``max_bytes``, or would get other bytes if its
+    text were written back; OSError if it can't be read, or the absolute ``path`` contains a link.
     """
     if path.stat().st_size > max_bytes:
         raise ToolError(f"{shown} is larger than {max_bytes // 1_000_000} MB; change it with bash.")
@@ -148,9 +152,10 @@ def new_file(path: Path) -> TextFile:
 
 
 def read_start(path: Path, limit: int) -> TextStart | None:
-    """Return the first ``limit`` bytes of a file as text, None if it is not text.
+    """Return the first ``limit`` bytes of a file as text, None if the file is binary.
 
-    Raises OSError.
+    Undecodable bytes become U+FFFD; an incomplete character at the end is left out. Raises OSError if
+    the file can't be read, or the absolute ``path`` contains a link.
     """
     encoding = encoding_of(path)
     if encoding is None:
@@ -166,17 +171,18 @@ def read_start(path: Path, limit: int) -> TextStart | None:
 
 
 def read_window(path: Path, encoding: Encoding, wanted: range, line_chars: int) -> Window:
-    """Return the wanted lines without holding more of the file than them, and count the others.
+    """Return some lines of a file, and how many lines it has, without reading it into memory.
 
     Args:
-        path: absolute and without links.
-        encoding: the file's.
-        wanted: numbers of lines, from 1.
-        line_chars: characters of a line after which it is cut.
+        path: the file's absolute path.
+        encoding: the file's encoding. A UTF-16 or UTF-32 file is read into memory as a whole.
+        wanted: the line numbers, from 1. Fewer lines are returned at the end of the file, and after
+            `MAX_WINDOW_BYTES`.
+        line_chars: the maximum characters of a line; a longer one ends with a note on its rest.
 
     Raises:
-        ToolError: its encoding has to be read whole, and it is too large for that.
-        OSError: it can't be read.
+        ToolError: a UTF-16 or UTF-32 file is too large.
+        OSError: the file can't be read, or the path contains a link.
     """
     size = path.stat().st_size
     if not encoding.is_wide:
@@ -192,13 +198,17 @@ def read_window(path: Path, encoding: Encoding, wanted: range, line_chars: int) 
 
 
 def window_of(text: str, wanted: range, line_chars: int) -> Window:
-    """Return the wanted lines of a text; the arguments are those of `read_window`."""
+    """Return some lines of a text as `read_window` does for a file; ``size`` is that in UTF-8."""
     data = text.encode("utf-8", "surrogatepass")
     return _cut_out(io.BytesIO(data), UTF_8, wanted, line_chars, len(data))
 
 
 def line_text(data: bytes, path: Path) -> str:
-    """Return the text of a line, or of its beginning, with U+FFFD for undecodable bytes."""
+    """Return the text of a line's bytes, such as ripgrep prints, with U+FFFD for undecodable ones.
+
+    Bytes that aren't UTF-8 are read in the encoding of the file ``path``. An incomplete character at
+    the end is left out.
+    """
     text = UTF_8.decode(data)
     if odd_bytes_shown(text) == text:
         return text
@@ -210,9 +220,10 @@ def line_text(data: bytes, path: Path) -> str:
 
 
 def without_secrets(window: Window, path: Path, line_chars: int) -> Window:
-    """Return a window with its secrets redacted.
+    """Return a window of the file ``path`` with secrets in its lines redacted.
 
-    A file that is a secret as a whole was asked about before, and is not redacted.
+    ``line_chars`` is the maximum length of a line. A file that as a whole is a secret is returned
+    unchanged, because the user has allowed reading it.
     """
     if is_secret_file(path):
         return window
@@ -282,7 +293,7 @@ def _line(file: BinaryIO, encoding: Encoding, chars: int) -> str | None:
     while more and not more.endswith(b"\n"):
         more = file.readline(_CHUNK)
         size += len(more)
-    # A piece of a long line may end in the middle of a character.
+    # The part of a long line may end in the middle of a character.
     if size == len(piece):
         whole = encoding.decode(piece)
     else:

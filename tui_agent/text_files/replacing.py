@@ -1,4 +1,4 @@
-"""Replaces a file's content in one step; the old content survives a full disk or a crash."""
+"""Replaces a file's content so that a full disk or a crash doesn't destroy the old content."""
 
 import contextlib
 import errno
@@ -12,14 +12,14 @@ from tui_agent.files.inside import directory
 
 
 def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
-    """Put new content in place of a file in one step; make it if there is none.
+    """Replace the content of the file at an absolute path in one step; creates a missing file.
 
-    ``path`` is absolute and without links. The mode is kept unless one is given. A file that has
-    other names (hard links) or whose directory takes no new files is written in place instead:
-    replacing it would cut the names apart.
+    ``mode`` are its new permission bits; None keeps them. A file with hard links, or in a directory
+    that is not writable, is overwritten in place instead, which keeps its other names the same file.
 
     Raises:
-        OSError: it can't be written, or a link is in the way; the old content is still there.
+        OSError: it can't be written, or the path contains a link. The old content is still there,
+            unless writing in place fails halfway.
     """
     with directory(path.parent) as parent:
         before = state_at(parent, path.name)
@@ -49,7 +49,10 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
 
 
 def _make_room(descriptor: int, size: int) -> None:
-    """Reserve space for a file, so that a full disk is noticed before the old content is gone."""
+    """Reserve space for ``size`` bytes in a file, so that a full disk is noticed before writing.
+
+    Raises OSError if there is no space; the file is then unchanged.
+    """
     before = os.fstat(descriptor).st_size
     if size <= before or not hasattr(os, "posix_fallocate"):
         return
@@ -65,7 +68,7 @@ def _write_new(
     name: str, parent: int, data: bytes, like: os.stat_result | None, mode: int | None
 ) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    # With a mode to come, nobody else reads it before it has that.
+    # If a mode is given, others must not read the file before it is set.
     descriptor = os.open(name, flags, 0o666 if mode is None else 0o600, dir_fd=parent)
     with open(descriptor, "wb") as file:  # noqa: PTH123 - from a descriptor
         file.write(data)

@@ -1,7 +1,7 @@
-"""Checks whether a text is valid in the format that its file's name suggests. Pure.
+"""Checks whether a change made a file invalid in the format that its name suggests. Pure.
 
-A change is judged by the text before it: what wasn't valid JSON before, such as a template, is not
-called invalid afterwards.
+Only what the change broke counts: a file that wasn't valid JSON before, such as a template, isn't
+called invalid after it.
 """
 
 import ast
@@ -17,7 +17,7 @@ from tui_agent.text_files.notebook import KINDS, is_source
 from tui_agent.word_lists import in_order
 
 MAX_CHARS = 2_000_000
-"""Maximum characters of a text that is checked; longer ones would take seconds."""
+"""Maximum characters of a text that is checked; a longer one would take seconds."""
 
 _COMMENTED = in_order(
     """
@@ -28,9 +28,9 @@ _COMMENTED = in_order(
     rush.json
     """
 )
-"""Patterns for JSON files that usually have comments and trailing commas."""
+"""Glob patterns for the names of JSON files that usually have comments and trailing commas."""
 _TEMPLATE = LazyPattern(r"(?<!\$)\{\{|\{%|<%")
-"""Marks of templates, which become YAML only when filled in; GitHub's ``${{`` is plain YAML."""
+"""Marks in YAML templates, which are not checked; GitHub's ``${{`` is plain YAML."""
 _STRING_OR_COMMENT = LazyPattern(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _STRING_OR_COMMA = LazyPattern(r'"(?:[^"\\\n]|\\.)*"|,(?=\s*[\]}])', re.DOTALL)
 _TOML_LINE = LazyPattern(r" \(at (?:line (\d+), column \d+|end of document)\)$")
@@ -38,7 +38,7 @@ _TOML_LINE = LazyPattern(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 @frozen
 class Invalid:
-    """The reason why a text is not valid, and the line, from 1."""
+    """Why a text is not valid in ``format``, such as ``JSON``, and in which line, from 1."""
 
     format: str
     line: int
@@ -52,12 +52,14 @@ Judge = Callable[[str], Invalid | None]
 
 
 def made_invalid(name: str, before: str, after: str) -> Invalid | None:
-    """Return what a change made invalid in a file; None where all is well, or was not before.
+    """Return why a file isn't valid after a change, None if it is or wasn't valid before either.
+
+    Also None for unknown formats and for texts longer than `MAX_CHARS`.
 
     Args:
-        name: the file's name, without its directories.
+        name: the file's name, without directories.
         before: the text before the change, "" for a new file.
-        after: the text after it.
+        after: the text after the change.
     """
     judge = _judge(name.lower(), before)
     if judge is None or not after.strip() or max(len(before), len(after)) > MAX_CHARS:
@@ -77,7 +79,7 @@ def _judge(name: str, before: str) -> Judge | None:
         return _json_lines
     is_customary = any(fnmatch(name, pattern) for pattern in _COMMENTED)
     if is_customary or name.endswith((".json", ".webmanifest", ".geojson")):
-        # A file that has comments already may have more.
+        # Comments are accepted in a file that has some already.
         if is_customary or _json(before) is not None:
             return _commented_json
         return _json
@@ -109,7 +111,7 @@ def _commented_json(text: str) -> Invalid | None:
 
 
 def _blanked(match: re.Match[str]) -> str:
-    """Return a matched string unchanged, and blanks with the same line breaks for a comment."""
+    """Return a matched string unchanged; for a comment or comma, spaces and its line breaks."""
     if match[0].startswith('"'):
         return match[0]
     return re.sub(r"[^\n]", " ", match[0])
@@ -143,7 +145,10 @@ def _notebook(text: str) -> Invalid | None:
 
 
 def _cell_problem(cell: object) -> str:
-    """Return what is wrong with a notebook's cell (nbformat.readthedocs.io), "" if nothing."""
+    """Return why a notebook's cell isn't valid (see nbformat.readthedocs.io), "" if it is.
+
+    The text continues a sentence: "has no metadata".
+    """
     if not isinstance(cell, dict) or cell.get("cell_type") not in KINDS:
         return "has no cell_type of code, markdown or raw"
     if not is_source(cell.get("source")):
@@ -196,7 +201,7 @@ def _yaml(text: str) -> Invalid | None:
     if _TEMPLATE.search(text):
         return None
     try:
-        # Events alone: tags of other programs are no errors.
+        # Only syntax is checked: tags that other programs define are no errors.
         for _event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             pass
     except yaml.YAMLError as error:

@@ -1,6 +1,6 @@
 """Converts the JSON text that a model wrote for a call to the tool's arguments.
 
-Accepts unambiguous input, such as names from other programs' tools and slips in the JSON. Refuses
+Accepts other programs' field names and small JSON errors as long as the meaning is clear. Refuses
 input that is cut off or ambiguous, with a message that says what to send.
 """
 
@@ -48,30 +48,35 @@ _ALIASES = {
     "after": ("startdate", "since", "dateafter"),
     "id": ("jobid", "job"),
 }
-"""Names from other programs' tools that models use; in lower case, without hyphens and
-underscores."""
+"""Names that other programs' tools, and so models, use for a field; in lower case, without hyphens
+and underscores."""
 
 _COMMENTS = frozenset({"description", "explanation", "reason", "thought", "toolcallid"})
 """Fields that only explain a call; dropped if the tool has no such field."""
 
 _ONE_OF = frozenset({"path", "command", "pattern", "url"})
-"""Fields for which other programs' tools take a list; a list of one item is taken for the item."""
+"""Text fields for which other programs' tools take a list; a list of one text means that text."""
 
 _WRAPPERS = ("arguments", "parameters", "input", "args", "params")
+"""Keys under which a model may have put the arguments instead of giving them directly."""
 _ABOUT_THE_CALL = frozenset({"name", "tool", "type", "id", "function"})
-"""Further keys if a model wrote the whole call in place of its arguments."""
+"""Keys that may stand beside a wrapper, if a model wrote the whole call as the arguments."""
 
 _NESTED_JSON = 2
+"""How often the arguments may be JSON text inside a JSON string."""
 _MAX_COMMAS = 20
+"""Maximum JSON errors that are corrected in one text."""
 _LITERAL_CHARS = 1_000_000
+"""Maximum characters of a text that is tried as a Python literal."""
 _FENCE = LazyPattern(r"\A```\w*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _CLOSERS = "}])`;, \t\r\n"
 
 
 def parse_arguments(tool: Tool[Any], text: str) -> ToolInput:
-    """Return a call's arguments from the JSON text that the model wrote.
+    """Return a call's arguments, validated, from the JSON text that the model wrote.
 
-    Raises ToolError if the meaning is unclear; the message names the fields and their values.
+    For a ``DynamicTool`` this is a ``RawInput``, unvalidated. Raises ToolError if the meaning is
+    unclear or a value is invalid; the message says what is wrong and lists the tool's fields.
     """
     values = _object(tool, text)
     if isinstance(tool, DynamicTool):
@@ -125,10 +130,12 @@ def _object(tool: Tool[Any], text: str) -> dict[str, Any]:
 
 
 def _decoded(text: str) -> Any:
-    """Return the value of a JSON text, ignoring slips that leave no doubt.
+    """Return the value of a JSON text.
+
+    Tolerates a code fence around it, trailing commas, brackets after the end, and Python literals.
 
     Raises:
-        json.JSONDecodeError: it means nothing, is cut off, or holds more than can be read.
+        json.JSONDecodeError: the text is not JSON, is cut off, or has more than one value.
     """
     fenced = _FENCE.match(text)
     if fenced:
@@ -147,7 +154,10 @@ def _decoded(text: str) -> Any:
 
 
 def _without_slip(text: str, error: json.JSONDecodeError) -> str | None:
-    """Return the text without the excess at an error's place: a last comma, brackets after the end."""
+    """Return the text without the trailing comma, or the brackets after the end, at an error.
+
+    None if something else causes the error.
+    """
     at = error.pos
     if error.msg.startswith("Extra data"):
         if text[at:].strip(_CLOSERS):
@@ -163,7 +173,10 @@ def _without_slip(text: str, error: json.JSONDecodeError) -> str | None:
 
 
 def _literal(text: str) -> dict[str, Any] | None:
-    """Return the object of a Python literal (single quotes, True, None), None if it is none."""
+    """Return the dict that a text is as a Python literal (single quotes, True, None).
+
+    None if the text is no such literal, has keys that are not texts, or is too long.
+    """
     if not text.startswith("{") or len(text) > _LITERAL_CHARS:
         return None
     try:
@@ -191,7 +204,10 @@ def _broken(error: json.JSONDecodeError) -> str:
 
 
 def _only_text(tool: Tool[Any]) -> str | None:
-    """Return the only required field, for which a bare text is meant; None if there are several."""
+    """Return the name of the tool's only required field if that is a text field, else None.
+
+    Arguments that are a plain text then mean this field.
+    """
     if isinstance(tool, DynamicTool):
         return None
     fields: Mapping[str, FieldInfo] = tool.Input.model_fields
@@ -218,7 +234,7 @@ def _tidied(fields: Mapping[str, FieldInfo], values: dict[str, Any]) -> dict[str
 
 
 def _known(name: str, fields: Iterable[str]) -> str:
-    """Return the field that a name means, or the name itself if there is none."""
+    """Return the field with this name, spelling or alias; the name itself if there is none."""
     plain = plain_name(name)
     if name in fields:
         return name
@@ -245,7 +261,7 @@ def _fitting(name: str, field: FieldInfo, value: Any) -> Any:
 
 
 def _from_json_text(value: Any) -> Any:
-    """Return the value of a JSON text in place of a value; anything else unchanged."""
+    """Return the decoded value if ``value`` is a JSON text; anything else unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -255,7 +271,7 @@ def _from_json_text(value: Any) -> Any:
 
 
 def _holds_texts(field: FieldInfo) -> bool:
-    """Return True if a field is a list whose items may be strings."""
+    """Return False if a list field's items are objects (``ToolInput``), True otherwise."""
     kinds = getattr(field.annotation, "__args__", ())
     return not kinds or not isinstance(kinds[0], type) or not issubclass(kinds[0], ToolInput)
 
@@ -276,7 +292,7 @@ def _problems(tool: Tool[Any], found: Sequence[ErrorDetails]) -> Iterator[str]:
             instead = tool.instead.get(str(location[-1]))
             yield f"{name} is not a field" + (f", {instead}" if instead else "")
         elif kind == "too_short":
-            # Items that are wrong are not counted; that they are wrong is said already.
+            # Invalid items don't count as items, but their own errors are reported already.
             if location and location[0] not in inner:
                 yield f"{name} is empty"
         else:

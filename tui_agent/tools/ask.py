@@ -1,4 +1,4 @@
-"""The ``ask`` tool: the model asks the user questions, and gets the answers as the result."""
+"""The ``ask`` tool: the model asks the user questions, and gets the answers as a tool result."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -22,7 +22,7 @@ NOBODY = (
 )
 """Error for a call in a run without a user."""
 UNANSWERED = "The user gave no answer. Decide yourself if that is safe; otherwise end your turn."
-"""Result of questions that the user closed."""
+"""Result of a call if the user closed the questions without an answer."""
 
 
 class AskQuestion(ToolInput):
@@ -59,7 +59,7 @@ class AskInput(ToolInput):
 
 
 class AskTool(FreeTool[AskInput]):
-    """Asks the user of the session; the answer is the result, and so an entry of the tree."""
+    """Asks the session's user, and returns questions and answers as the result."""
 
     name: ClassVar[str] = "ask"
     description: ClassVar[str] = (
@@ -97,7 +97,11 @@ def _line(option: Mapping[str, Any]) -> str:
 
 
 def questions_of(arguments: AskInput) -> ModelQuestions:
-    """Return a call's questions as form fields; raises ToolError if there are too many or none."""
+    """Return a call's questions as form fields, named by number from "1".
+
+    Raises ToolError if there are too many questions or none, or a question has too many options or
+    two with the same label.
+    """
     if not 1 <= len(arguments.questions) <= MAX_QUESTIONS:
         raise ToolError(f"Ask 1 to {MAX_QUESTIONS} questions at once.")
     fields = tuple(_field(number, one) for number, one in enumerate(arguments.questions, start=1))
@@ -131,9 +135,10 @@ def _field(number: int, asked: AskQuestion) -> FormField:
 
 
 def _option(text: str) -> tuple[str, str]:
-    """Return the label of an option, and its text for the screen.
+    """Return an option's label, which is its value, and its text for the screen.
 
-    The model writes ``Label: what it means``, with ``*`` before the recommended option.
+    ``text`` is ``Label: what it means`` as the model wrote it, with ``*`` before the recommended
+    one.
     """
     label, _colon, about = text.removeprefix(_RECOMMENDED).partition(": ")
     label = label.strip() or text
@@ -146,7 +151,10 @@ def _option(text: str) -> tuple[str, str]:
 
 
 def words_of(questions: ModelQuestions, answer: Answer) -> str:
-    """Return questions and answers as the text for the model."""
+    """Return the questions, each with the user's answer, as text for the model.
+
+    ``UNANSWERED`` if the user did not accept.
+    """
     if answer.action != "accept":
         return UNANSWERED
     said = []

@@ -1,4 +1,4 @@
-"""The base class of tools: name, short description, pydantic input model, one coroutine."""
+"""Base classes of tools, the context that a tool call gets, and the result that it returns."""
 
 import json
 from abc import ABC, abstractmethod
@@ -27,8 +27,8 @@ from tui_agent.web.searching import Searcher
 InputT = TypeVar("InputT", bound="ToolInput")
 
 PARAMETERS = Path(__file__).with_name("parameters.json")
-"""The built-in tools' parameters, written by scripts/reference.py, because making them takes 10
-ms."""
+"""JSON file with the parameter schema of each built-in tool, by name of the input class.
+scripts/reference.py writes it, because generating the schemas at each start would take 10 ms."""
 
 _NOISE = frozenset(
     {
@@ -42,12 +42,12 @@ _NOISE = frozenset(
         "minLength",
     }
 )
-"""Keywords left out of schemas, because every request pays for each token and some providers refuse
-bounds. A call that breaks a bound gets an error that says so."""
+"""JSON schema keywords left out of tool schemas: they cost tokens in every request, and some
+providers refuse bounds. A call with a value out of bounds still gets an error that says so."""
 
 
 class ToolInput(BaseModel):
-    """Base of every tool's arguments."""
+    """Base class of the tools' input models: the arguments of a call, validated and immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -56,7 +56,7 @@ class ToolInput(BaseModel):
 class FoundEntry:
     """An entry of the session that a search found.
 
-    ``here`` is True if it is on the current branch.
+    ``kind`` is its entry kind (see the glossary); ``here`` is True if it is on the current path.
     """
 
     entry_id: int
@@ -64,26 +64,29 @@ class FoundEntry:
     gist: str
     """The entry in one line."""
     lines: Sequence[tuple[int, str]]
-    """The matching lines, with their numbers."""
+    """The lines that match best, each with its number in the entry's text, from 1."""
     beside: str
-    """Its counterpart in words: the call of a result, or the results of an answer."""
+    """For a tool result, its call in one line; for an answer, the results of its calls; else ""."""
     here: bool
 
 
 class Archive(Protocol):
-    """All entries of the session, in the model's view or not, on any branch."""
+    """Reads all entries of the session, in context or not, on any branch."""
 
     def text(self, entry_id: int) -> str | None:
-        """Return an entry's whole text, with full outputs; None if there is no such entry."""
+        """Return an entry's text, with outputs uncut; None if there is no such entry or no text."""
 
     def remembered(self, topic: str) -> str | None:
-        """Return the entry, as text, that a line of the memory comes from.
+        """Return the text of the entry from which the memory's line on ``topic`` was made.
 
-        None if there is none.
+        None if the memory has no such line, or the entry is unknown.
         """
 
     def names_in_use(self) -> Mapping[str, float]:
-        """Return the names in the model's view, each with its likelihood of being used again."""
+        """Return names, paths, commands and the like in the context, each with a score.
+
+        The score estimates how likely the name is to be used again; it has no unit.
+        """
         ...
 
     def images(self, entry_id: int) -> Sequence[ImagePart]: ...
@@ -93,7 +96,10 @@ class Archive(Protocol):
 
 @frozen
 class SubagentReport:
-    """A subagent's result; ``branch`` is the last entry of its branch."""
+    """A subagent's result: its last text, its number of steps, and why it stopped early, if so.
+
+    ``branch`` is the id of the last entry on the subagent's branch.
+    """
 
     text: str
     branch: int | None
@@ -102,10 +108,13 @@ class SubagentReport:
 
 
 class SubagentHost(Protocol):
-    """Starts subagents."""
+    """Starts and continues subagents for calls of the ``task`` tool."""
 
     def branch_of(self, call_id: str) -> int | None:
-        """Return the last entry of the subagent started for a call, None if there is none."""
+        """Return the id of the last entry of the subagent that a call started; None if none.
+
+        Can be asked once per call.
+        """
         ...
 
     def names(self) -> dict[str, str]: ...
@@ -119,38 +128,43 @@ class SubagentHost(Protocol):
         call_id: str,
         in_conversation: bool = False,
     ) -> SubagentReport:
-        """Have a subagent do a task for a call; cancelling ends it.
+        """Have a new subagent of the kind ``agent`` do a task; cancelling ends the subagent.
 
-        With ``in_conversation`` it continues the conversation as the calling model was sent it.
-        Raises ToolError if there is no such agent.
+        ``progress`` gets a line for each tool call of the subagent. With ``in_conversation`` the
+        subagent sees the conversation that the calling model was sent, otherwise only the task.
+        Raises ToolError if there is no such kind.
         """
         ...
 
     async def go_on(
         self, branch: int, task: str, progress: Callable[[str], None], *, call_id: str
     ) -> SubagentReport:
-        """Give the subagent that made an entry another task, in the same branch.
+        """Give the subagent that wrote the entry ``branch`` another task, below that entry.
 
-        Raises ToolError if no subagent made the entry.
+        Raises ToolError if the entry was not written by a subagent.
         """
         ...
 
     def agent_of(self, branch: int) -> str:
-        """Return the name of the subagent that made an entry; raises ToolError if none did."""
+        """Return the kind ("explore") of the subagent that wrote the entry ``branch``.
+
+        Raises ToolError if the entry was not written by a subagent.
+        """
         ...
 
 
 class EditorText(Protocol):
-    """An editor with open files, which may have unsaved text."""
+    """The editor that the program runs in; its open files may have unsaved text."""
 
     async def unsaved(self, path: Path) -> str | None:
-        """Return the editor's unsaved text of a file, None if it is the text on disk."""
+        """Return a file's unsaved text; None if it equals the file on disk or is not known."""
         ...
 
     async def save(self, path: Path) -> bool:
-        """Have the editor save its unsaved text of a file.
+        """Have the editor save a file that has unsaved text.
 
-        Returns True if that is the text the model has read.
+        Returns True if the text was saved and is the one that ``unsaved`` returned last; False
+        also if there was nothing to save.
         """
         ...
 
@@ -159,7 +173,9 @@ class EditorText(Protocol):
 class ToolContext:
     """Everything that a running call may use; made for each call.
 
-    ``report`` shows live output. ``put_blob`` stores bytes and returns their digest.
+    ``limits`` are those of the output, ``reads`` the states of files read so far in the session.
+    ``put_blob`` stores bytes and returns the blob's name, their SHA-256. ``report`` shows live
+    output to the user.
     """
 
     cwd: Path
@@ -169,8 +185,8 @@ class ToolContext:
     put_blob: Callable[[bytes], str]
     report: Callable[[str], None] = lambda _text: None
     stands_for: Path | None = None
-    """The project that ``project`` is a copy of, whose paths then mean those of the copy; None if
-    it is none."""
+    """The original project if ``project`` is a copy of it (of a race's runner), else None. Paths
+    into the original are then taken as paths into the copy."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """The environment of child processes, without secrets."""
     vision: bool = True
@@ -180,11 +196,12 @@ class ToolContext:
     archive: Archive | None = None
     """The session's entries; None without a session."""
     in_view: Callable[[str], Sequence[ToolResultEntry]] = lambda _file: ()
-    """Returns the reads of a file that the model still sees as they were, newest first."""
+    """Returns the results of reads of a file that the model still sees unchanged, newest first.
+    The file is given as its path in results: relative to the project, or absolute outside it."""
     call_id: str = ""
-    """The id of the call."""
+    """The id of the call, as the provider gave it."""
     subagents: SubagentHost | None = None
-    """Starts subagents; None in a subagent."""
+    """Starts subagents; None in a subagent, which can't start any."""
     jobs: Jobs | None = None
     """The session's background jobs; None if nothing may keep running after its call."""
     sandbox: Sandbox | None = None
@@ -194,24 +211,25 @@ class ToolContext:
     allow_host: AllowHost | None = None
     """Asks whether a running command may reach a host; None if no one can be asked."""
     request_grants: Callable[[Grants, str], Awaitable[Grants | str]] | None = None
-    """Asks for grants that a command lacked; returns those for a second run, or why there is
-    none."""
+    """Asks the user for grants that a command lacked. Takes the grants and the command's name;
+    returns the grants for a second run, or, as text for the model, why they were refused."""
     recorded: Callable[[Sequence[Path] | None], AbstractAsyncContextManager[None]] | None = None
-    """A context in which changes of the given files (None: of any) are recorded; None if none
-    are."""
+    """Returns a context manager that records changes made inside it to the given files (None: to
+    any file of the project), for checkpoints. None if the session records no changes."""
     editor: EditorText | None = None
-    """The editor with open files; None without one."""
+    """The editor that the program runs in; None if it runs in none."""
     propose: Callable[[str], str] | None = None
-    """Proposes a line for the project's memory and returns it. Blocks, and raises NotKeptError.
-    None if there is no memory."""
+    """Proposes a line for the project's memory and returns the line as stored. Blocks: call it in
+    a thread. Raises NotKeptError if the line can't be stored. None if there is no memory."""
     ask: Asker | None = None
     """Asks the user questions; None if no one can be asked."""
     notify: Callable[[str], None] = lambda _text: None
     """Shows the user a message that is not part of the output."""
     allowed: frozenset[tuple[Permission, str]] | None = None
-    """Permissions and patterns that the call was allowed; None if nothing was decided."""
+    """The permissions, each with its pattern, that the call asked for before it ran. A call that
+    then needs another one fails. None if permissions were not checked."""
     harmless: bool = False
-    """Whether the call was allowed as a command that only reads."""
+    """Whether all needs of the call were those of commands known to read only."""
     searcher: Searcher | None = None
     """Searches the web through the model's provider; None if that isn't possible."""
     verdict: Callable[[PermissionNeed], Literal["allow", "ask", "deny"]] = lambda _need: "ask"
@@ -223,10 +241,8 @@ class ToolContext:
 class ToolResult:
     """The result of a finished call.
 
-    ``output`` is the text for the model, already within the limits.
-
-    ``full_output`` is the blob of everything, when something was left out. ``title`` is a few words
-    for a card.
+    ``output`` is the text for the model, already within the limits. ``full_output`` names the blob
+    with the uncut output, None if nothing was cut. ``title`` is the heading of the call's card.
     """
 
     output: str
@@ -248,67 +264,69 @@ class Tool(ABC, Generic[InputT]):
     traits: ClassVar[ToolTraits] = ToolTraits()
     """Facts about the tool for code that only knows its name."""
     instead: ClassVar[Mapping[str, str]] = {}
-    """Advice for fields that the tool doesn't have, by field."""
+    """What to do instead of giving a field that the tool lacks, by field; quoted in the error."""
 
     def offered_to(self, model: ModelTraits) -> bool:  # noqa: ARG002 - for subclasses
-        """Return True if the tool is offered to a model in the head."""
+        """Return True if requests to a model include the tool; calls of it work in any case."""
         return True
 
     @property
     def missing(self) -> str:
-        """Return a sentence on what the user can do to have the tool offered, "" for nothing."""
+        """Return what the user has to set up before the tool is offered; "" if nothing."""
         return ""
 
     @abstractmethod
     def needs(self, arguments: InputT, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Return the permissions the call needs, before it runs; may read files to show a diff.
+        """Return the permissions that a call needs, before it runs; may read files to show a diff.
 
         Raises:
-            ToolError: the call cannot work (no such file, no match), so there is nothing to ask.
+            ToolError: the call can't work (no such file, no match), so the user need not be asked.
         """
 
     @abstractmethod
     async def run(self, arguments: InputT, context: ToolContext) -> ToolResult:
-        """Do it. Cancellation must end every process the call started.
+        """Run the call. When cancelled, end every process that it started.
 
         Raises:
-            ToolError: it could not be done; the message goes to the model.
+            ToolError: the call failed; the message goes to the model.
         """
 
     def warm(self, environment: Mapping[str, str]) -> None:
-        """Preload modules and programs for the first call. ``environment`` is its program's."""
+        """Load modules that the first call needs; ``environment`` is that of child processes."""
 
     async def aclose(self, project: Path) -> None:
-        """End everything that calls in a project have started for later calls."""
+        """End processes that calls in a project left running for later calls."""
 
     def touches(self, arguments: InputT, context: ToolContext) -> tuple[Path, ...] | None:  # noqa: ARG002 - for subclasses
-        """Return the files a call may change, as they are after links; None when it may be any.
+        """Return the files that a call may change, links followed; None if it may change any.
 
-        Takes a moment.
+        Reads the file system: call it in a thread.
 
         Raises:
-            ToolError: the call cannot work.
+            ToolError: the call can't work.
         """
         return () if self.read_only else None
 
     def command(self, arguments: InputT) -> str:  # noqa: ARG002 - for subclasses
-        """Return the command line that a call runs in the sandbox, "" if it runs none."""
+        """Return the command line that a call runs in the sandbox; "" if it runs none."""
         return ""
 
     def title(self, arguments: InputT) -> str:
-        """Return a few words for the card while the call runs: a path, a command, a pattern."""
+        """Return the card's heading while the call runs: a path, a command, a pattern."""
         return next((str(value) for value in arguments.model_dump().values() if value), "")
 
     def resolve(self, arguments: InputT) -> "tuple[Tool[Any], ToolInput]":
-        """Return the tool that does it, and its arguments: this one, unless it only passes calls on.
+        """Return the tool that runs the call, with its arguments.
+
+        This is the tool itself, unless it only forwards calls to others.
 
         Raises:
-            ToolError: the call names a tool that is not there.
+            ToolError: the arguments name a tool that doesn't exist.
         """
         return self, arguments
 
     def schema(self) -> ToolSchema:
-        """Return the tool as shown to the model, without the noise pydantic adds to a schema."""
+        """Return name, description and parameters as sent to the model."""
         return ToolSchema(
             name=self.name, description=self.description, parameters=_parameters(self.Input)
         )
@@ -323,7 +341,7 @@ class FreeTool(Tool[InputT]):
 
 @cache
 def _parameters(accepted: type[ToolInput]) -> dict[str, Any]:
-    """Return a tool's parameters as a JSON schema; cached, because every step of a run asks for all tools'."""
+    """Return the JSON schema of a tool's parameters; cached, because each step needs it."""
     return _written_parameters().get(input_name(accepted)) or made_parameters(accepted)
 
 
@@ -339,16 +357,22 @@ def plain_name(name: str) -> str:
 
 
 def input_name(accepted: type[ToolInput]) -> str:
+    """Return an input class's module and name, its key in the file ``PARAMETERS``."""
     return f"{accepted.__module__}.{accepted.__qualname__}"
 
 
 def made_parameters(accepted: type[ToolInput]) -> dict[str, Any]:
+    """Return the JSON schema of an input class, generated by pydantic and then slimmed."""
     parameters: dict[str, Any] = slim_schema(accepted.model_json_schema())
     return parameters
 
 
 def slim_schema(schema: Any, definitions: dict[str, Any] | None = None) -> Any:
-    """Return a JSON schema with references inlined, without noise and the docstrings of models."""
+    """Return a JSON schema with references inlined, and without keywords that cost needless tokens.
+
+    Left out are titles, defaults, most bounds, None as an alternative, and descriptions of objects,
+    which are docstrings of classes. ``definitions`` are the schema's ``$defs`` if it is nested.
+    """
     schema = dict(schema)
     definitions = schema.pop("$defs", {}) if definitions is None else definitions
     if "$ref" in schema:
@@ -373,16 +397,16 @@ def slim_schema(schema: Any, definitions: dict[str, Any] | None = None) -> Any:
 
 
 class RawInput(ToolInput):
-    """Arguments as the model wrote them, which the tool's provider checks."""
+    """Arguments as the model wrote them; the server or function behind the tool checks them."""
 
     values: dict[str, Any]
 
 
 class DynamicTool(Tool[RawInput]):
-    """A tool with a schema from outside."""
+    """Base of tools whose schema comes from elsewhere: from MCP servers, tool files and add-ons."""
 
-    # One class serves many tools, so a built-in tool's class attributes are set on each instance
-    # here.
+    # One class serves many tools, so these class attributes of built-in tools are set on each
+    # instance here.
     name: str  # type: ignore[misc]  # of the instance
     description: str  # type: ignore[misc]  # of the instance
     read_only: bool  # type: ignore[misc]  # of the instance

@@ -1,4 +1,4 @@
-"""The ``bash`` tool: runs a command; returns its output and exit code."""
+"""The ``bash`` tool: runs a shell command, and returns its output and exit code."""
 
 import asyncio
 import contextlib
@@ -47,11 +47,12 @@ MAX_TIMEOUT = 600
 """Maximum time limit of a command, in seconds."""
 
 JOB_START_SECONDS = 0.5
-"""Seconds for which a background job is watched before its call returns; most that fail end by
-then."""
+"""Seconds that a call waits for the background job that it started, because most commands that fail
+end by then."""
 
 TERMINAL_START_SECONDS = 10
-"""Maximum seconds to wait for the first screen of a program in a terminal."""
+"""Maximum seconds that a call waits for the first screen of a program that it started in a
+terminal."""
 
 _TITLE_CHARS = 200
 _ONLY_OUTPUT = (
@@ -64,7 +65,7 @@ _MAX_TAIL_CHARS = 4_000
 """Characters at the end of the output that are searched for a question."""
 
 _NO_TERMINAL = (
-    "This needs a terminal: run it with terminal = true, or use a command that prints and ends."
+    "The command needs a terminal. Run it with terminal = true, or use one that prints and ends."
 )
 
 _WANTS_TERMINAL = (
@@ -78,15 +79,15 @@ _SIGNS = tuple(
     for sign, text in (
         (
             r"sudo: (a terminal is required|no tty present|a password is required|\d+ incorrect password)",
-            "sudo can't ask for a password here. Do without root, or ask the user to run it with !.",
+            "sudo can't ask for a password here. Work without root, or ask the user to run the command with !.",
         ),
         (
             r"Aborting commit due to empty commit message|Aborting due to empty (commit|tag) message|no tag message\?",
-            "No editor opens here. Give the message with -m or -F; --no-edit keeps the one there is.",
+            "No editor can open here. Give the message with -m or -F, or keep the present one with --no-edit.",
         ),
         (
             r"terminal prompts disabled|could not read (Username|Password) for",
-            "Git can't ask for a name or password here. Ask the user to log in, or use a remote that needs no login.",
+            "Git can't ask for a user name or password here. Ask the user to log in, or use a remote without login.",
         ),
         (
             r"Host key verification failed",
@@ -98,11 +99,11 @@ _SIGNS = tuple(
         ),
         (
             r"npx canceled due to missing packages and no YES option|Ok to proceed\? \(y\)",
-            "Answer it beforehand: npx --yes, npm init -y, npm create NAME -- --yes.",
+            "Answer the question beforehand: npx --yes, npm init -y, npm create NAME -- --yes.",
         ),
         (
             r"^EOFError: EOF when reading a line|^EOF when reading a line|end of file on (std)?input",
-            "It reads input, and there is none. Pipe it in or use a here-document.",
+            "The command reads input, and has none. Pipe it in or use a here-document.",
         ),
         (
             r"the input device is not a TTY|cannot enable tty mode on non tty input",
@@ -113,7 +114,7 @@ _SIGNS = tuple(
 )
 
 _SSH_GOES_ON = "Pseudo-terminal will not be allocated because stdin is not a terminal."
-"""A message of ssh, which works without a terminal."""
+"""A message of ssh that is no sign of a failure, since ssh works without a terminal."""
 
 _YES_OR_NO = LazyPattern(
     r"[\[(](y/n|yes/no|y/N|Y/n|yes|no)(/[^\])]*)?[\])]\s*[?:]?\s*(abort\.?)?$", re.IGNORECASE
@@ -124,8 +125,8 @@ _READ = LazyPattern(
     r"(^|[;&|(]|\b(do|then|while|until)\b)\s*(IFS=\S*\s+)?(read|select)\b", re.MULTILINE
 )
 
-_ASKED = "It asked and got no answer: there is no input. Use a flag such as --yes, or pipe the answer in."
-_EMPTY_INPUT = "read found no input: there is none. Pipe it in or use a here-document."
+_ASKED = "The command asked and got no answer: it has no input. Use a flag such as --yes, or pipe the answer in."
+_EMPTY_INPUT = "read found no input: the command has none. Pipe it in or use a here-document."
 
 
 class BashInput(ToolInput):
@@ -140,7 +141,7 @@ class BashInput(ToolInput):
     @field_validator("command")
     @classmethod
     def _bare(cls, command: str) -> str:
-        """Remove what surrounds a command in texts for people: a code fence, prompts."""
+        """Return a command without a code fence around it and ``$`` prompts before its lines."""
         if fenced := _FENCE.match(command):
             command = fenced[1]
         lines = command.split("\n")
@@ -150,7 +151,7 @@ class BashInput(ToolInput):
 
 
 class BashTool(Tool[BashInput]):
-    """Runs a shell command."""
+    """Runs a shell command, in the foreground or as a background job, perhaps in a terminal."""
 
     name = "bash"
     description = (
@@ -202,7 +203,10 @@ class BashTool(Tool[BashInput]):
         advice("true", "", failed=False)
 
     async def run(self, arguments: BashInput, context: ToolContext) -> ToolResult:
-        """Run the command; a cancelled call has reported its output so far."""
+        """Run the command and return its output, or start it as a job and return its first output.
+
+        The output is reported as it comes, so that a cancelled call keeps it.
+        """
         if context.sandbox is not None and (
             notice := await asyncio.to_thread(context.sandbox.notice, context.project)
         ):
@@ -260,7 +264,11 @@ async def _in_background(
 
 
 def _sandbox_of(arguments: BashInput, context: ToolContext) -> Sandbox | None:
-    """Return the sandbox in which a command runs, None for a command outside it."""
+    """Return the sandbox that a command runs in.
+
+    None if it runs outside: there is no sandbox, the settings exclude the command, or the sandbox
+    can't give it the call's view.
+    """
     sandbox = context.sandbox
     if sandbox is None or not sandbox.covers(arguments.command) or sandbox.lacks(context.view):
         return None
@@ -270,10 +278,12 @@ def _sandbox_of(arguments: BashInput, context: ToolContext) -> Sandbox | None:
 def _child_environment(
     arguments: BashInput, context: ToolContext, *, inside: bool
 ) -> dict[str, str]:
-    """Return the environment of a command.
+    """Return the environment of a command, after checking that the command may still run.
+
+    ``inside`` is True if it runs in the sandbox.
 
     Raises:
-        ToolError: it now does something other than was allowed.
+        ToolError: no command may run, or what this one would do has changed since it was allowed.
     """
     from tui_agent.shell.needs import command_needs
 
@@ -285,12 +295,12 @@ def _child_environment(
     if inside:
         return environment
     needs = command_needs(text, context.cwd, context.project)
-    # The name that rules give a command may change with the files its words match; where it reaches
-    # may not.
+    # The pattern for the command itself may change with the files that its wildcards match; the
+    # other needs, such as paths that it reads or writes, may not.
     check_allowed((need for need in needs if need.permission is not Permission.BASH), context)
     if context.harmless and not all(need.harmless for need in needs):
         raise ToolError(
-            "It would do something else by now than when it was allowed; nothing was done."
+            "The command would now do something else than when it was allowed, so it was not run."
         )
     return environment
 
@@ -299,7 +309,7 @@ async def _as_job(
     command: Command, name: str, context: ToolContext, *, contained: bool
 ) -> ToolResult:
     if context.jobs is None:
-        raise ToolError("Nothing can run in the background here; run it without.")
+        raise ToolError("Commands can't run in the background here. Run it without background.")
     try:
         job = await context.jobs.start(name, command, context.put_blob)
     except OSError as error:
@@ -328,10 +338,10 @@ def _output(arguments: BashInput, ended: EndedProgram, context: ToolContext) -> 
     how = ending(run)
     limit = min(arguments.timeout, MAX_TIMEOUT)
     if run.timed_out:
-        longer = "For what takes longer use"
+        longer = "For a longer command use"
         if limit < MAX_TIMEOUT:
             longer = "Give a longer timeout or use"
-        how = f"[Stopped after {limit:g} s with everything it started. {longer} background.]"
+        how = f"[Stopped after {limit:g} s, with all its processes. {longer} background.]"
     hint = advice(arguments.command, text, failed=failed)
     sandbox = _sandbox_of(arguments, context)
     masked = {} if sandbox is None else sandbox.masks.of_variables()
@@ -361,15 +371,15 @@ def _checked(command: str) -> str:
     if not command.strip():
         raise ToolError("command is empty.")
     if "\0" in command:
-        raise ToolError("command holds a NUL character.")
+        raise ToolError("command contains a NUL character.")
     return command
 
 
 def advice(command: str, output: str, *, failed: bool) -> str:
-    """Return a line of advice where a command looks like one that asked, otherwise nothing.
+    """Return a line of advice if a command wanted input or a terminal and got none; "" otherwise.
 
-    A last line without an end is how questions look. ``failed``: it ended badly, or had to be
-    stopped.
+    A last line of output without a line end counts as a question. ``failed`` is True if the command
+    timed out or ended with an exit code other than 0.
     """
     end = output[-_MAX_TAIL_CHARS:].replace(_SSH_GOES_ON, "")
     if failed:

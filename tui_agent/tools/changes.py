@@ -1,4 +1,4 @@
-"""Changes of one file by ``write`` and ``edit``: checks, the diff for the user's permission, and the result."""
+"""Base of the tools ``write`` and ``edit``: plans a change, shows it as a diff, writes the file."""
 
 import asyncio
 import os
@@ -34,9 +34,9 @@ MAX_CHANGED_BYTES = DETECTED_BYTES
 
 @frozen
 class Change:
-    """A planned change of one file; ``before`` is its text, None for a new file.
+    """A planned change of one file: its text before and after, the bytes to write, and the diff.
 
-    ``text`` is the text afterwards, ``data`` the bytes to write.
+    ``before`` is None for a new file. For a notebook both texts are those of the cells.
     """
 
     before: str | None
@@ -46,7 +46,7 @@ class Change:
     count: int | None = None
     """Number of places changed; None if they are not counted."""
     loosely: tuple[str, ...] = ()
-    """Kinds of differences that were ignored when the text to replace was found ("indentation")."""
+    """Kinds of differences ("indentation") that were ignored to find the texts to replace."""
 
 
 class ChangeInput(ToolInput):
@@ -61,19 +61,22 @@ InputT = TypeVar("InputT", bound=ChangeInput)
 class ChangeTool(Tool[InputT]):
     """Base of tools that change one file.
 
-    The change is planned twice: for the permission question, and again when it is made.
+    The change is planned twice: for the question about permission, and again when it is made.
     """
 
     @abstractmethod
     def plan(self, arguments: InputT, location: Location, context: ToolContext) -> Change:
-        """Return the change without making it; raises ToolError or OSError if it can't be made."""
+        """Return the change without writing it; raises ToolError or OSError if it can't be made."""
 
     @abstractmethod
     def words(self, arguments: InputT, location: Location, change: Change, note: str) -> str:
-        """Return the result's text for the model; ``note`` is a sentence to include, or ""."""
+        """Return the result's text for the model after the file was written.
+
+        ``note`` is a sentence to include, with a space before it, or "".
+        """
 
     def place(self, arguments: InputT, context: ToolContext) -> Location:
-        """Return the location of the file, before permission is asked for."""
+        """Return the location of the file, for the question about permission."""
         return locate(arguments.path, context)
 
     def needs(self, arguments: InputT, context: ToolContext) -> tuple[PermissionNeed, ...]:
@@ -123,9 +126,12 @@ def change_needs(
 ) -> tuple[PermissionNeed, ...]:
     """Return the permissions that a change needs; those for editing have the diff as detail.
 
+    ``diff`` computes the diff, and raises ToolError or OSError if the change can't be made. If the
+    file is outside the project, is a secret, or must not be read by the rules, such an error is not
+    raised, because it could quote the file; the permissions are then returned without a diff.
+
     Raises:
-        ToolError: the change can't be made. Not raised for files that are outside the project, have
-            secrets, or may not be read by the rules, since the reason could quote the file.
+        ToolError: the change can't be made.
     """
     needs = path_needs(Permission.EDIT, location)
     if location.inside and not rules_programs(Path(location.real_pattern)):
@@ -153,7 +159,10 @@ def change_needs(
 
 
 def _bare_around(path: Path, project: Path) -> Iterator[str]:
-    """Yield the directories above a file that become bare Git repositories when it is written."""
+    """Yield the directories that become bare Git repositories when a file is written.
+
+    They are directories between the project and the file, relative to the project.
+    """
     for parent in path.parents[: len(path.parts) - len(project.parts)]:
         child = path.relative_to(parent).parts[0]
         try:
@@ -165,10 +174,12 @@ def _bare_around(path: Path, project: Path) -> Iterator[str]:
 
 
 def refuse_left_out(before: str, after: str, location: Location) -> None:
-    """Refuse a change that replaces a secret by its placeholder, or makes a hidden secret visible.
+    """Refuse a change that writes the placeholder of a redacted secret, or reveals such a secret.
+
+    ``before`` and ``after`` are the file's whole texts.
 
     Raises:
-        ToolError: the change would do that.
+        ToolError: the change does one of these.
     """
     from tui_agent.secret_detector import REMOVED, find_secrets
 
@@ -202,11 +213,14 @@ def refuse_unless_file(location: Location) -> None:
 
 
 def validity_note(location: Location, before: str, after: str) -> str:
-    """Return a note if a change made a structured file (JSON, TOML) invalid; "" otherwise."""
+    """Return a sentence for the model if a change made a valid file invalid, else "".
+
+    Checks JSON, notebooks, TOML, YAML and Python.
+    """
     found = made_invalid(location.real.name, before, after)
     if found is None:
         return ""
-    return f" It was written, but is now {found}."
+    return f" The file was written, but is now {found}."
 
 
 def stale(location: Location) -> ToolError:

@@ -1,4 +1,4 @@
-"""The ``code`` tool: definitions, references and symbols from the project's language servers."""
+"""The ``code`` tool: finds definitions, references, symbols and more with language servers."""
 
 import asyncio
 import os
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tui_agent.tools.language_servers.servers import LanguageServers
     from tui_agent.tools.language_servers.spots import Spot
 
-# The code that speaks to servers is loaded with the first call.
+# The modules that talk to servers are imported by the first call.
 
 MAX_ROWS = 200
 """Maximum places that are shown."""
@@ -45,6 +45,7 @@ MAX_FILES = 20_000
 """Maximum files of an answer that are considered."""
 
 _PLACE = LazyPattern(r"(.+?):(\d{1,9})(?::(\d{1,9}))?:?")
+"""Matches ``path:line`` and ``path:line:column``."""
 
 
 class CodeInput(ToolInput):
@@ -52,12 +53,15 @@ class CodeInput(ToolInput):
 
     op: Literal["definition", "references", "implementations", "callers", "hover", "symbols"]
     symbol: str = ""
-    """A name, or ``Class.name``."""
+    """A name or ``Class.name``, or, for symbols, a part of a name; "" for a place given by path."""
     path: str = Field(default="", description="or path:line")
 
 
 class CodeTool(Tool[CodeInput]):
-    """Asks language servers, which run in the sandbox and are started on first use."""
+    """Asks language servers, which are started on first use and keep running for later calls.
+
+    They run in the sandbox; outside it only those that the user's settings name.
+    """
 
     name: ClassVar[str] = "code"
     description: ClassVar[str] = "Ask the language server."
@@ -81,7 +85,7 @@ class CodeTool(Tool[CodeInput]):
         settings: CodeSettings,
         has_sandbox: Callable[[], bool] = lambda: True,
     ) -> None:
-        """``has_sandbox`` returns True if servers not named in the settings have a sandbox."""
+        """Make the tool of a project; ``has_sandbox`` returns True if commands run in a sandbox."""
         self._project = real_path(project)
         self._has_sandbox = has_sandbox
         self._settings = settings
@@ -92,9 +96,9 @@ class CodeTool(Tool[CodeInput]):
 
     @cached_property
     def _can_act(self) -> bool:
-        """Whether a server can run for the project.
+        """Whether a server can run for one of the project's languages.
 
-        Decided once, as all requests need the same tools.
+        Decided once, because a change of the tools would break the prompt cache.
         """
         return has_server(self._project, self._settings, self._has_sandbox)
 
@@ -126,16 +130,19 @@ class CodeTool(Tool[CodeInput]):
             await self._servers.aclose(real_path(project))
 
     def running_for(self, path: Path, project: Path) -> "LanguageServer | None":
-        """Return the running server for a file of a project, None if there is none."""
+        """Return the running server for a file's language in a project; None if none is running."""
         language = language_of(path.name, self._settings)
         if self._servers is None or language is None:
             return None
         return self._servers.of(real_path(project), language)
 
     def server_lines(self) -> Iterator[str]:
-        """Yield a line for people on each server. Looks at files."""
+        """Yield a line for the user on each language: its server, and the server's state.
+
+        Looks for programs on disk: call it in a thread.
+        """
         if not self._settings.enabled:
-            yield "not asked (code.enabled is off)"
+            yield "off (code.enabled is false)"
             return
         for pattern, command in self._settings.servers.items():
             yield f"{pattern}: {command or 'none'}"
@@ -159,7 +166,10 @@ class CodeTool(Tool[CodeInput]):
 
 
 def _place_of(arguments: CodeInput, context: ToolContext) -> tuple[str, int | None, int | None]:
-    """Return the path that a call names, and the line and column that follow it, if any."""
+    """Return the path that a call names, and the line and column after it, from 1, or None.
+
+    The path is the project if the call names none.
+    """
     path = arguments.path.strip() or str(context.project)
     found = _PLACE.fullmatch(path)
     if found is None or os.path.lexists(context.cwd / path):
@@ -169,7 +179,10 @@ def _place_of(arguments: CodeInput, context: ToolContext) -> tuple[str, int | No
 
 
 def _question(arguments: CodeInput, context: ToolContext) -> "Question":
-    """Return the question for the server; raises ToolError if the path can't or may not be read."""
+    """Return a call as a question for the server.
+
+    Raises ToolError if the path doesn't exist, or leads to a place that was not allowed.
+    """
     from tui_agent.tools.language_servers.lookup import Question
 
     path, line, column = _place_of(arguments, context)
@@ -184,11 +197,16 @@ def _question(arguments: CodeInput, context: ToolContext) -> "Question":
 # -- what is shown ---------------------------------------------------------------------------------
 
 Access = Literal["shown", "named", "hidden", "gone"]
+"""How places in a file are shown: with the text of the line, by path and line number only, only
+counted, or, if the file doesn't exist, not at all."""
 
 
 @dataclass
 class _Rows:
-    """Collects the places of an answer, with their lines as they may be shown. Looks at files."""
+    """Collects the output lines for an answer's places.
+
+    ``accesses`` and ``texts`` are caches by file. Reads files: use it in a thread.
+    """
 
     context: ToolContext
     lines: list[str]
@@ -197,7 +215,7 @@ class _Rows:
     texts: dict[Path, list[str]]
 
     def add(self, spot: "Spot") -> None:
-        """Add a place; one that may not be shown is only counted."""
+        """Add an output line for a place; only count it if it is hidden, or the output is full."""
         if spot.path not in self.accesses:
             location = locate(str(spot.path), self.context)
             self.accesses[spot.path] = self._access(location), location
@@ -211,7 +229,12 @@ class _Rows:
         self.lines.append(place)
 
     def _access(self, location: Location) -> Access:
-        """Return how a file may be shown: outside of the project, unless it is allowed, without its text."""
+        """Return how places in a file may be shown under the permission rules.
+
+        "named" is for files outside the project that the user would have to be asked about,
+        "hidden" for other files that may not be read, "gone" for missing files and those beyond
+        ``MAX_FILES``.
+        """
         if len(self.accesses) >= MAX_FILES or not is_file(location.real):
             return "gone"
         allowed = self.context.allowed or frozenset()
@@ -226,6 +249,7 @@ class _Rows:
         return "named" if refused == {(Permission.EXTERNAL_DIRECTORY, "ask")} else "hidden"
 
     def _text(self, path: Path, line: int) -> str:
+        """Return the text of a line, from 0, cut and redacted; "" if it can't be read."""
         from tui_agent.tools.language_servers.spots import lines_in
 
         if path not in self.texts:
@@ -267,6 +291,6 @@ def _notes(counts: Counter[Access], shown: int) -> Iterator[str]:
     if shown < total:
         yield f"[{shown:,} of {total:,} places. For the rest search with grep.]"
     if counts["named"]:
-        yield "[Lines outside of the project are not shown: read the file.]"
+        yield "[Lines of files outside the project are not shown. Read the file to see them.]"
     if counts["hidden"]:
-        yield f"[Not shown: {counted(counts['hidden'], 'place')} in files that rules or secrets keep back.]"
+        yield f"[Not shown: {counted(counts['hidden'], 'place')} in files that rules deny or that may hold secrets.]"

@@ -1,4 +1,4 @@
-"""The ``edit`` tool: replaces parts of one file; makes all edits of a call, or none."""
+"""The ``edit`` tool: replaces texts in one file, either all that a call names or none."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -32,12 +32,14 @@ if TYPE_CHECKING:
     from tui_agent.editing.matching import Replaced
 
 _SMALL_FILE_LINES = 40
-"""Maximum lines of a file that is shown whole after a failed edit."""
+"""Maximum lines of a file whose whole text is in the error of a failed edit."""
 MAX_SHOWN_LINES = 60
-"""Maximum lines of the changed file that the model is shown."""
+"""Maximum lines of the changed places that the model is shown."""
 
 _HUNK_EDGE = 8
+"""Lines shown at the beginning and at the end of a long changed place."""
 _LINE_CHARS = 160
+"""Maximum characters shown of a line."""
 _OTHER_NAMES = {
     **dict.fromkeys(
         ("oldstring", "oldstr", "oldtext", "oldcontent", "search", "find", "original"), "old"
@@ -50,11 +52,12 @@ _OTHER_NAMES = {
 """Field names of other programs' tools; in lower case, without hyphens and underscores."""
 
 _TOLD_CHARS = 8
-"""Fewest characters of a new text whose presence shows that the edit was made before."""
+"""Minimum characters of a new text for its presence in the file to mean that the edit was made
+before."""
 
 
 class Edit(ToolInput):
-    """One replacement."""
+    """One replacement: ``old`` by ``new``, with ``all`` at every place where ``old`` occurs."""
 
     old: str
     new: str
@@ -76,7 +79,11 @@ class EditInput(ChangeInput):
     @model_validator(mode="before")
     @classmethod
     def _one_edit(cls, values: Any) -> Any:
-        """Accept a single edit in place of the list, or spread over the arguments."""
+        """Return the arguments with ``edits`` as a list of edits.
+
+        Models may give one edit in place of the list, give ``old``, ``new`` and ``all`` beside the
+        path, or repeat the path in each edit.
+        """
         if not isinstance(values, dict):
             return values
         values = _renamed(values)
@@ -89,7 +96,7 @@ class EditInput(ChangeInput):
         if not isinstance(edits, list | tuple) or not all(isinstance(edit, dict) for edit in edits):
             return values
         if "all" in values:
-            # Beside the edits it means each of them.
+            # Given beside the list, it applies to every edit that doesn't set it.
             beside = {"all": values.pop("all")}
             edits = [beside | edit for edit in edits]
             values["edits"] = edits
@@ -104,7 +111,8 @@ class EditInput(ChangeInput):
 
 @frozen
 class _Done:
-    """The result of all edits: the text, the number of changed places, the differences ignored."""
+    """The result of all edits: the new text, the number of changed places, the kinds of differences
+    ignored."""
 
     text: str
     count: int
@@ -112,7 +120,7 @@ class _Done:
 
 
 class EditTool(ChangeTool[EditInput]):
-    """Replaces text in a file."""
+    """Replaces texts in one file; the result shows the changed places."""
 
     name = "edit"
     description = (
@@ -151,7 +159,7 @@ class EditTool(ChangeTool[EditInput]):
         except ToolError:
             if notebook is None or not all(edit.old in file.text for edit in arguments.edits):
                 raise
-            # It is meant as it is on disk.
+            # The model means the notebook's JSON, not the text of its cells.
             before = file.text
             done = _all(arguments.edits, before, location)
             written = done.text
@@ -174,7 +182,7 @@ class EditTool(ChangeTool[EditInput]):
 
 
 def _all(edits: Sequence[Edit], before: str, location: Location) -> _Done:
-    """Apply all edits, one after the other; raises ToolError if one fails."""
+    """Apply edits to a text, in order; raises ToolError, with the reason, if one fails."""
     text = before
     count = 0
     loosely: dict[str, None] = {}
@@ -186,7 +194,7 @@ def _all(edits: Sequence[Edit], before: str, location: Location) -> _Done:
             if len(edits) > 1:
                 reason = f"Nothing was changed. Edit {number} of {len(edits)}: {reason}"
             if file_holds_secret(location.real):
-                # The lines that it quotes may be those with secrets.
+                # The lines that the reason quotes may contain secrets.
                 reason = reason.partition("\n")[0]
             raise ToolError(reason) from None
         text = done.text
@@ -215,11 +223,16 @@ def _one(text: str, edit: Edit) -> "Replaced":
 
 
 def _reason(error: ToolError, edit: Edit, *, before: str, now: str) -> str:
-    """Return why an edit failed, with earlier edits' changes and a small file's content."""
+    """Return why an edit failed, for the model.
+
+    Says so if an earlier edit of the call changed the same place, or if the new text is there
+    already. Ends with the file's text if the file is small. ``before`` is the text before all
+    edits, ``now`` the text before this one.
+    """
     reason = str(error)
     if edit.old and edit.old != edit.new and edit.old not in now:
         if edit.old in before:
-            reason = "an edit before it changed the same place. Make one edit of them."
+            reason = "an earlier edit changed the same place. Combine the two into one edit."
         elif len(edit.new.strip()) >= _TOLD_CHARS and edit.new in now:
             line = line_at(now, now.index(edit.new))
             reason = f"old was not found, but new is there already, at line {line}."
@@ -229,7 +242,7 @@ def _reason(error: ToolError, edit: Edit, *, before: str, now: str) -> str:
 
 
 def _whole(text: str) -> str:
-    """Return a small file's text as ``read`` shows it, "" for a larger file."""
+    """Return a small file's lines with numbers, as ``read`` shows them; "" for a larger file."""
     lines = lines_of(text)
     if len(lines) > _SMALL_FILE_LINES or max(map(len, lines), default=0) > _LINE_CHARS:
         return ""
@@ -253,7 +266,11 @@ def _renamed(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _changed_lines(path: Path, lines: list[str], spans: tuple[range, ...]) -> list[str]:
-    """Return each changed place with a line around it, numbered as ``read`` does, long places in part."""
+    """Return each changed place's lines, and one before and after, numbered as by ``read``.
+
+    "..." separates places, replaces the middle of a long one, and ends the list when it is cut at
+    ``MAX_SHOWN_LINES``. ``spans`` are indexes into ``lines``, from 0.
+    """
     shown: list[str] = []
     for span in _joined(spans, len(lines)):
         rows = _rows(path, lines, span)
@@ -266,7 +283,7 @@ def _changed_lines(path: Path, lines: list[str], spans: tuple[range, ...]) -> li
 
 
 def _joined(spans: Iterable[range], total: int) -> list[range]:
-    """Return the line range of each place, extended by a line; adjacent ranges are merged."""
+    """Return the ranges, each extended by a line on both sides; ranges that touch are merged."""
     joined: list[range] = []
     for span in spans:
         start = max(span.start - 1, 0)

@@ -33,7 +33,7 @@ class GlobInput(ToolInput):
 
 
 class GlobTool(Tool[GlobInput]):
-    """Finds files by name."""
+    """Finds the files whose paths match a glob, newest first; skips files that git ignores."""
 
     name = "glob"
     description = "Find files by pattern like src/**/*.{ts,tsx}, newest first."
@@ -78,7 +78,7 @@ class GlobTool(Tool[GlobInput]):
 
 
 def _nothing(scope: Scope) -> str:
-    """Explain an empty result, naming skipped files that would have matched."""
+    """Return the text for an empty result: why nothing matches, or which skipped files would."""
     if scope.single_file is not None:
         return f"No files match: {scope.location.shown} is a file with another name."
     plain = scope.glob.strip("/")
@@ -101,7 +101,11 @@ def _nothing(scope: Scope) -> str:
 
 
 def _newest_first(directory: Path, paths: list[str]) -> list[str]:
-    """Return files sorted by modification time, newest first, without missing and linked ones."""
+    """Return the files by modification time, newest first.
+
+    ``paths`` and the result are relative to ``directory``. Missing files, and those below a linked
+    directory, are left out.
+    """
     modified = dict[str, int]()
     with suppress(OSError), opened_directory(directory) as root:
         for folder, group in groupby(sorted(paths, key=os.path.dirname), key=os.path.dirname):
@@ -111,9 +115,10 @@ def _newest_first(directory: Path, paths: list[str]) -> list[str]:
 
 
 def _times(root: int, folder: str, paths: Iterable[str]) -> dict[str, int]:
-    """Return the modification times, in nanoseconds, of files in a directory below ``root``.
+    """Return the modification times, in nanoseconds, of files in the directory ``folder``, by path.
 
-    Raises OSError if the directory can't be opened.
+    ``root`` is the descriptor of the directory that ``folder`` and ``paths`` are relative to.
+    Missing files are left out. Raises OSError if the directory can't be opened, or is below a link.
     """
     times = dict[str, int]()
     with using(open_beneath(root, folder)) as opened:

@@ -1,4 +1,4 @@
-"""The ``grep`` tool: lines that match a regular expression, by file."""
+"""The ``grep`` tool: finds lines that match a regular expression, with ripgrep."""
 
 import asyncio
 import os
@@ -40,32 +40,33 @@ MAX_ROWS = 200
 """Maximum lines that are shown."""
 
 ELSEWHERE_SECONDS = 2.0
-"""Time limit, in seconds, for finding matches in files that a search skips."""
+"""Time limit, in seconds, for looking for matches in the files that the search skipped."""
 
 MAX_OTHER_FILES = 200
 """Maximum files in other encodings than UTF-8 that are searched for non-ASCII characters."""
 
 MAX_CONTEXT = 20
-"""Maximum lines shown around a match."""
+"""Maximum lines shown before and after a match."""
 
 _BINARY = "[Binary, not searched to the end unless named as path: {names}.]"
 _IGNORED = "[Ignored by git, not searched unless named as path: {names}.]"
 _CUT_SHORT = b": WARNING: stopped searching binary file"
 _LINE = re.compile(rb"(\d+)([:-])(\d+)[:-](.*)", re.DOTALL)
 _SHORTENED = re.compile(rb" \[\.\.\. [^\[\]]*\]$")
-"""The end of a line that ripgrep has cut off."""
+"""Matches the note that ripgrep puts at the end of a line it has cut."""
 _MAX_OTHER_BYTES = 16 * 1024**2
-"""Maximum bytes of a file in another encoding in which a line is looked up again."""
+"""Bytes at the beginning of a file in another encoding in which a found line is looked up again."""
 
 _NOT_UTF_8 = (
     r"(?-u:[\xC0-\xFF](?:[\x00-\x7F\xC0-\xFF]|$)"
     r"|(?:^|[\x00-\x7F])[\x80-\xBF]"
     r"|[\xE0-\xFF][\x80-\xBF](?:[\x00-\x7F]|$))"
 )
-"""Matches nearly all lines that are not UTF-8: an incomplete character, or a continuation byte
-alone."""
+"""Matches nearly all lines that are not UTF-8: those with an incomplete character or a continuation
+byte alone."""
 
 _LAST = re.compile(r"((?:^|[^\\])(?:\\\\)*)\\[Zz]")
+r"""Matches ``\Z`` and ``\z``, which ripgrep is given as ``$``."""
 _IGNORING_CASE = ("-i", "i", "ignore_case", "case_insensitive")
 _AROUND = ("-C", "-A", "-B", "context_lines", "after", "before")
 _IGNORED_ARGUMENTS = ("-n", "line_numbers", "head_limit", "max_results", "limit")
@@ -73,7 +74,10 @@ _IGNORED_ARGUMENTS = ("-n", "line_numbers", "head_limit", "max_results", "limit"
 
 @frozen
 class _Row:
-    """A line from ripgrep: its number, its byte offset in the file, and whether it is a match."""
+    """A line from ripgrep: its number, its byte offset in the file, and whether it matches.
+
+    ``hit`` is False for a line of context.
+    """
 
     number: int
     offset: int
@@ -83,25 +87,31 @@ class _Row:
 
 @dataclass
 class Matches:
-    """Collects matches by path; files may come in any order."""
+    """Collects matching lines, and keeps those of the files that come first in order of path.
+
+    All paths are relative to the scope's directory. Files may be added in any order.
+    """
 
     total: int = 0
+    """Number of matching lines."""
     paths: set[str] = field(default_factory=set)
     """Files with a match."""
     cut_short: list[str] = field(default_factory=list)
-    """Files found to be binary after a match."""
+    """Files that were not searched to the end because they turned out to be binary."""
     secrets: list[str] = field(default_factory=list)
+    """Files with a match that are not shown because they may hold secrets."""
     unread: list[str] = field(default_factory=list)
     """Files in other encodings that were searched for ASCII characters only."""
     timed_out: bool = False
     _rows: dict[str, list[_Row]] = field(default_factory=dict)
-    """Lines by path."""
+    """At most ``MAX_ROWS`` lines by path."""
     _held: int = 0
+    """Number of lines in ``_rows``."""
     _limit: str | None = None
-    """The last path that is shown, None for no limit."""
+    """Files after this path are only counted; None while lines of all files are kept."""
 
     def add(self, path: str, row: _Row) -> None:
-        """Add a line; a file's lines come together and in order."""
+        """Add a line of a file; each file's lines have to be added together, and in order."""
         if row.hit:
             self.total += 1
             self.paths.add(path)
@@ -115,11 +125,11 @@ class Matches:
             self._forget()
 
     def rows(self, scope: Scope, *, apart: bool) -> list[tuple[str, bool]]:
-        """Return the first lines by path, without secrets, each with whether it is a match.
+        """Return up to ``MAX_ROWS`` lines as text in order of path, each with whether it matches.
 
-        Looks at files.
-
-        ``apart`` puts dashes between groups.
+        Files that are secrets are left out and added to ``secrets``, unless the search is for one
+        file; other secrets are redacted. With ``apart`` a line of dashes separates groups of lines.
+        Reads files: call it in a thread.
         """
         found: list[tuple[str, bool]] = []
         for path, rows in _still_there(scope, self._rows):
@@ -154,9 +164,10 @@ class Matches:
 
 
 def _still_there(scope: Scope, found: Mapping[str, list[_Row]]) -> Iterator[tuple[str, list[_Row]]]:
-    """Yield the files by path, each with those of its lines that are really in it.
+    """Yield the files in order of path, each with those of its lines that are really in the file.
 
-    Ripgrep goes by names: a job that puts links in the place of directories leads it elsewhere.
+    Ripgrep opens files by name, so a command that replaces a directory by a link during the search
+    could make it show files from outside the scope.
     """
     with suppress(OSError), directory(scope.directory) as root:
         for path in sorted(found):
@@ -168,7 +179,7 @@ def _still_there(scope: Scope, found: Mapping[str, list[_Row]]) -> Iterator[tupl
 def _rows_in(file: BinaryIO, rows: list[_Row]) -> list[_Row]:
     if all(_is_at_offset(file, row) for row in rows):
         return rows
-    # In another encoding, or behind a mark of one.
+    # The file has another encoding, or a byte order mark, so offsets differ.
     file.seek(0)
     text = text_in(file.read(_MAX_OTHER_BYTES))
     there = []
@@ -190,7 +201,7 @@ def _text_of(row: _Row) -> bytes:
 
 
 def _beneath(scope: Scope, paths: Iterable[str]) -> list[str]:
-    """Return the paths of files that exist without a link on the way."""
+    """Return the paths, relative to the scope's directory, that exist and lead over no link."""
     found = []
     with suppress(OSError), directory(scope.directory) as root:
         for path in paths:
@@ -206,9 +217,10 @@ class GrepInput(ToolInput):
     path: str = "."
     glob: str = Field(default="", description="Like src/**/*.ts")
     literal: SkipJsonSchema[bool] = False
-    """Not in the schema, because a pattern without matches is searched for as plain text, too."""
+    """Whether ``pattern`` is plain text. Not in the schema, because a pattern without matches is
+    searched for as plain text anyway."""
     context: int = Field(default=0, ge=0)
-    """Lines to show around each match."""
+    """Lines to show before and after each match."""
 
     @model_validator(mode="before")
     @classmethod
@@ -238,7 +250,7 @@ def _says(value: Any, word: str) -> bool:
 
 @frozen
 class _Query:
-    """A search: its pattern, and how to match it."""
+    """A search: its pattern, how to match it, and the lines of context to show around a match."""
 
     pattern: str
     literal: bool
@@ -251,7 +263,7 @@ class _BadPatternError(Exception):
 
 
 class GrepTool(Tool[GrepInput]):
-    """Searches file contents."""
+    """Finds the lines of files that match a regular expression or, failing that, contain it as text."""
 
     name = "grep"
     description = "Search files that git does not ignore; gives path:line: text."
@@ -284,9 +296,11 @@ class GrepTool(Tool[GrepInput]):
 
 
 async def _found(query: _Query, scope: Scope) -> tuple[Matches, list[str]]:
-    """Return the matches, and notes on how they were found.
+    """Return the matches, and notes for the model on how they were found or what was skipped.
 
-    Raises ToolError if the pattern can't be searched for in any way.
+    A pattern that is invalid or has no matches is searched for as plain text too.
+
+    Raises ToolError if the pattern is invalid and its plain text is not found, or the search fails.
     """
     try:
         found = await _search(query, scope)
@@ -296,10 +310,10 @@ async def _found(query: _Query, scope: Scope) -> tuple[Matches, list[str]]:
             raise ToolError(
                 f"pattern is not a valid regular expression: {error}. Escape ( ) [ ] {{ }} . * + ? with \\."
             ) from None
-        note = f"[pattern is not a valid regular expression ({error}), so this is where it stands as text.]"
+        note = f"[pattern is not a valid regular expression ({error}), so it was searched for as plain text.]"
         return found, [note]
     if not found.total and _by_name(scope):
-        # Names that only look as the glob says have other characters.
+        # Names that only look like the glob have other characters, which ripgrep doesn't match.
         scope = replace(scope, glob="")
         found = await _search(query, scope)
     if found.total:
@@ -309,13 +323,16 @@ async def _found(query: _Query, scope: Scope) -> tuple[Matches, list[str]]:
         as_text = await _search(replace(query, literal=True), scope)
         if as_text.total:
             return as_text, [
-                "[No matches of the regular expression; this is where it stands as text.]"
+                "[The regular expression has no matches; these lines contain it as plain text.]"
             ]
     return found, await _elsewhere(query, scope)
 
 
 async def _elsewhere(query: _Query, scope: Scope) -> list[str]:
-    """Return notes on what a search without matches has skipped."""
+    """Return notes on matches that a search without result missed.
+
+    These are lines in another case, and lines of files that are binary or ignored by git.
+    """
     notes: list[str] = []
     if query.pattern.lower() != query.pattern.upper():
         alike = await _search(replace(query, ignoring_case=True), scope)
@@ -339,7 +356,11 @@ async def _elsewhere(query: _Query, scope: Scope) -> list[str]:
 
 
 async def _names(query: _Query, scope: Scope, *options: str) -> list[str]:
-    """Return the files with a match, those left out whose names say that they hold secrets."""
+    """Return the files with a match, found with extra ripgrep ``options``.
+
+    Paths are relative to the scope's directory. Files whose names suggest secrets are left out.
+    Empty without ripgrep.
+    """
     found: list[str] = []
 
     def sink(names: list[bytes]) -> None:
@@ -362,9 +383,9 @@ async def _names(query: _Query, scope: Scope, *options: str) -> list[str]:
 
 
 def _some(scope: Scope, paths: Iterable[str]) -> str:
-    """Return the names of the first files for an answer, "" for none.
+    """Return the names of the first few files, joined for a note; "" if there are none.
 
-    Looks at files: what is a secret is not named.
+    Files that are secrets are not named. Reads files: call it in a thread.
     """
     named: list[str] = []
     for path in _beneath(scope, sorted(paths)):
@@ -407,7 +428,7 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
 
 
 async def _search(query: _Query, scope: Scope) -> Matches:
-    """Return the matches in the files of a scope, in all encodings."""
+    """Return the matches in the files of a scope, whatever their encodings."""
     found = Matches()
     if scope.single_file is not None:
         encoding = await asyncio.to_thread(encoding_of, scope.location.real)
@@ -415,7 +436,7 @@ async def _search(query: _Query, scope: Scope) -> Matches:
         return found
     await _run(query, scope, found, [], [""])
     if not query.pattern.isascii():
-        # Other characters have other bytes in other encodings.
+        # Characters other than ASCII have other bytes in other encodings.
         for name, paths in (await _other_encodings(scope)).items():
             if name:
                 await _run(query, scope, found, [f"--encoding={name}"], paths)
@@ -425,14 +446,20 @@ async def _search(query: _Query, scope: Scope) -> Matches:
 
 
 def _how_to_read(encoding: Encoding | None) -> list[str]:
-    """Return ripgrep's options for a named file, which is searched even if it is binary."""
+    """Return ripgrep's options to search a single file with an encoding, even if it is binary.
+
+    ``encoding`` is None for a file that is not text.
+    """
     if encoding is None or encoding == UTF_8 or encoding.bom or not encoding.web_name:
         return ["--text"]
     return [f"--encoding={encoding.web_name}", "--text"]
 
 
 async def _other_encodings(scope: Scope) -> dict[str, list[str]]:
-    """Return the files that are not UTF-8 by the name of their encoding, "" for those that can't be searched."""
+    """Return the scope's text files that are not UTF-8, by ripgrep's name of their encoding.
+
+    "" has those that ripgrep can't decode, and those beyond ``MAX_OTHER_FILES``.
+    """
     query = _Query(_NOT_UTF_8, literal=False, context=0)
     paths = await _names(query, scope, "--no-unicode")
     found: dict[str, list[str]] = {}
@@ -455,7 +482,14 @@ def _encoding(path: Path) -> Encoding | None:
 async def _run(
     query: _Query, scope: Scope, found: Matches, options: list[str], paths: list[str]
 ) -> None:
-    """Add the matches in the files of ``paths``, of which "" is the whole directory."""
+    """Search files with ripgrep, and add the matches to ``found``.
+
+    ``paths`` are relative to the scope's directory; "" stands for all files in it.
+
+    Raises:
+        ToolError: ripgrep is missing or failed.
+        _BadPatternError: the pattern is not a valid regular expression.
+    """
     secrets: dict[str, None] = {}
     shown_secrets = scope.single_file is not None
 
@@ -491,9 +525,9 @@ async def _run(
         search = await run_ripgrep(arguments, scope.directory, sink)
     except NoRipgrepError:
         raise ToolError(
-            "No ripgrep runs here to the end of a search. Search with grep in bash."
+            "ripgrep can't be used in this directory. Search with grep in bash."
         ) from None
-    # Code 2 and not a word: a file could not be read, which does not spoil the rest.
+    # Code 2 without a message means that a file could not be read; the other matches are good.
     if search.code == 2 and search.errors and not found.total:
         reason = " ".join(search.errors.removeprefix("rg: ").split())
         if "regex" in reason:
@@ -506,7 +540,7 @@ async def _run(
 
 
 def _matching(query: _Query) -> list[str]:
-    """Return ripgrep's options that decide what matches."""
+    """Return the ripgrep options for how the pattern matches: line ends, case, several lines."""
     options = ["--crlf"]
     if query.ignoring_case:
         options.append("--ignore-case")
@@ -516,7 +550,7 @@ def _matching(query: _Query) -> list[str]:
 
 
 def _showing(query: _Query) -> list[str]:
-    """Return ripgrep's options for the lines to show."""
+    """Return the ripgrep options for the output that ``_run`` parses."""
     options = ["--line-number", "--byte-offset", "--with-filename", "--no-heading", "--null"]
     # In bytes; lines still too long are cut when shown.
     options += [f"--max-columns={8 * MAX_COLUMNS}", "--max-columns-preview"]
@@ -526,7 +560,10 @@ def _showing(query: _Query) -> list[str]:
 
 
 def _by_name(scope: Scope) -> list[str]:
-    """Return ripgrep's options that skip most files whose names the glob doesn't match."""
+    """Return ripgrep options that skip most files whose names the glob doesn't match.
+
+    Only an optimisation: results are checked against the glob again. Empty if not possible.
+    """
     if scope.excludes or scope.single_file is not None:
         return []
     # As a type, not with --glob: that would bring back files that git ignores.
@@ -537,9 +574,10 @@ def _by_name(scope: Scope) -> list[str]:
 
 
 def _expression(query: _Query) -> str:
-    """Return a query's pattern for ripgrep.
+    """Return a query's pattern in ripgrep's syntax.
 
-    U+FFFD matches any undecodable byte, which a model sees as such; a NUL can't be an argument.
+    U+FFFD also matches any undecodable byte, because the model sees such bytes as U+FFFD. NUL is
+    escaped, because a command line can't contain it.
     """
     if query.literal:
         pattern = re.escape(query.pattern)

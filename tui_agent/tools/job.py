@@ -1,4 +1,4 @@
-"""The ``job`` tool: lists background jobs, shows a job's new output, types into it, waits for it, stops it."""
+"""The ``job`` tool: lists background jobs, shows new output, types into jobs, waits, stops them."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ MAX_WAIT = 600
 """Longest wait of one call, in seconds."""
 
 ANSWER_SECONDS = 10
-"""Seconds to wait for an answer to input if the call names no time."""
+"""Seconds to wait for a job's answer to input, or for ``until``, if the call names no time."""
 
 SEARCH_SECONDS = 0.5
 """Timeout of one search for the regular expression ``until``, in seconds."""
@@ -33,7 +33,7 @@ TAKEN = "The user is typing in this job's terminal. Use wait or until to wait fo
 """Error for input to a job whose terminal the user has taken over."""
 
 _COMMAND_CHARS = 100
-"""Characters of a job's command in a list."""
+"""Maximum characters shown of a job's command in a list."""
 _NOT_YET = "[Not finished after {limit} s.]"
 
 
@@ -43,13 +43,17 @@ class JobInput(ToolInput):
     id: int | None = None
     stop: bool = False
     wait: int = Field(default=0, ge=0)
-    """Seconds to wait until the job ends or, after input, until it answers."""
+    """Maximum seconds to wait for the end of the job or, with input or ``until``, for its answer; 0
+    for no wait, or for ``ANSWER_SECONDS``."""
     input: str = Field(default="", description="Typed into it; <Enter>, <C-c>, <Up> are keys")
     until: str = Field(default="", description="Wait for this regex on its screen")
 
 
 class JobTool(Tool[JobInput]):
-    """Shows and controls jobs; only input needs permission, since the job's command was allowed."""
+    """Shows and controls jobs.
+
+    Only input needs permission: the command was allowed when the job started.
+    """
 
     name: ClassVar[str] = "job"
     description: ClassVar[str] = "List background jobs; with id new output."
@@ -77,7 +81,7 @@ class JobTool(Tool[JobInput]):
                 )
             )
         if not job.is_contained:
-            # What reads it need not be a shell.
+            # The program that reads the input need not be a shell, so its effect is unknown.
             shown = repr(arguments.input)
             why = f"it is typed into a running program: {job.command}"
             needs.append(PermissionNeed(Permission.BASH, shown, detail=shown, unclear=why))
@@ -134,9 +138,10 @@ def _job_of(arguments: JobInput, context: ToolContext) -> Job:
 
 
 def _awaited(text: str) -> Callable[[str], bool] | None:
-    """Return a function that searches a text for a regular expression; None for "".
+    """Return a function that says whether the regular expression ``text`` is found in a screen.
 
-    Raises ToolError if the expression is invalid or too slow.
+    None for an empty text. Raises ToolError if the expression is invalid; the function raises it if
+    a search takes more than ``SEARCH_SECONDS``.
     """
     if not text:
         return None
@@ -159,10 +164,11 @@ def _awaited(text: str) -> Callable[[str], bool] | None:
 async def job_result(
     job: Job, context: ToolContext, *, first: bool = False, note: str = ""
 ) -> ToolResult:
-    """Return a job's new output, or the screen of its terminal, as the result of a call.
+    """Return a job's output since the last result, or its terminal's screen, with the job's state.
 
-    ``first`` is True for the call that started the job; ``note`` is added below. For a job that has
-    ended, the stored full output is that of the whole job.
+    ``first`` is True for the call that started the job; ``note`` is a line to add below the output.
+    If the job has ended, the result's full output is all output of the job. Marks the end as known
+    to the model.
     """
     state = job.state
     job.told = job.told or not state.running
@@ -194,7 +200,7 @@ async def job_result(
 
 
 def job_line(state: JobState) -> str:
-    """Return a job's state and its command, cut, in one line."""
+    """Return a line with a job's number and state, then its command, cut if it is long."""
     command = " ".join(state.command.split())
     if len(command) <= _COMMAND_CHARS:
         shown = command

@@ -1,4 +1,4 @@
-"""Lists two levels of a directory, for the tools ``read`` and ``ls``."""
+"""The ``ls`` tool, and the listing of two levels of a directory that ``read`` shows too."""
 
 import asyncio
 from dataclasses import field
@@ -18,7 +18,7 @@ MAX_ROWS = 400
 """Maximum names in a listing."""
 
 MAX_CHILDREN = 60
-"""Maximum names of a subdirectory in a listing."""
+"""Maximum names shown of one subdirectory in a listing."""
 
 _IGNORED_SHOWN = 10
 """Maximum names ignored by git that are shown below a listing."""
@@ -32,10 +32,14 @@ class _Listing:
 
 
 async def list_tree(location: Location, context: ToolContext) -> ToolResult:
-    """Return a listing of a directory and its subdirectories; raises OSError if it can't be read."""
+    """Return a directory's names, with those in its subdirectories indented below, as a result.
+
+    Names that git ignores are only mentioned. If there are more than ``MAX_ROWS`` names, only the
+    first level is listed. Raises OSError if the directory can't be read.
+    """
     listing = await asyncio.to_thread(_listing, location, 2)
     if len(listing.lines) > MAX_ROWS:
-        # One complete level is more useful than a part of two.
+        # One complete level is more useful than two incomplete ones.
         listing = await asyncio.to_thread(_listing, location, 1)
     shown = listing.lines[:MAX_ROWS]
     notes = []
@@ -108,7 +112,11 @@ class LsInput(ToolInput):
 
 
 class LsTool(Tool[LsInput]):
-    """Lists a directory; not offered, since ``read`` does it, but many models call it from habit."""
+    """Lists a directory.
+
+    No request offers the tool, since ``read`` lists directories too; it answers models that call it
+    from habit.
+    """
 
     name = "ls"
     description = "List a directory, two levels deep, without what git ignores."

@@ -1,6 +1,6 @@
-"""Turns a tool's text into its result: cuts it to the limits, stores the whole, says how to get the rest.
+"""Turns a tool's text into its result: cuts the text to the limits, stores all of it, adds a hint.
 
-All tools end with ``finish``.
+The hint says how the model gets the rest. Tools with text output end with ``finish``.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ LIST_BY_NAME = "[{shown:,} of {total:,} names. For others use glob with part of 
 FILTER_OUTPUT = "To see more, filter it, or recall this result by its #number."
 
 SMALL = 100_000
-"""Longest output, in characters, that is cut without a thread."""
+"""Longest output, in characters, that is processed on the event loop; longer ones in a thread."""
 
 CutHint = str | Callable[[Truncation], str]
 
@@ -31,12 +31,12 @@ CutHint = str | Callable[[Truncation], str]
 class Output:
     """A tool's output before it is cut.
 
-    ``keep`` says whether the beginning or both ends are kept. ``footer`` is added at the end.
-    ``cut_hint`` says how to get the rest if lines are cut: with ``keep="head"`` it replaces the
-    footer (a format with ``{shown}`` and ``{total}`` lines, or a function of the counts), with
-    ``keep="ends"`` it is put where lines are missing. ``raw`` is stored instead of ``text``, None
-    for ``text`` itself. ``seen`` has the total sizes if the tool already left something out.
-    ``stored`` is False for output that can be produced again.
+    ``keep`` says whether the beginning or both ends are kept. ``footer`` is added at the end,
+    uncut. ``cut_hint`` says how to get the rest if lines are cut: with ``keep="head"`` it replaces
+    the footer (a format with ``{shown}`` and ``{total}`` lines, or a function of the counts), with
+    ``keep="ends"`` it is put where lines are missing. ``raw`` are the bytes to store as full
+    output, None for ``text``. ``seen`` has the total sizes if the tool already left something out
+    of ``text``. With ``stored`` False no full output is stored, because it can be produced again.
     """
 
     text: str
@@ -53,7 +53,10 @@ class Output:
 
 
 async def finish(output: Output, context: ToolContext) -> ToolResult:
-    """Return the result of a call; stores the whole output as a blob if it was cut."""
+    """Return the result of a call, with its text cut to the context's limits.
+
+    Stores the full output as a blob if the text was cut or differs from ``raw``.
+    """
     if len(output.text) > SMALL:
         cut = await asyncio.to_thread(_cut, output, context.limits)
     else:
@@ -94,10 +97,11 @@ def _hint(output: Output, truncation: Truncation) -> str:
 def shown_picture(
     raw: bytes, *, vision: bool, path: str | None = None
 ) -> tuple[str, Picture | None]:
-    """Return a note on an image, and the picture; None instead if it can't be decoded or shown.
+    """Return a note for the model on an image, and the picture to attach.
 
-    ``vision`` says whether the model takes images, ``path`` is the image's file. Decoding may take
-    seconds.
+    The picture is scaled or converted as far as providers require. It is None if the bytes can't be
+    decoded, or if the model takes no images (``vision`` is False). ``path`` is the file's name for
+    the note. Decoding may take seconds: call it in a thread.
     """
     named = "Image, "
     if path:
@@ -116,7 +120,10 @@ def shown_picture(
 def image_part(
     picture: Picture, put_blob: Callable[[bytes], str], path: str | None = None
 ) -> ImagePart:
-    """Store a picture or PDF, and return it as a part of a message or result."""
+    """Store a picture or PDF as a blob, and return it as a part of a message or result.
+
+    ``path`` is the file that it comes from, relative to the project.
+    """
     blob = put_blob(picture.data)
     return ImagePart(
         blob=blob,
@@ -136,6 +143,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def size_text(number: int) -> str:
+    """Return a number of bytes for people: ``12 bytes``, ``3.4 kB``; a kB has 1,000 bytes."""
     if number < 1_000:
         return counted(number, "byte")
     for unit, factor in (("kB", 1_000), ("MB", 1_000_000)):

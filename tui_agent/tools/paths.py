@@ -1,4 +1,4 @@
-"""Paths in tool arguments: resolves them, names them, finds the permissions they need, suggests others."""
+"""Resolves paths in tool arguments, finds the permissions they need, and suggests similar paths."""
 
 import difflib
 import os
@@ -25,9 +25,10 @@ _FILES_LOOKED_AT = 20_000
 _ENDS_LOOKED_AT = 30
 """Maximum components at the end of a path that are looked up in the project."""
 _MAX_CHARS = 300
-"""Characters of a path in a message."""
+"""Maximum characters of a path in a message."""
 _WILD = frozenset("*?")
 _QUOTES = {"`": "`", '"': '"', "'": "'", "<": ">"}
+"""Closing quotes by opening quotes."""
 
 
 @frozen
@@ -49,10 +50,13 @@ class Location:
 
 
 def locate(raw: str, context: ToolContext) -> Location:
-    """Resolve a path, relative to the call's working directory.
+    """Resolve a path, which may be relative to the call's working directory and need not exist.
+
+    Tolerates quotes, spaces, a leading ``@``, ``file://`` and names that only look like those on
+    disk.
 
     Raises:
-        ToolError: the text can't be a path.
+        ToolError: the text can't be a path, or several names in the project look like it.
     """
     if not raw.strip() or "\0" in raw:
         raise ToolError("path is empty or contains a NUL character")
@@ -83,7 +87,11 @@ def locate(raw: str, context: ToolContext) -> Location:
 
 
 def _written(raw: str, context: ToolContext) -> Path:
-    """Return the absolute path for a text: as written if that exists, else without spaces and quotes."""
+    """Return the absolute path that a text means, exactly as written if that exists.
+
+    Otherwise spaces around it are removed and ``~`` is expanded; if that does not exist either,
+    quotes and the like are removed too.
+    """
     as_said = _as_on_disk(raw, context)
     if os.path.lexists(as_said):
         return as_said
@@ -105,11 +113,13 @@ def _as_on_disk(name: str | Path, context: ToolContext) -> Path:
 
 
 def find(raw: str, context: ToolContext) -> Location:
-    """Resolve a path that should exist, before permission is asked for.
+    """Resolve a path that should exist, before the user is asked for permission.
+
+    A missing path is an error only if it is outside the project and the project has a path with the
+    same end (models make up directories above the project).
 
     Raises:
-        ToolError: the text can't be a path, or it is a missing path outside the project while the
-            project has one with the same end (models make up the directories above it).
+        ToolError: the path is missing in this way, or for the reasons of ``locate``.
     """
     location = locate(raw, context)
     if (
@@ -125,7 +135,7 @@ def relocate(raw: str, permission: Permission, context: ToolContext) -> Location
     """Resolve a path again when the call runs.
 
     Raises:
-        ToolError: it now leads somewhere else than what was allowed, since a link was changed.
+        ToolError: the path now leads to a place that was not allowed, because a link has changed.
     """
     location = locate(raw, context)
     check_allowed(path_needs(permission, location), context)
@@ -133,22 +143,27 @@ def relocate(raw: str, permission: Permission, context: ToolContext) -> Location
 
 
 def check_allowed(needs: Iterable[PermissionNeed], context: ToolContext) -> None:
-    """Check, when a call runs, that all its needs were allowed before.
+    """Check, when a call runs, that its needs are among those that it was allowed before.
+
+    Does nothing if permissions were not checked (``context.allowed`` is None).
 
     Raises:
-        ToolError: one of them was not.
+        ToolError: a need was not allowed.
     """
     if context.allowed is None:
         return
     for need in needs:
         if (need.permission, need.pattern) not in context.allowed:
             raise ToolError(
-                f"It now leads to {need.pattern}, which was not allowed; nothing was done."
+                f"The call now leads to {need.pattern}, which was not allowed; nothing was done."
             )
 
 
 def path_needs(permission: Permission, location: Location) -> tuple[PermissionNeed, ...]:
-    """Return the permissions to use a path: for itself, a link's target, and a directory outside."""
+    """Return the permissions to use a path: for the path, and for its target if it is a link.
+
+    If the target is outside the project, one for its directory is added.
+    """
     real = location.real
     secret = permission is Permission.READ and not is_sensitive(real) and is_secret_file(real)
     needs = [PermissionNeed(permission, location.pattern, secret=secret)]
@@ -162,7 +177,10 @@ def path_needs(permission: Permission, location: Location) -> tuple[PermissionNe
 
 
 def missing(location: Location, context: ToolContext) -> ToolError:
-    """Return the error for a path that does not exist, with suggestions of similar paths."""
+    """Return the error for a path that does not exist, with suggestions of similar paths.
+
+    Searches the project for them: call it in a thread.
+    """
     shown = _cut(location.shown)
     if is_link(location.path):
         return ToolError(
@@ -178,6 +196,10 @@ def missing(location: Location, context: ToolContext) -> ToolError:
 
 
 def _suggestions(location: Location, context: ToolContext) -> list[str]:
+    """Return up to ``_SUGGESTIONS`` existing paths like a missing one, most likely first.
+
+    Those in the working directory are relative to it.
+    """
     found = []
     if meant := _same_end(location, context):
         found.append(meant)
@@ -189,7 +211,10 @@ def _suggestions(location: Location, context: ToolContext) -> list[str]:
 
 
 def _same_name(location: Location, context: ToolContext) -> list[str]:
-    """Return the project's files with the same name, those in the most similar directories first."""
+    """Return the project's files with the same name in any case.
+
+    Those that share most directory names with the location come first.
+    """
     name = location.path.name.lower()
     files = []
     for path in walk_files(context.project, limit=_FILES_LOOKED_AT):
@@ -200,7 +225,7 @@ def _same_name(location: Location, context: ToolContext) -> list[str]:
 
 
 def explain(error: OSError, shown: str) -> ToolError:
-    """Return the error for the model about a path that the system refused."""
+    """Return an error for the model that names the path and the operating system's reason."""
     reason = error.strerror or type(error).__name__
     return ToolError(f"{_cut(shown)}: {reason[:1].lower()}{reason[1:]}.")
 
@@ -212,7 +237,10 @@ def _cut(shown: str) -> str:
 
 
 def _undressed(text: str) -> str:
-    """Return a path without quotes, a leading ``@`` or ``file://``, and with backslashes as slashes."""
+    """Return a path without quotes around it and without a leading ``@`` or ``file://``.
+
+    Backslashes become slashes if there is no slash.
+    """
     if len(text) > 2 and text[0] in _QUOTES and text[-1] == _QUOTES[text[0]]:
         text = text[1:-1]
     if text.startswith("file://"):
@@ -251,7 +279,10 @@ def _close_siblings(path: Path) -> list[str]:
 
 
 def _same_end(location: Location, context: ToolContext) -> str:
-    """Return the project's path with the longest end in common with a location; "" if there is none."""
+    """Return the project's existing path that ends in the most components of a location.
+
+    Relative to the working directory if it is below it; "" if there is none.
+    """
     parts = location.path.parts[1:][-_ENDS_LOOKED_AT:]
     for start in range(len(parts)):
         path = context.project.joinpath(*parts[start:])

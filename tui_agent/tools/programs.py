@@ -1,4 +1,4 @@
-"""Runs a call's program in the sandbox, and again if the user grants access that it lacked."""
+"""Runs a call's program, in the sandbox or outside; again if the user grants access it lacked."""
 
 import asyncio
 import contextlib
@@ -15,17 +15,18 @@ from tui_agent.sandbox import Grants, Launch, Sandbox, SandboxError, View
 from tui_agent.tools.base import ToolContext
 
 _SEARCH_NOTICE_SECONDS = 1.0
-"""Seconds of searching for secrets after which the user gets a notice."""
+"""Seconds after which the user gets a notice that files are being searched for secrets."""
 MAX_RUNS = 4
 """Maximum runs of one program, each with more access that the user granted."""
 
 
 @frozen
 class Program:
-    """The program of a call.
+    """A program to run for a call.
 
-    ``name`` is its name for the user, ``words`` its command line, ``timeout`` is in seconds, and
-    ``descriptors`` are file descriptors that it inherits.
+    ``name`` is for the user, ``words`` is the command line, ``timeout`` is in seconds, and
+    ``descriptors`` are file descriptors that the program inherits. ``terminal`` is the one it runs
+    in, None for pipes.
     """
 
     name: str
@@ -36,7 +37,7 @@ class Program:
     terminal: Terminal | None = None
 
     def command(self, context: ToolContext, launch: Launch | None = None) -> Command:
-        """Return the command to run, in the sandbox as ``launch`` says, or without one for None."""
+        """Return the command to run, in the sandbox prepared as ``launch``; None for no sandbox."""
         if launch is None:
             return Command(
                 self.words,
@@ -59,7 +60,7 @@ class Program:
 
 @frozen
 class EndedProgram:
-    """The last run of a program; ``note`` tells the model how the sandbox affected it, "" if it did not."""
+    """The last run of a program, and a note for the model on the sandbox's effects, "" for none."""
 
     run: FinishedCommand
     note: str = ""
@@ -68,9 +69,11 @@ class EndedProgram:
 async def run_program(
     program: Program, context: ToolContext, sandbox: Sandbox | None
 ) -> EndedProgram:
-    """Run a program until it ends, without a sandbox if that is None.
+    """Run a program until it ends or its time limit is over; without a sandbox if that is None.
 
-    Output is reported as it comes, so nothing is lost if the call is cancelled.
+    If the run lacked access, the user is asked to grant it and the program runs again, up to
+    ``MAX_RUNS`` times. Returns the last run. Output is reported as it comes, so nothing is lost if
+    the call is cancelled.
 
     Raises:
         ToolError: the program could not be started.
@@ -97,6 +100,7 @@ async def run_program(
 async def _run_in(
     view: View, program: Program, context: ToolContext, sandbox: Sandbox
 ) -> tuple[EndedProgram, Grants | None]:
+    """Run a program in the sandbox once; return the run, and the grants that it lacked, if any."""
     run = FinishedCommand()
     async with recorded(context, sandbox, view):
         launch = await launch_program(program, context, sandbox, view, live=False)
@@ -126,7 +130,9 @@ async def _run(
 async def launch_program(
     program: Program, context: ToolContext, sandbox: Sandbox, view: View, *, live: bool
 ) -> Launch:
-    """Prepare the sandbox for a program; ``live`` is for background jobs (see ``Sandbox.launch``).
+    """Prepare the sandbox for a program; ``live`` is True for a background job.
+
+    Tells the user if searching files for secrets takes long.
 
     Raises:
         ToolError: the sandbox can't be set up.
@@ -157,9 +163,10 @@ async def launch_program(
 
 @contextlib.asynccontextmanager
 async def recorded(context: ToolContext, sandbox: Sandbox, view: View) -> AsyncIterator[None]:
-    """Record changes to the project's files while a program may write to them directly.
+    """Return a context manager that records changes which a program makes to the project's files.
 
-    Does nothing if the sandbox writes to a layer, which reports its own changes.
+    It records nothing if the view allows no change of sources, or if the program writes to a layer:
+    the sandbox then records the changes when it copies them to the project.
     """
     recorded = context.recorded if view.changes_sources else None
     if recorded is None or await asyncio.to_thread(sandbox.is_layered, view):
@@ -175,7 +182,10 @@ def not_started(error: OSError) -> ToolError:
 
 
 def ending(run: FinishedCommand) -> str:
-    """Return a note on exit code, signal and processes left running; "" for a plain success."""
+    """Return notes for the model on a failed exit code, a signal and processes left running.
+
+    "" if there is nothing to note.
+    """
     notes = []
     if run.exit_code is not None and run.exit_code < 0:
         names = {member.value: member.name for member in signal.Signals}

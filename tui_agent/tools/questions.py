@@ -1,4 +1,4 @@
-"""Questions to the user: the model's, and those of MCP servers (forms, and pages to visit)."""
+"""Questions to the user, from the model or from MCP servers, and the answers to them."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,14 +20,19 @@ _KINDS: dict[str, FieldKind] = {
     "boolean": "yes_no",
     "array": "choices",
 }
-"""Kinds of fields by JSON schema type; all others are texts or choices."""
+"""Kinds of fields by JSON schema type; a field of another type is a choice if it lists values, else
+a text."""
 _BOUNDS = {"array": ("minItems", "maxItems"), "string": ("minLength", "maxLength")}
-"""The schema keywords for bounds by type; for numbers they are minimum and maximum."""
+"""JSON schema keywords for the lower and upper bound, by type; other types have "minimum" and
+"maximum"."""
 
 
 @frozen
 class FormField:
-    """A field of a form. ``options`` are the values of a choice, with their labels."""
+    """A field of a form.
+
+    ``about`` explains the field. ``options`` are the values to choose from, each with its label.
+    """
 
     name: str
     title: str
@@ -37,20 +42,22 @@ class FormField:
     default: Value | None = None
     required: bool = False
     is_free: bool = False
-    """Whether the user may answer in their own words, too."""
+    """Whether the user may also answer in their own words."""
     least: float | None = None
-    most: float | None = None
-    """The upper bound of a number, of a text's length, or of the number of choices; None for
+    """The lower bound of a number, of a text's length, or of the number of choices; None for
     none."""
+    most: float | None = None
+    """The upper bound, likewise."""
 
     def read(self, text: str) -> Value | None:
-        """Return the value of a typed text, None for nothing if that is allowed.
+        """Return the value of a text that the user typed; None for no text.
 
-        Raises ValueError.
+        Several choices are separated by commas. Raises ValueError with a message for the user if
+        the field is required and empty, or the text doesn't fit its kind or bounds.
         """
         text = text.strip()
         if not text and self.required:
-            raise ValueError(f"{self.title} is needed.")
+            raise ValueError(f"{self.title} is required.")
         if not text:
             return None
         match self.kind:
@@ -80,7 +87,10 @@ class FormField:
             raise ValueError(f"{self.title} has to be a {whole}number.") from None
 
     def _chosen(self, text: str) -> list[str]:
-        """Return the values of a list of values or labels, separated by commas."""
+        """Return the chosen values for a list of values or labels that are separated by commas.
+
+        Raises ValueError for one that is not among the options.
+        """
         known: dict[str, str] = {}
         for value, label in self.options:
             known |= {value: value, label: value}
@@ -89,13 +99,16 @@ class FormField:
             word = part.strip()
             if word and word not in known:
                 labels = ", ".join([label for _value, label in self.options])
-                raise ValueError(f"“{word}” is none of {labels}.")
+                raise ValueError(f"“{word}” is not one of: {labels}.")
             if word:
                 chosen.append(known[word])
         return chosen
 
     def _check_size(self, size: float, few: str, many: str) -> None:
-        """Raise ValueError for a size out of bounds, with ``few`` or ``many`` as the message."""
+        """Raise ValueError if a number, length or count is out of bounds.
+
+        ``few`` and ``many`` are the messages, formatted with the bound.
+        """
         if self.least is not None and size < self.least:
             raise ValueError(f"{self.title} {few.format(self.least)}.")
         if self.most is not None and size > self.most:
@@ -104,7 +117,7 @@ class FormField:
 
 @frozen
 class ModelQuestions:
-    """Questions of the model that the user is to answer."""
+    """Questions of the model to the user, one field each."""
 
     fields: tuple[FormField, ...]
 
@@ -132,28 +145,31 @@ ServerQuestion = ServerForm | ServerLink
 
 @frozen
 class Answer:
-    """The user's answer; "cancel" means none. ``values`` are those of an accepted form."""
+    """The user's answer to a question; "cancel" if they closed it without an answer.
+
+    ``values`` has the value of each filled field by its name, if they accepted.
+    """
 
     action: Literal["accept", "decline", "cancel"] = "cancel"
     values: Mapping[str, Value] = field(default_factory=dict)
 
 
 Asker = Callable[[ServerQuestion | ModelQuestions], Awaitable[Answer]]
-"""Asks the user of a session."""
+"""Asks a session's user and returns the answer."""
 
 
 @dataclass
 class Person:
-    """The user of a session, for every part that has a question."""
+    """Holds the function that asks a session's user; shared by the parts that ask questions."""
 
     asker: Asker | None = None
     """Asks the user; None if no one can be asked."""
 
 
 class Host(Protocol):
-    """A session whose user MCP servers can ask.
+    """A session whose user can be asked by MCP servers.
 
-    While the session works, a server's question is most likely about that work.
+    Servers are shared by sessions: a question goes to a busy session, which most likely caused it.
     """
 
     @property
@@ -164,6 +180,7 @@ class Host(Protocol):
 
 
 def question_of(server: str, params: "ElicitRequestParams") -> ServerForm | ServerLink:
+    """Return an MCP server's elicitation request as a question; ``server`` is the server's name."""
     if params.mode == "url":
         return ServerLink(server, params.message, params.url)
     schema = params.requested_schema
@@ -200,6 +217,7 @@ def _number_in(row: Mapping[str, Any], name: str) -> float | None:
 
 
 def _options(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the values that a JSON schema allows, each with its label; empty if it allows any."""
     options = []
     if isinstance(values := row.get("enum"), list):
         labels = as_list(row.get("enumNames"))
@@ -215,6 +233,7 @@ def _options(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def as_text(value: object) -> str:
+    """Return an answer's value for people: "yes" or "no", a list with commas, "" for None."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):

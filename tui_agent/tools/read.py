@@ -1,4 +1,4 @@
-"""The ``read`` tool: shows lines of text, directories, images, notebooks, documents, archives."""
+"""The ``read`` tool: shows text files, directories, images, notebooks, documents and archives."""
 
 import asyncio
 import mimetypes
@@ -53,11 +53,12 @@ SECRETS_LEFT_OUT = (
 MAX_DOCUMENT_BYTES = 100_000_000
 """Maximum size of a document that is converted to text, in bytes."""
 DOCUMENT_LINES = 2_000
-"""Lines of a document that are converted at once if the call names no number."""
+"""Maximum lines of a document's text in one read if the call gives no limit."""
 STORED_LINES = 20_000
 """Maximum lines of one read; those not shown to the model are stored for ``recall``."""
 
 _NUMBER_CHARS = 12
+"""Characters of a line's limit kept free for its number."""
 _PLACE = LazyPattern(r"(.+?):(\d{1,9})(?:-(\d{1,9})|:\d+)?:?")
 
 
@@ -66,8 +67,9 @@ class ReadInput(ToolInput):
 
     path: str
     offset: int = Field(default=1, ge=0)
-    """Number of the first line, from 1."""
+    """Number of the first line, from 1; 0 means 1."""
     limit: int | None = Field(default=None, ge=1)
+    """Maximum number of lines; None for as many as the output may have."""
 
     @model_validator(mode="before")
     @classmethod
@@ -106,7 +108,11 @@ def _integer(value: Any) -> int | None:
 
 
 def _without_lines(arguments: ReadInput, context: ToolContext) -> ReadInput:
-    """Return the arguments for a path such as ``path:12`` or ``path:12-20``."""
+    """Return the arguments with a path such as ``path:12`` or ``path:12-20`` split up.
+
+    The lines become offset and limit unless the call gives an offset. A path that exists as written
+    stays.
+    """
     found = _PLACE.fullmatch(arguments.path.strip())
     if (
         found is None
@@ -124,7 +130,7 @@ def _without_lines(arguments: ReadInput, context: ToolContext) -> ReadInput:
 
 
 class ReadTool(Tool[ReadInput]):
-    """Shows a file, a directory or an image."""
+    """Shows lines of a file as text with numbers, an image, or the names in a directory."""
 
     name = "read"
     description = (
@@ -180,8 +186,8 @@ class ReadTool(Tool[ReadInput]):
         sample = await asyncio.to_thread(_bytes_of, location.real, SAMPLE_BYTES)
         if (
             sample is None
-        ):  # opened without blocking: of a file that the system makes up, whatever the type says
-            raise ToolError(f"{location.shown} has nothing to be read now.")
+        ):  # the file is opened without blocking, and a generated one may have no data yet
+            raise ToolError(f"{location.shown} has no data to read at the moment.")
         if picture_type(sample):
             return await _image(location, context)
         document = kind_of(location.real.name, sample)
@@ -207,8 +213,12 @@ class ReadTool(Tool[ReadInput]):
 async def _window(
     arguments: ReadInput, location: Location, encoding: Encoding, context: ToolContext
 ) -> Window:
-    """Return the wanted lines: as the editor has them that the program runs in, else as they are on disk."""
-    # Noted first: a change while the file is read then shows at the next edit.
+    """Return the wanted lines of a text file, with secrets redacted.
+
+    Shows unsaved text of the editor that the program runs in, else the file on disk; of a notebook
+    its cells on disk. Records the file's state, so that an edit notices later changes.
+    """
+    # Recorded before the read, so that a change during the read is noticed at the next edit.
     await asyncio.to_thread(context.reads.note, location.real)
     first = max(arguments.offset, 1)
     wanted = range(first, first + min(arguments.limit or STORED_LINES, STORED_LINES))
@@ -229,7 +239,10 @@ async def _window(
 
 
 def _cells(location: Location, wanted: range, line_chars: int) -> Window | None:
-    """Return lines of a notebook's cells; None for a file that is shown unchanged."""
+    """Return lines of a notebook's text form; None if the file is no valid notebook.
+
+    The file is then shown as JSON.
+    """
     try:
         file = load(location.real, location.shown, max_bytes=MAX_CHANGED_BYTES)
     except ToolError:
@@ -243,10 +256,12 @@ def _cells(location: Location, wanted: range, line_chars: int) -> Window | None:
 async def _document(
     kind: str, arguments: ReadInput, location: Location, context: ToolContext
 ) -> tuple[Window, tuple[ImagePart, ...]]:
-    """Return lines of a document's text, and a PDF itself where all of it is wanted and the model takes it.
+    """Return the wanted lines of a document's text, and with them perhaps the document.
+
+    The document is included if it is a PDF, the model accepts PDFs, and the call is for all of it.
 
     Raises:
-        ToolError: there is no text.
+        ToolError: the document is too large or can't be converted to text.
     """
     if location.real.stat().st_size > MAX_DOCUMENT_BYTES:
         most = size_text(MAX_DOCUMENT_BYTES)
@@ -256,8 +271,8 @@ async def _document(
     data = await asyncio.to_thread(_bytes_of, location.real)
     text = await document_text(kind, data, wanted.stop, context.environment)
     if text is None:
-        raise ToolError(f"{location.shown} could not be turned into text; look at it with bash.")
-    text = text or "[It has no text.]\n"
+        raise ToolError(f"{location.shown} could not be converted to text; look at it with bash.")
+    text = text or "[The document has no text.]\n"
     line_chars = context.limits.line_chars - _NUMBER_CHARS
     window = await asyncio.to_thread(_shown_window, text, location.real, wanted, line_chars)
     window = replace(window, counted=not text.endswith(f"{GOES_ON}\n"))
@@ -269,7 +284,10 @@ async def _document(
 
 
 def _shown_window(text: str, path: Path, wanted: range, line_chars: int) -> Window:
-    """Return lines of a text converted from a file, with secrets redacted."""
+    """Return the wanted lines of a text converted from a file, with secrets redacted.
+
+    Nothing is redacted if the whole file is a secret: the user then allowed to read it.
+    """
     before = window_of(text, wanted, line_chars)
     if is_secret_file(path):
         return before

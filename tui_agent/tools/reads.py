@@ -1,4 +1,4 @@
-"""Remembers the files that were read, so that an edit notices when a file has changed since."""
+"""Records the state of each file that was read, so that an edit notices later changes to it."""
 
 import hashlib
 import os
@@ -7,10 +7,11 @@ from pathlib import Path
 from tui_agent.lazy import frozen
 
 HASHED_BYTES = 8 * 1024 * 1024
-"""Largest file that is compared by content; larger ones are compared by time and size."""
+"""Largest file, in bytes, that is compared by content; larger ones by modification time and
+size."""
 
 _ALWAYS_HASHED_BYTES = 256 * 1024
-"""Largest file whose content is compared even if its time and size are the same."""
+"""Largest file, in bytes, that is compared by content even if time and size are the same."""
 
 
 @frozen
@@ -48,7 +49,10 @@ class FileReads:
         self._states[real] = _State(status.st_mtime_ns, status.st_size, digest)
 
     def changed_since(self, path: Path) -> bool | None:
-        """Return whether a file changed since it was last recorded; None if it never was."""
+        """Return True if a file changed or vanished since ``note``, False if it did not.
+
+        None if no state of the file is recorded. Reads the file if it has to: call it in a thread.
+        """
         real = os.path.realpath(path)
         known = self._states.get(real)
         if known is None:

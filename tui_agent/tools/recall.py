@@ -1,6 +1,7 @@
-"""The ``recall`` tool: shows content that is no longer sent to the model.
+"""The ``recall`` tool: shows the model session content that it is no longer sent.
 
-It takes the number of an entry, words to search for on all branches, or a topic of the memory.
+The call names an entry by its number, words to search for on all branches, or a topic of the
+memory.
 """
 
 import asyncio
@@ -32,11 +33,12 @@ WITH_LINES = 6
 _ADDRESS = re.compile(
     r"\s*#?(\d{1,9})(?:[\s:,]+(?:lines?\s+)?(\d{1,9})\s*-\s*(\d{1,9})?)?\s*", re.IGNORECASE
 )
-"""The number of an entry, and optionally a range of its lines, without an end or with one."""
+"""Matches an entry's number, with or without a range of lines: ``#12``, ``12 30-60``, ``12
+30-``."""
 _REMEMBERED = re.compile(r"\s*memory[\s:]+(\S.*?)\s*", re.IGNORECASE)
-"""A topic of the project's memory (``memory TOPIC``), to see the entry that its line comes from."""
+"""Matches ``memory TOPIC``, which asks for the entry from which the memory's line was made."""
 _NUMBERED = re.compile(r"(\d+)\t")
-"""The line number at the beginning of a line in the output of ``read``."""
+"""Matches the line number at the beginning of a line in the output of ``read``."""
 
 
 class RecallInput(ToolInput):
@@ -46,11 +48,11 @@ class RecallInput(ToolInput):
     offset: SkipJsonSchema[int] = Field(default=1, ge=1)
     limit: SkipJsonSchema[int | None] = Field(default=None, ge=1)
     grep: str = ""
-    """Only lines with this text, whatever its case; "" for all."""
+    """Text that the shown lines must contain, in any case; "" for all lines."""
 
 
 class RecallTool(FreeTool[RecallInput]):
-    """Reads the session, so it needs no permission."""
+    """Shows an entry, a part of it, or search results; needs no permission to read the session."""
 
     name: ClassVar[str] = "recall"
     description: ClassVar[str] = (
@@ -149,7 +151,10 @@ class RecallTool(FreeTool[RecallInput]):
 
 
 def _span(first: str, last: str | None) -> dict[str, int]:
-    """Return offset and limit for a range of lines as the model wrote it; no limit without ``last``."""
+    """Return ``offset`` and ``limit`` for a range of lines as the model wrote it.
+
+    The two numbers may come in either order. Without ``last`` there is no limit.
+    """
     if last is None:
         return {"offset": max(int(first), 1)}
     least, most = sorted((int(first), int(last)))
@@ -158,10 +163,10 @@ def _span(first: str, last: str | None) -> dict[str, int]:
 
 
 def _part(entry_id: int, lines: list[str], shown: list[tuple[int, str]], before: int) -> Output:
-    """Return the output for a part of a long entry: its beginning, and the most important lines after it.
+    """Return the output for a long entry: its beginning, and its most important lines with numbers.
 
-    ``shown`` are pairs of line index and text, ``before`` is the number of the file's lines before
-    the entry's first.
+    ``shown`` are pairs of line index, from 0, and text, perhaps cut. ``before`` is how many lines
+    the file has before the entry's first line if the entry is a read of a part; else 0.
     """
     head = next((at for at, row in enumerate(shown) if row != (at, lines[at])), len(shown))
     rows = []
@@ -184,6 +189,7 @@ def _part(entry_id: int, lines: list[str], shown: list[tuple[int, str]], before:
 
 
 def _told(hit: FoundEntry, *, whole: bool) -> list[str]:
+    """Return the output lines for a search hit; if not ``whole``, one with the longest match."""
     head = f"#{hit.entry_id} {hit.gist}{'' if hit.here else ' (other branch)'}"
     best = max((text for _, text in hit.lines), key=len, default="").strip()
     if not whole:

@@ -1,4 +1,4 @@
-"""The built-in tools in their fixed order, and the lookup of a tool by the name in a call."""
+"""Lists the built-in tools in their fixed order, and finds a tool by the name in a call."""
 
 import difflib
 from collections.abc import Iterable
@@ -37,10 +37,11 @@ _MODULES = dict.fromkeys(OFFERED, "") | {
     path.stem.removesuffix("_tool"): "_tool"
     for path in sorted(Path(__file__).parent.glob("*_tool.py"))
 }
-"""The suffix of each tool's module name, by tool."""
+"""What follows the tool's name in the name of its module: "" or "_tool"."""
 
 BUILTIN = (*_MODULES, "code", "skill", "task")
-"""Every built-in tool; the last three are created elsewhere: they need project, skills and agents."""
+"""Names of all built-in tools. The last three are created elsewhere, because they need the project,
+the skills or the agents."""
 
 
 @cache
@@ -63,13 +64,19 @@ def builtin_inputs() -> tuple[type[ToolInput], ...]:
 
 
 def builtin_tools(*set_up: Tool[Any]) -> tuple[Tool[Any], ...]:
-    """Return the tools of every session in their order; ``set_up`` replace those of the same name."""
+    """Return the tools of every session in their fixed order.
+
+    Tools in ``set_up`` take the places of those with the same names; others in it are ignored.
+    """
     by_name = {tool.name: tool for tool in set_up}
     return tuple(by_name.get(name) or _class_of(name)() for name in _MODULES)
 
 
 def builtin_named(name: str) -> str:
-    """Return the built-in tool for a name used in other programs (``TodoWrite``); "" for none."""
+    """Return the name of the built-in tool that other programs call ``name``; "" if none.
+
+    ``TodoWrite`` gives "todo". Case, hyphens and underscores don't count.
+    """
     plain = name.strip().lower()
     squeezed = plain_name(plain)
     for known in (plain, squeezed):
@@ -82,17 +89,19 @@ def builtin_named(name: str) -> str:
 
 
 def find_tool(name: str, tools: Iterable[Tool[Any]]) -> Tool[Any]:
-    """Return the tool that a call names, also by another program's name for it.
+    """Return the one of ``tools`` that a call names, by its name or another program's name for it.
+
+    A prefix such as ``functions.`` and the case don't count.
 
     Raises:
-        ToolError: there is no such tool; the message lists all tools.
+        ToolError: there is no such tool; the message lists the names of all.
     """
     by_name = {tool.name: tool for tool in tools}
     plain = name.strip().rsplit(".", 1)[-1].rsplit(":", 1)[-1].lower()
     if name in by_name or plain in by_name:
         return by_name.get(name) or by_name[plain]
     same = builtin_named(plain)
-    # The name may be the end of the name of an MCP server's tool.
+    # Another program's name is not used if it could be a short form of an MCP tool's name.
     if same in by_name and not any(known.endswith(plain) for known in by_name):
         return by_name[same]
     near = difflib.get_close_matches(plain, by_name, n=2, cutoff=0.5)

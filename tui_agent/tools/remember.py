@@ -1,4 +1,4 @@
-"""The ``remember`` tool: proposes a line for the project's memory, which the user accepts or not."""
+"""The ``remember`` tool: proposes a line for the project's memory, for the user to accept."""
 
 import asyncio
 from typing import ClassVar
@@ -17,7 +17,7 @@ class RememberInput(ToolInput):
 
 
 class RememberTool(FreeTool[RememberInput]):
-    """Proposes a line; needs no permission, since no model gets the line before the user accepts it."""
+    """Proposes a line; needs no permission, because it has no effect before the user accepts it."""
 
     name: ClassVar[str] = "remember"
     description: ClassVar[str] = "Propose a fact or wish to keep for later sessions."

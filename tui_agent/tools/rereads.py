@@ -8,12 +8,13 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import ToolResultEntry
 
 MIN_SAVED_CHARS = 600
-"""Shortest output, in characters, that is replaced by a short answer."""
+"""Minimum length, in characters, of an output that is replaced by a short answer."""
 MAX_DIFF_SHARE = 0.5
 """Maximum size of a diff, as a share of the output that it replaces."""
 
 _SPAN = LazyPattern(r"^\[Lines \d+-\d+ of ((?:more than )?\d+)[.,].*\]\s*\Z", re.MULTILINE)
-"""The last line of a read of a part (``READ_ON`` or ``READ_END``), with the number of lines of the file."""
+"""Matches the note below a read of a part (``READ_ON`` or ``READ_END``); group 1 is the number of
+lines in the file."""
 _NUMBERED = LazyPattern(r"^(\d+)\t(.*)$", re.MULTILINE)
 
 
@@ -21,8 +22,8 @@ _NUMBERED = LazyPattern(r"^(\d+)\t(.*)$", re.MULTILINE)
 class Known:
     """A short answer that refers to an earlier read.
 
-    ``source`` is the entry of the earlier read. ``all_of_it`` is True if nothing has changed, False
-    if ``text`` has a diff.
+    ``source`` is the id of the earlier read's entry. ``all_of_it`` is True if no line has changed,
+    False if ``text`` has a diff.
     """
 
     text: str
@@ -33,13 +34,13 @@ class Known:
 def short_answer(
     title: str, shown: str, output: str, earlier: Iterable[ToolResultEntry]
 ) -> Known | None:
-    """Return a short answer to a read; None if its lines have to be shown.
+    """Return a note or a diff to show in place of a read's lines; None if the lines must be shown.
 
     Args:
-        title: path and lines of the request; equal for the same read.
+        title: title of the result, which names the path and lines; equal for equal calls.
         shown: the file's name for the model.
         output: the numbered lines that would be shown.
-        earlier: results of earlier reads of this file that the model still gets unchanged, newest
+        earlier: results of earlier reads of this file that the model still sees unchanged, newest
             first.
     """
     if len(output) < MIN_SAVED_CHARS:
@@ -49,10 +50,10 @@ def short_answer(
         same_read = result.title == title
         if result.metadata.known_from is not None:
             if same_read:
-                break  # The model got this short answer before, and asks again.
+                break  # The model got a short answer to the same call, and asks again.
             continue
         known = _lines(result.output)
-        # A file that grew or shrank has changed, though the lines that are still there have not.
+        # A file that grew or shrank has changed, even if the lines shown are the same.
         if (
             lines
             and lines.items() <= known.items()
@@ -69,7 +70,7 @@ def short_answer(
         ):
             return Known(changed, result.id, all_of_it=False)
         if lines.keys() <= known.keys():
-            break  # Its version of these lines is outdated, and so are earlier reads.
+            break  # The newest read of these lines is outdated, and so are earlier ones.
     return None
 
 
@@ -78,7 +79,7 @@ def _lines(output: str) -> dict[int, str]:
 
 
 def _length(output: str, lines: dict[int, str]) -> str:
-    """Return the number of lines of the file, as text ("more than 2000" if it was not counted)."""
+    """Return the file's number of lines as the output gives it: "120", or "more than 2000"."""
     found = _SPAN.search(output)
     if found is None:
         return str(max(lines, default=0))
@@ -92,7 +93,11 @@ def _is_whole(output: str, lines: dict[int, str]) -> bool:
 def _difference(
     shown: str, known: dict[int, str], lines: dict[int, str], whole: int, entry_id: int
 ) -> str | None:
-    """Return a note with the diff since a read of the whole file; None if it is too long or empty."""
+    """Return a note with the diff between an earlier read of a whole file and the file now.
+
+    ``known`` and ``lines`` are the lines then and now, by number; ``whole`` is the length of the
+    output that the diff would replace, in characters. None if the diff is empty or too long.
+    """
     before, after = ("".join(f"{text}\n" for text in held.values()) for held in (known, lines))
     diff = diff_texts(shown, before, after).text
     if not diff or len(diff) > whole * MAX_DIFF_SHARE:

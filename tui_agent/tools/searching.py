@@ -1,4 +1,4 @@
-"""The scope of a search by ``grep`` and ``glob``: the place to search, and the files that match a glob.
+"""The scope of a search by ``grep`` and ``glob``: the directory or file to search, and its glob.
 
 Also cuts long lines for the output of searches.
 """
@@ -25,10 +25,11 @@ MAX_COLUMNS = 300
 
 @frozen
 class Scope:
-    """A place to search, and the glob that files below it have to match.
+    """A directory or file to search, and the glob that files in it have to match.
 
-    ``matcher`` is the compiled glob, None to take all files; with ``excludes`` the files that do
-    not match are taken. ``alike`` matches names that only look like the glob in Unicode.
+    ``glob`` is the glob as one pattern, "" if it has several parts. ``matcher`` is the compiled
+    glob, None to take all files; with ``excludes`` the files that don't match are taken. ``alike``
+    matches paths, passed through ``folded``, that only look like the glob in Unicode.
     """
 
     location: Location
@@ -54,16 +55,19 @@ class Scope:
         return self.location.real.name
 
     def takes(self, path: str) -> bool:
-        """Whether a file, relative to ``directory``, is part of the scope."""
+        """Return True if the glob takes a file, given relative to ``directory``."""
         if (
             self.excludes
             and folded(path.rpartition("/")[2]).strip() == folded(self.written).strip()
         ):
-            return True  # The name itself begins with "!".
+            return True  # The glob is the file's name, which itself begins with "!".
         return self.matcher is None or self._matches(path) != self.excludes
 
     def shown(self, path: str) -> str:
-        """Return the name for the model of a path relative to ``directory``."""
+        """Return a path relative to ``directory`` as the model is shown it.
+
+        Relative to the call's working directory if the scope is below it, else absolute.
+        """
         base = self.location.shown
         if self.single_file is not None:
             base = os.path.dirname(base)  # noqa: PTH120 - a text that may be relative
@@ -72,7 +76,10 @@ class Scope:
         return f"{base.rstrip('/')}/{path}"
 
     def some(self, paths: Iterable[str]) -> str:
-        """Return the names of up to ``MAX_NAMED`` files, joined for a note."""
+        """Return up to ``MAX_NAMED`` paths as ``shown``, sorted and joined, with "..." for more.
+
+        ``paths`` are relative to ``directory``.
+        """
         names = [self.shown(path) for path in sorted(paths)]
         if len(names) > MAX_NAMED:
             names[MAX_NAMED:] = ["..."]
@@ -85,10 +92,13 @@ class Scope:
 
 
 def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
-    """Return the scope of a search; directories at the start of the glob become part of the path.
+    """Return the scope of a search for a call's ``path`` and ``glob``, as the model wrote them.
+
+    Directories without wildcards at the start of the glob become part of the path. A glob given as
+    ``path``, with no other, is used as the glob. The path need not exist.
 
     Raises:
-        ToolError: the glob contains ``..`` after a wildcard, or the path can't be one.
+        ToolError: the glob contains ``..`` after a wildcard, or ``paths.find`` refuses the path.
     """
     if has_magic(path) and not glob.strip() and not os.path.lexists(context.cwd / path.strip()):
         glob = path
@@ -123,7 +133,10 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
 
 
 def _parts(glob: str, *, excludes: bool, is_name: bool) -> list[str]:
-    """Return the globs in a text: the text itself, then its parts between commas."""
+    """Return the globs that a text may mean: the whole text, then its parts between commas.
+
+    ``excludes``: the text begins with "!" to exclude. ``is_name``: a file with this name exists.
+    """
     plain = glob.strip()
     if excludes:
         plain = plain.removeprefix("!")
@@ -138,6 +151,7 @@ def _parts(glob: str, *, excludes: bool, is_name: bool) -> list[str]:
 
 
 def _is_there(path: Path) -> bool:
+    """Return True if a path, or one that looks like it, exists."""
     try:
         return os.path.lexists(as_on_disk(path))
     except AlikeError:
@@ -145,7 +159,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _inside(glob: str) -> str:
-    """Return the glob for the files in a directory given as ``src/``; other globs unchanged."""
+    """Return the glob for all files below a directory given as ``src/``; other globs unchanged."""
     if not glob.endswith("/") or glob == "/":
         return glob
     if "/" in glob[:-1]:
@@ -154,9 +168,9 @@ def _inside(glob: str) -> str:
 
 
 def _split(glob: str, place: Path) -> tuple[str, str]:
-    """Split a glob into a directory without wildcards and the rest.
+    """Return a glob's leading directories without wildcards, "" if none, and the rest.
 
-    Names that exist as written, such as ``[id]``, count as having no wildcards.
+    Directories that exist in ``place`` as written, such as ``[id]``, count as having no wildcards.
     """
     base, rest = split_glob(glob)
     first, *more = PurePosixPath(rest).parts
@@ -171,7 +185,7 @@ def _any_of(globs: list[str]) -> re.Pattern[str]:
 
 
 def cut_line(line: str) -> str:
-    """Return a line without its ending, cut to ``MAX_COLUMNS`` characters."""
+    """Return a line without its line end; if longer than ``MAX_COLUMNS``, cut and with " [...]"."""
     line = line.rstrip("\r\n")
     if len(line) <= MAX_COLUMNS:
         return line
@@ -179,14 +193,15 @@ def cut_line(line: str) -> str:
 
 
 def scope_needs(scope: Scope) -> tuple[PermissionNeed, ...]:
+    """Return the permissions to read the directory or file of a scope."""
     return path_needs(Permission.READ, scope.location)
 
 
 def check_exists(scope: Scope, context: ToolContext) -> None:
-    """Check that a search reaches an existing place, and the one that was allowed.
+    """Check, when a call runs, that the path to search exists and is the one that was allowed.
 
     Raises:
-        ToolError: the path does not exist, or now leads somewhere else.
+        ToolError: the path does not exist, or now leads to a place that was not allowed.
     """
     check_allowed(scope_needs(scope), context)
     if not os.path.lexists(scope.location.real):

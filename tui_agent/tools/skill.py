@@ -1,4 +1,4 @@
-"""The ``skill`` tool: loads the text of a skill; the head has only its name and description."""
+"""The ``skill`` tool: gives the model the text of a skill, whose name and description it knows."""
 
 import asyncio
 import difflib
@@ -23,40 +23,49 @@ MAX_LISTED = 20
 
 @frozen
 class Skill:
-    """A skill; ``folder`` has its ``SKILL.md`` and other files, None if the skill is a single file."""
+    """Instructions for a kind of task, which the model or the user can load by name.
+
+    ``folder`` has the skill's ``SKILL.md`` and other files; None if the skill is a single file.
+    ``body`` is its text with placeholders for arguments.
+    """
 
     name: str
     description: str
     folder: Path | None
     body: str
     fill: Callable[[str, str], str] | None = None
-    """Takes a text and the typed arguments, and returns the text with its placeholders replaced."""
+    """Takes a text and the arguments as typed, and returns the text with its placeholders replaced;
+    None if there are no placeholders."""
     for_model: bool = True
-    """Whether the model may load it."""
+    """Whether the model may load the skill."""
     for_user: bool = True
-    """Whether the user can start it as a command."""
+    """Whether the user can start the skill as a command."""
     unused: tuple[str, ...] = ()
     """Front matter fields that have no effect."""
 
     of_project: bool = False
-    """Whether it belongs to the project, not to the user."""
+    """Whether the skill belongs to the project, not to the user."""
     origin: str = ""
-    """The folder its file is in, "" for a command that the model may use."""
+    """Name, for the user, of the folder that skills were read from; "" for a command that the model
+    may use as a skill."""
     file: str = ""
-    """The name of its file for screens."""
+    """Name of the skill's file for screens; "" for a command."""
 
     def filled(self, text: str, arguments: str) -> str:
-        """Return a part of the skill's text with the arguments in place of the placeholders."""
+        """Return a part of the skill's text with its placeholders replaced by the arguments."""
         if self.fill is None:
             return text
         return self.fill(text, arguments)
 
     def text(self, arguments: str = "") -> str:
-        """Return the whole text for the model: the body with arguments, and the names of its files."""
+        """Return the text for the model: the body with the arguments filled in, then file names.
+
+        Lists the skill's folder: call it in a thread.
+        """
         return self.with_files(self.filled(self.body, arguments))
 
     def with_files(self, body: str) -> str:
-        """Return a body, arguments already filled in, with the names of the skill's files."""
+        """Return a body that is already filled in, followed by the folder and its files' names."""
         if self.folder is None:
             return body
         lines = [body, "", f"Paths in this skill are relative to {self.folder}"]
@@ -70,13 +79,15 @@ class SkillInput(ToolInput):
 
     name: str
     arguments: SkipJsonSchema[str] = ""
-    """Left out of the schema: the model knows the task already."""
+    """Values for the body's placeholders. Left out of the schema: the model knows the task
+    already."""
 
 
 class SkillTool(Tool[SkillInput]):
-    """Loads skills; ``skills`` returns the current ones by name.
+    """Loads a skill: its text is the result of the call.
 
-    ``wanted`` returns whether a head has the tool; by default it does if there is any skill.
+    ``skills`` returns the current skills by name. ``wanted`` returns True if requests offer the
+    tool; by default they do if there is any skill.
     """
 
     name = "skill"
@@ -120,6 +131,10 @@ def _plain_name(arguments: SkillInput) -> str:
 
 
 def _files(folder: Path) -> list[str]:
+    """Return up to ``MAX_LISTED`` files of a skill's folder, relative to it, then "..." for more.
+
+    ``SKILL.md`` and hidden files are left out.
+    """
     found: list[str] = []
     for parent, directories, names in os.walk(folder):
         directories[:] = sorted(name for name in directories if not name.startswith((".", "__")))

@@ -1,4 +1,4 @@
-"""The ``task`` tool: gives a task to a subagent on a branch of its own, and returns its report."""
+"""The ``task`` tool: gives a task to a subagent on a separate branch, and returns its report."""
 
 from typing import ClassVar, Literal
 
@@ -19,7 +19,7 @@ from tui_agent.tools.base import (
 from tui_agent.tools.outputs import Output, finish
 
 TITLE_CHARS = 60
-"""Characters of the task in a card's title."""
+"""Maximum characters of the task in a card's title."""
 
 
 class TaskInput(ToolInput):
@@ -40,7 +40,7 @@ class TaskInput(ToolInput):
 
 
 class TaskTool(Tool[TaskInput]):
-    """Starts or continues a subagent; several may run in parallel, each with its own context window."""
+    """Starts or continues a subagent; several may run in parallel, each with a separate context."""
 
     name: ClassVar[str] = "task"
     description: ClassVar[str] = (
@@ -106,10 +106,10 @@ class TaskTool(Tool[TaskInput]):
 
     @staticmethod
     def _agent(arguments: TaskInput, context: ToolContext) -> str:
-        """Return the kind of subagent to start, or that of the branch to continue.
+        """Return the kind of the subagent that the call starts or continues.
 
         Raises:
-            ToolError: there is no such agent, or this is a subagent itself.
+            ToolError: there is no such kind or branch, or the caller is itself a subagent.
         """
         if context.subagents is None:
             raise ToolError("A subagent can't start subagents. Do the task yourself.")

@@ -1,4 +1,4 @@
-"""The ``todo`` tool: the model's to-do list, and how the list is found again on a path."""
+"""The ``todo`` tool, which keeps the model's to-do list, and the search for the list on a path."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -21,7 +21,7 @@ from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import FreeTool, ToolContext, ToolInput, ToolResult
 
 MAX_TODOS = 100
-"""Maximum items of a list; a longer list is refused, since it has to be read back whole."""
+"""Maximum items of a list; a longer list is refused, because the model has to be sent all of it."""
 MAX_CHARS = 8_000
 """Maximum characters of a list."""
 
@@ -33,7 +33,7 @@ _NAME = "todo"
 _LINE = LazyPattern(r"(?:[-*+•]\s+|\d+[.)]\s+)?(?:\[(?P<mark>[ >xX~-]?)\]\s*)?(?P<content>.*)")
 
 _CONTENT = ("content", "text", "title", "task", "step", "description", "name")
-"""Names that models use for an item's text, preferred first."""
+"""Names that models use for the text of an item, preferred first."""
 
 _OTHER_NAMES = {
     "completed": "done",
@@ -41,10 +41,11 @@ _OTHER_NAMES = {
     "canceled": "cancelled",
     "doing": "in_progress",
 }
+"""Names that models use for a status, with the status each means."""
 
 
 class TodoStatus(StrEnum):
-    """The status of an item."""
+    """The status of a to-do item."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
@@ -66,13 +67,13 @@ _STATUS_OF = {mark: status for status, mark in _MARKS.items()} | {
 
 @frozen
 class Todo:
-    """One item of the list."""
+    """One item of the to-do list."""
 
     content: str
     status: TodoStatus = TodoStatus.PENDING
 
     def __str__(self) -> str:
-        """Return its line: ``[x] Write tests``."""
+        """Return the item as a line with its mark: ``[x] Write tests``."""
         return f"[{_MARKS[self.status]}] {self.content}"
 
 
@@ -90,7 +91,7 @@ class TodoInput(ToolInput):
 
 
 class TodoTool(FreeTool[TodoInput]):
-    """Replaces the list; stateless, since the list is its last result on the path."""
+    """Replaces the whole list, which is stored only as the call's result (see `current_todos`)."""
 
     name: ClassVar[str] = _NAME
     description: ClassVar[str] = "Your plan for several steps; replaces the whole list."
@@ -119,15 +120,16 @@ class TodoTool(FreeTool[TodoInput]):
 
 
 def progress(todos: Sequence[Todo]) -> str:
-    """Return the progress of a list (``2/5 done``), without cancelled items."""
+    """Return how many items are done, as ``2/5 done``; cancelled items are not counted."""
     counted = [todo for todo in todos if todo.status is not TodoStatus.CANCELLED]
     return f"{sum(todo.status is TodoStatus.DONE for todo in counted)}/{len(counted)} done"
 
 
 def parse(text: str) -> tuple[Todo, ...]:
-    """Parse a list, one item per line.
+    """Return the items of a text, one per line.
 
-    A line without a mark is pending; bullets are removed, and headings are ignored.
+    An item without a mark such as ``[x]`` is pending. Bullets and numbers are removed; blank lines,
+    headings (``#``) and ``EMPTY`` are ignored.
     """
     todos = []
     for line in text.split("\n"):
@@ -141,11 +143,12 @@ def parse(text: str) -> tuple[Todo, ...]:
 
 
 def current_todos(path: Sequence[Entry]) -> tuple[Todo, ...]:
-    """Return the list at the end of a path, whole or only the part that a request needs.
+    """Return the to-do list as of the end of a path; empty if there is none.
 
-    It is the newest result of the tool, or in a summary. A compaction's entry comes after the
-    entries it kept, so a result among those is newer than the list in the summary; a branch summary
-    counts by its place.
+    It is the newest result of the tool, or the list carried in a newer branch summary. The list in
+    a compaction counts only if there is neither on the path: entries that the compaction kept come
+    before it on the path, but are newer than its summary. ``path`` may be only the part that a
+    request needs.
     """
     carried: str | None = None
     for entry in reversed(path):
@@ -162,6 +165,10 @@ def current_todos(path: Sequence[Entry]) -> tuple[Todo, ...]:
 
 
 def _line(item: Any) -> str:
+    """Return an item given as an object, as other programs' tools take it, as a line.
+
+    Raises ValueError if the object has an unknown status or no text.
+    """
     if not isinstance(item, dict):
         return str(item)
     status = str(item.get("status", "")).strip().lower().replace("-", "_").replace(" ", "_")
@@ -176,4 +183,5 @@ def _line(item: Any) -> str:
 
 
 def _state(state: Iterable[StateText]) -> str | None:
+    """Return the to-do list that a summary carries, as text; None if it carries none."""
     return next((item.text for item in state if item.tool == _NAME), None)

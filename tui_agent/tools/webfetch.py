@@ -25,15 +25,17 @@ _TEXT = LazyPattern(
 )
 _META_CHARSET = LazyPattern(rb"<meta[^>]{0,200}charset=[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _SNIFFED_CHARS = 4_096
-"""Bytes at the beginning of a page that decide whether it is text, and in which encoding."""
+"""Bytes at the beginning of a page that are searched for its encoding, and decide whether it is
+text."""
 _ERROR_CHARS = 2_000
-"""Characters shown of an error page."""
+"""Maximum characters shown of an error page."""
 _LONG_LINE = 2_000
-"""Longest line of JSON, in characters, that is shown without reformatting."""
+"""Longest line, in characters, in JSON that is shown as received; JSON with a longer line is
+reformatted."""
 _MAX_PDF_LINES = 20_000
 """Maximum lines of text taken from a PDF."""
 _AROUND = 2
-"""Lines shown before and after each line that was found."""
+"""Lines shown before and after each line that contains the words of ``find``."""
 
 
 class WebFetchInput(ToolInput):
@@ -41,13 +43,14 @@ class WebFetchInput(ToolInput):
 
     url: str
     offset: int = Field(default=1, ge=1)
-    """The first line to show, from 1."""
+    """Number of the first line to show, from 1."""
     find: str = ""
-    """Only lines with all these words, and the lines around them; "" for all lines."""
+    """Words that a line must contain, all of them, to be shown with the lines around it; "" for all
+    lines."""
 
 
 class WebFetchTool(Tool[WebFetchInput]):
-    """Reads a page; sends only the request for its address."""
+    """Fetches a page and returns it as text; sends out nothing but the request for its address."""
 
     name: ClassVar[str] = "webfetch"
     description: ClassVar[str] = "Read a web page or PDF."
@@ -136,7 +139,10 @@ async def _output(
 
 
 def _part(text: str, arguments: WebFetchInput) -> str:
-    """Return the lines of a page that a call asks for; raises ToolError if there are none."""
+    """Return the lines of a page that a call asks for by ``offset`` and ``find``.
+
+    Raises ToolError if the offset is past the end, or no line has the words.
+    """
     lines = text.rstrip("\n").split("\n")
     if arguments.offset > len(lines):
         raise ToolError(
@@ -155,7 +161,10 @@ def _part(text: str, arguments: WebFetchInput) -> str:
 
 
 def _around(lines: list[str], found: list[int]) -> list[str]:
-    """Return the found lines and the lines around them, numbered, with ``...`` for gaps."""
+    """Return the found lines and the lines around them, numbered, with "..." for gaps.
+
+    ``found`` are indexes into ``lines``, ascending.
+    """
     shown: list[str] = []
     after = 0
     for at in found:
@@ -174,6 +183,7 @@ def _rest(truncation: Truncation) -> str:
 
 
 def _reads_as_text(body: bytes) -> bool:
+    """Return True if the beginning of a body is UTF-8."""
     try:
         body[:_SNIFFED_CHARS].decode("utf-8")
     except UnicodeDecodeError as error:
@@ -182,6 +192,7 @@ def _reads_as_text(body: bytes) -> bool:
 
 
 async def _text(page: WebPage, context: ToolContext) -> str:
+    """Return a page that is no PDF as text: HTML as Markdown, JSON with long lines reformatted."""
     charset = page.charset
     if charset is None and (found := _META_CHARSET.search(page.body[:_SNIFFED_CHARS])):
         charset = found[1].decode("ascii")
@@ -212,7 +223,10 @@ async def _pdf_text(page: WebPage, context: ToolContext) -> str:
 
 
 async def _markdown(html: str, address: WebAddress, context: ToolContext) -> str:
-    """Return HTML as Markdown, converted in another process because a large page takes seconds."""
+    """Return HTML as Markdown; converts it in another process, because a large page takes seconds.
+
+    Raises ToolError if the conversion fails.
+    """
     converted = await convert(
         "tui_agent.web.markdown",
         str(address),

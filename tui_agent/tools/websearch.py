@@ -1,4 +1,4 @@
-"""The ``websearch`` tool: finds web pages with the configured search service, or the model's provider."""
+"""The ``websearch`` tool: finds web pages, with a search service or the model's provider."""
 
 from datetime import date
 from typing import Any, ClassVar
@@ -35,7 +35,7 @@ class WebSearchInput(ToolInput):
 
 
 class WebSearchTool(Tool[WebSearchInput]):
-    """Searches the web; sends only the call's arguments, and does not open the pages it finds."""
+    """Searches the web; sends out only the call's arguments, and doesn't open the pages found."""
 
     name: ClassVar[str] = "websearch"
     description: ClassVar[str] = "Find web pages."
@@ -52,9 +52,9 @@ class WebSearchTool(Tool[WebSearchInput]):
     def __init__(
         self, service: Searcher | None = None, missing: str = "", *, by_model: bool = False
     ) -> None:
-        """Create the tool for a search service.
+        """Make the tool for a search service; None if none is configured.
 
-        ``missing`` is the sentence on how to configure one. With ``by_model`` the model's provider
+        ``missing`` is a sentence on how to configure one. With ``by_model`` the model's provider
         searches if there is no service.
         """
         self._service = service
@@ -100,7 +100,8 @@ class WebSearchTool(Tool[WebSearchInput]):
 
 
 def _query(arguments: WebSearchInput) -> WebQuery:
-    """Return the query in a call's arguments; raises ToolError if they are invalid."""
+    """Return a call's arguments as a query; raises ToolError if the words are missing, or a host or
+    the date is invalid."""
     words = " ".join(arguments.query.split())
     if not words:
         raise ToolError("The query has no words.")
@@ -111,7 +112,7 @@ def _query(arguments: WebSearchInput) -> WebQuery:
             after = date.fromisoformat(arguments.after.strip())
         except ValueError:
             raise ToolError(
-                f"after is a day such as 2026-01-31, not {arguments.after!r}."
+                f"after must be a date such as 2026-01-31, not {arguments.after!r}."
             ) from None
     return WebQuery(words, tuple(dict.fromkeys(hosts)), after)
 

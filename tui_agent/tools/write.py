@@ -46,7 +46,7 @@ class WriteInput(ChangeInput):
 
 
 class WriteTool(ChangeTool[WriteInput]):
-    """Creates or replaces a file."""
+    """Creates a file, or replaces all its content; refuses to replace a file that was not read."""
 
     name = "write"
     description = "Create or overwrite a file; read an existing one first."
@@ -97,10 +97,10 @@ class WriteTool(ChangeTool[WriteInput]):
 
 
 def _with_odd_bytes(content: str, file: TextFile, location: Location) -> str:
-    """Return the content with each U+FFFD replaced by the file's byte that it was shown for.
+    """Return the content with each U+FFFD replaced by the undecodable byte shown as that character.
 
     Raises:
-        ToolError: it is ambiguous which byte belongs where.
+        ToolError: content and file differ in the number of such bytes, so their places are unclear.
     """
     if odd_bytes_shown(file.text) == file.text:
         return content

@@ -1,1 +1,1 @@
-"""The web: which addresses may be reached, how pages are fetched, searched and made Markdown."""
+"""Web access: fetches pages from allowed addresses, searches the web, converts HTML to Markdown."""

@@ -1,4 +1,4 @@
-"""Parses web addresses strictly, and recognises those of this machine or its network. Pure."""
+"""Parses URLs strictly, and tells public IP addresses from private and local ones. Pure."""
 
 import ipaddress
 import re
@@ -19,29 +19,29 @@ _UNSAFE = LazyPattern(r"[\x00-\x20\x7f\\]")
 _KEPT = "%/?#[]@!$&'()*+,;=:~-._"
 
 _IPV4_INSIDE = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::ffff:0:0:0/96", "::/96")))
-"""Networks whose last 32 bits are an IPv4 address: NAT64 (RFC 6052), translated (RFC 2765),
-compatible (RFC 4291)."""
+"""IPv6 networks whose addresses embed an IPv4 address in the last 32 bits: NAT64 (RFC 6052),
+IPv4-translated (RFC 2765), IPv4-compatible (RFC 4291)."""
 _LOCAL = tuple(map(ipaddress.IPv6Network, ("64:ff9b:1::/48", "fec0::/10")))
-"""NAT64 of a network's own (RFC 8215) and site-local addresses (RFC 3879), which Python may take
-for global ones."""
+"""Local-use NAT64 (RFC 8215) and site-local addresses (RFC 3879), which Python may take for global
+ones."""
 _METADATA = (ipaddress.ip_network("168.63.129.16/32"), ipaddress.ip_network("192.0.0.0/24"))
-"""Networks that answer with secrets of the asking machine (Azure, Oracle); Python may call them
-public."""
+"""Networks of metadata services (Azure, Oracle), which give a machine its secrets; Python may take
+them for public ones."""
 
 
 @frozen
 class WebAddress:
-    """A parsed http or https URL without its fragment; ``host`` is lower case and ASCII."""
+    """A parsed http or https URL without fragment; ``host`` is in lower case and ASCII."""
 
     scheme: str
     host: str
     port: int
     target: str
-    """Path and query, as sent."""
+    """Path and query, percent-encoded, as sent in the request."""
 
     @property
     def netloc(self) -> str:
-        """The host, with the port if it isn't the scheme's default."""
+        """The host, in brackets if an IPv6 address, with the port unless it is the default."""
         if ":" in self.host:
             host = f"[{self.host}]"
         else:
@@ -55,9 +55,10 @@ class WebAddress:
 
 
 def read_address(text: str) -> WebAddress:
-    """Parse a URL; without a scheme it is https.
+    """Parse an http or https URL; https is assumed if there is no scheme.
 
-    Raises ToolError if it is not an http or https URL, names a user, or is ambiguous.
+    Raises ToolError, with a message for the model, if the text is no such URL, is too long, names a
+    user, or contains a space, a backslash or a control character.
     """
     plain = text.strip()
     if "://" not in plain and re.match(r"[\w.-]+(:\d+)?(/|$)", plain):
@@ -85,12 +86,19 @@ def read_address(text: str) -> WebAddress:
 
 
 def redirected(address: WebAddress, location: str) -> WebAddress:
-    """Return the address that a redirect leads to; raises as ``read_address``."""
+    """Return the address that a redirect from ``address`` leads to.
+
+    ``location`` is the value of the header, perhaps relative. Raises as ``read_address``.
+    """
     return read_address(urljoin(str(address), quote(location.strip(), safe=_KEPT)))
 
 
 def same_site(before: WebAddress, after: WebAddress) -> bool:
-    """Return True if a redirect keeps the host, ``www.`` ignored, and at most adds TLS."""
+    """Return True if a redirect stays on the same host and port.
+
+    A change between ``example.org`` and ``www.example.org``, or from http on port 80 to https on
+    443, counts as the same.
+    """
     bare = before.host.removeprefix("www."), after.host.removeprefix("www.")
     upgraded = before
     if before.port == 80:
@@ -100,7 +108,10 @@ def same_site(before: WebAddress, after: WebAddress) -> bool:
 
 
 def is_public(address: IpAddress) -> bool:
-    """Return True for a public address, also if it is embedded in an IPv6 address."""
+    """Return True if an address is public: global and no multicast or metadata address.
+
+    An IPv4 address embedded in an IPv6 address decides for it.
+    """
     inner = _embedded(address)
     if inner is not None:
         return is_public(inner)
@@ -111,9 +122,10 @@ def is_public(address: IpAddress) -> bool:
 
 
 def is_allowed(address: IpAddress, host: str, allowed: Iterable[str]) -> bool:
-    """Return True if a connection to ``address`` may be made for ``host``: public, or in ``allowed``.
+    """Return True if an address, found for the name ``host``, may be connected to.
 
-    ``allowed`` names hosts and networks.
+    It may if it is public, or if ``allowed`` has the host's name, its domain or the address's
+    network.
     """
     if is_public(address):
         return True
@@ -122,7 +134,10 @@ def is_allowed(address: IpAddress, host: str, allowed: Iterable[str]) -> bool:
 
 
 def is_named(host: str, entry: str) -> bool:
-    """Return True if a setting names a host: by name, domain (``*.corp``), or network."""
+    """Return True if a setting's entry means a host: its name, a domain (``*.corp``), a network.
+
+    A network means a host only if the host is given as an IP address.
+    """
     if entry == host or (entry.startswith("*.") and host.endswith(entry[1:])):
         return True
     try:
@@ -132,6 +147,7 @@ def is_named(host: str, entry: str) -> bool:
 
 
 def _host(host: str) -> str:
+    """Return a URL's host in its normal form; raises ToolError if it is no host name or address."""
     if ":" in host:
         try:
             return ipaddress.IPv6Address(host).compressed
@@ -150,7 +166,7 @@ def _host(host: str) -> str:
 
 
 def _embedded(address: IpAddress) -> IpAddress | None:
-    """Return the IPv4 address embedded in an IPv6 address, None if there is none."""
+    """Return the IPv4 address embedded in an IPv6 address; None if there is none."""
     if isinstance(address, ipaddress.IPv4Address):
         return None
     if any(address in network for network in _IPV4_INSIDE) and not (

@@ -1,4 +1,4 @@
-"""Waits for the user's browser to return from a login page to a port of this machine."""
+"""Receives the result of an OAuth login: the browser is redirected to a port of this machine."""
 
 import asyncio
 import contextlib
@@ -8,20 +8,24 @@ from urllib.parse import parse_qs, urlsplit
 _DONE = "You are logged in. You can close this page and go back to the terminal."
 _REFUSED = "The login was refused. You can close this page."
 _LONGEST_LINE = 16 << 10
+"""Maximum bytes of the request's first line."""
 
 
 class Callback:
-    """Listens on one port for the parameters that the login page adds to the address."""
+    """Listens on a port of this machine for the request with the login's result.
+
+    The result are the parameters that the login page adds to the redirect's URL.
+    """
 
     def __init__(self, port: int = 0, path: str = "/callback") -> None:
         self.port = port
-        """The port; 0, for any free one, until ``listen`` has chosen."""
+        """The port to listen on. If 0, ``listen`` chooses a free one and sets it here."""
         self.path = path
         self._server: asyncio.Server | None = None
         self._answer: asyncio.Future[dict[str, str]] | None = None
 
     async def listen(self) -> None:
-        """Begin to listen; raises OSError if the port is in use."""
+        """Start listening; raises OSError if the port is in use."""
         self._answer = asyncio.get_running_loop().create_future()
         self._server = await asyncio.start_server(
             self._serve, "127.0.0.1", self.port, limit=_LONGEST_LINE
@@ -29,13 +33,16 @@ class Callback:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def wait(self) -> dict[str, str]:
-        """Wait for the answer and return its parameters, with a ``code`` or an ``error``."""
+        """Wait for the login's result and return its parameters, with a ``code`` or an ``error``.
+
+        Raises RuntimeError before ``listen``.
+        """
         if self._answer is None:
-            raise RuntimeError("the callback does not listen")
+            raise RuntimeError("the callback is not listening")
         return await asyncio.shield(self._answer)
 
     def give(self, values: dict[str, str]) -> None:
-        """Take an answer that came another way, such as pasted; the first answer counts."""
+        """Set the login's result, if it came in another way (pasted); only the first one counts."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(values)
 
@@ -63,11 +70,13 @@ class Callback:
 
 
 def answer_in(query: str) -> dict[str, str]:
+    """Return the parameters of a URL's query; empty if there is neither ``code`` nor ``error``."""
     values = {name: texts[0] for name, texts in parse_qs(query).items()}
     return values if {"code", "error"} & values.keys() else {}
 
 
 def free_port() -> int:
+    """Return a TCP port of this machine that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,6 +1,6 @@
-"""Fetches one page from the web.
+"""Sends HTTP requests to web servers, and follows redirects.
 
-Every hop's address is checked, and the connection is made to the checked address.
+The IP address of each host, redirects included, is checked before a connection to it is made.
 """
 
 import asyncio
@@ -28,11 +28,14 @@ if TYPE_CHECKING:
 
 MAX_REDIRECTS = 10
 CONNECT_SECONDS = 10
+"""Time limit of a connection attempt, in seconds."""
 _TRIED_ADDRESSES = 3
+"""Maximum addresses of a host to which a connection is tried."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SNIFFED = 4_096
+"""Bytes at the beginning of a body in which a NUL means that it is binary."""
 _PROXIED = ipaddress.ip_address("192.0.2.1")
-"""Placeholder address of a host that only the proxy can look up."""
+"""Placeholder address for a host that only the proxy can resolve."""
 
 _HEADERS = {
     "User-Agent": f"tui-agent/{__version__}",
@@ -47,7 +50,7 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 class MovedError(Exception):
-    """A redirect leads to an address that the user hasn't allowed."""
+    """A page redirects to ``address``, which ``WebClient.get`` was told not to follow."""
 
     def __init__(self, address: WebAddress) -> None:
         self.address = address
@@ -55,12 +58,12 @@ class MovedError(Exception):
 
 
 PDF = b"%PDF-"
-"""First bytes of a PDF file; a PDF is read whole."""
+"""First bytes of a PDF file, which is never treated as ``binary``."""
 
 
 @frozen
 class WebRequest:
-    """A request: with a ``body`` a POST, otherwise a GET. ``headers`` may hold a secret."""
+    """An HTTP request: a POST if it has a ``body``, else a GET. ``headers`` may have a secret."""
 
     address: WebAddress
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -71,8 +74,10 @@ class WebRequest:
 class WebPage:
     """The answer to a request.
 
-    ``body`` is decompressed and cut at the limit, if ``cut`` is True. Of a ``binary`` page it has
-    only the first bytes. ``length`` is the size that the server named.
+    ``address`` is the last one after redirects. ``body`` is decompressed; ``cut`` is True if it was
+    cut at the settings' limit. If ``binary`` is True, the page has NUL bytes, is no PDF, and
+    ``body`` has only its beginning. ``length`` is the Content-Length in bytes, None if not given.
+    ``charset`` is None if the server names none.
     """
 
     address: WebAddress
@@ -87,17 +92,22 @@ class WebPage:
 
 
 async def system_resolve(host: str, port: int) -> Sequence[str]:
+    """Return the IP addresses of a host from the system's resolver; raises OSError for none."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(row[4][0]) for row in found))
 
 
 def system_proxy(address: WebAddress) -> str | None:
+    """Return the URL of the proxy that the environment names for an address; None for none."""
     return read_proxies(os.environ).of(str(address))
 
 
 @lru_cache(maxsize=1)
 def system_tls() -> "ssl.SSLContext":
-    """Load the certificates that the environment names, or the system's usual ones; cached."""
+    """Return a TLS context with the certificates that the environment names, or the default ones.
+
+    Cached. Reads files: call it in a thread.
+    """
     import httpx
 
     return httpx.create_ssl_context()
@@ -105,22 +115,25 @@ def system_tls() -> "ssl.SSLContext":
 
 @frozen
 class WebClient:
-    """Fetches pages, under the settings' limits and through the environment's proxies."""
+    """Sends requests within the settings' limits, through the proxies that ``proxy`` returns."""
 
     settings: FetchSettings = FetchSettings.model_construct()
     resolve: Resolve = system_resolve
     proxy: Callable[[WebAddress], str | None] = system_proxy
     tls: Callable[[], "ssl.SSLContext"] = system_tls
-    """Returns the certificates to trust; called in a thread."""
+    """Returns the TLS context with the trusted certificates; called in a thread."""
 
     async def get(
         self, address: WebAddress, may_follow: Callable[[WebAddress, WebAddress], bool]
     ) -> WebPage:
-        """Get a page; ``may_follow`` is asked about every redirect, with both ends.
+        """Get a page, and follow redirects as long as ``may_follow`` returns True.
+
+        ``may_follow`` gets the redirecting address and the new one. There is no time limit for the
+        whole: the caller sets one.
 
         Raises:
-            ToolError: it can't be had, or the way leads to an address that is not allowed.
-            MovedError: a redirect was not followed.
+            ToolError: there is no answer, too many redirects, or an address that is not allowed.
+            MovedError: ``may_follow`` refused a redirect.
         """
         for _ in range(MAX_REDIRECTS + 1):
             async with self._answer(WebRequest(address)) as response:
@@ -134,10 +147,10 @@ class WebClient:
         raise ToolError(f"{address.host} redirects more than {MAX_REDIRECTS} times.")
 
     async def send(self, request: WebRequest) -> WebPage:
-        """Send one request and return the answer, whatever its status. A redirect is not followed.
+        """Send one request and return the answer, whatever its status; doesn't follow redirects.
 
         Raises:
-            ToolError: there is no answer in time, or the address is not allowed.
+            ToolError: there is no answer within the settings' time, or the address is not allowed.
         """
         try:
             async with asyncio.timeout(self.settings.timeout), self._answer(request) as response:
@@ -146,7 +159,11 @@ class WebClient:
             raise ToolError(late(request.address, self.settings)) from None
 
     async def _targets(self, address: WebAddress, *, proxied: bool) -> list[IpAddress]:
-        """Return the checked addresses to connect to; a name is looked up once."""
+        """Return the IP addresses of a URL's host, all checked.
+
+        ``[_PROXIED]`` if the host can't be resolved here and a proxy is used. Raises ToolError if
+        it can't be resolved without a proxy, or one of its addresses is not allowed.
+        """
         try:
             found = await self.resolve(address.host, address.port)
             targets = [ipaddress.ip_address(text.partition("%")[0]) for text in found]
@@ -159,13 +176,17 @@ class WebClient:
         for target in targets:
             if not is_allowed(target, address.host, self.settings.private):
                 raise ToolError(
-                    f"{address.host} is {target}, an address of this machine or its network, and not read. "
+                    f"{address.host} is {target}, an address of this machine or its network, which must not be read. "
                     "The user can allow it with the setting webfetch.private."
                 )
         return targets
 
     @contextlib.asynccontextmanager
     async def _answer(self, request: WebRequest) -> AsyncIterator["httpx.Response"]:
+        """Send a request, and return a context manager for the response with an unread body.
+
+        Raises ToolError if there is no response, also if it breaks off while it is read.
+        """
         import httpx
 
         address = request.address
@@ -189,7 +210,7 @@ class WebClient:
             try:
                 yield response
             except httpx.HTTPError as error:
-                raise ToolError(f"{address.netloc} broke off: {_why(error)}.") from error
+                raise ToolError(f"{address.netloc} broke off the connection: {_why(error)}.") from error
             finally:
                 await response.aclose()
 
@@ -222,9 +243,10 @@ class WebClient:
 async def _connected(
     client: "httpx.AsyncClient", sent: WebRequest, hosts: Sequence[str]
 ) -> "httpx.Response":
-    """Send the request to the first of the addresses that accepts a connection.
+    """Send a request to the first of ``hosts`` that accepts a connection; return the response.
 
-    The URL has the checked address; the Host header and the check of the certificate use the name.
+    ``hosts`` are IP addresses, or with a proxy the host's name. The URL has the IP address; the
+    Host header and the check of the certificate use the name.
     """
     import httpx
 
@@ -254,15 +276,18 @@ async def _connected(
 
 
 def late(address: WebAddress, settings: FetchSettings) -> str:
-    """Return the error message for an answer that took too long."""
+    """Return the error message for a request that took longer than the settings allow."""
     return f"{address.netloc} took longer than {settings.timeout:g} s."
 
 
 def _decoder(encoding: str) -> Callable[[bytes, int], bytes]:
-    """Return a function of a chunk and the most bytes to give: a small download can't become a huge one.
+    """Return a function that decompresses a body in a content encoding, chunk by chunk.
+
+    The function takes a chunk and the maximum bytes to return of it, so that a small download can't
+    fill the memory. It raises ToolError if the data is damaged.
 
     Raises:
-        ToolError: the encoding is none that was asked for.
+        ToolError: the encoding is not supported.
     """
     plain = encoding.strip().lower()
     if plain in {"", "identity"}:

@@ -1,7 +1,7 @@
 """Converts a web page to Markdown.
 
-Runs as a process of its own, HTML in and text out, because a large page takes seconds and must not
-block the program.
+Runs as a separate process, because a large page takes seconds and must not block the program: HTML
+on standard input, Markdown on standard output.
 """
 
 import re
@@ -17,15 +17,15 @@ _NOISE = (
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _CONTENT = "main, article, [role=main]"
 _MAIN_SHARE = 0.3
-"""Share of a page's text that its main part must contain to be used alone."""
+"""Minimum share of a page's text in its main part for that part to be used alone."""
 _LANGUAGE = re.compile(r"\b(?:language|lang|highlight(?:-source)?|brush:)-?\s*([\w+#-]+)")
 _BLANK_LINES = re.compile(r"\n\s*\n(?:\s*\n)+")
 
 
 def to_markdown(html: str, url: str) -> str:
-    """Return a page's content as Markdown with absolute links.
+    """Return a page's main content as Markdown, with absolute links and the title as a heading.
 
-    Scripts, navigation and hidden text are left out.
+    Scripts, forms, navigation and hidden text are left out. ``url`` is the page's address.
     """
     from bs4 import BeautifulSoup
 
@@ -54,7 +54,10 @@ def to_markdown(html: str, url: str) -> str:
 
 
 def _content(soup: Any) -> Any:
-    """Return a page's marked main part, or the whole page if much text is elsewhere."""
+    """Return the longest element marked as main content, such as ``<main>`` or ``<article>``.
+
+    Returns the whole page if the element has less than ``_MAIN_SHARE`` of the text.
+    """
     whole = len(soup.get_text(" ", strip=True))
     found = [(len(element.get_text(" ", strip=True)), element) for element in soup.select(_CONTENT)]
     length, element = max(found, key=lambda pair: pair[0], default=(0, None))
@@ -64,6 +67,7 @@ def _content(soup: Any) -> Any:
 
 
 def _absolute(content: Any, url: str) -> None:
+    """Make links absolute, and replace images by their alternative texts, in place."""
     for link in content.find_all("a", href=True):
         href = link["href"].strip()
         if not href or href.startswith(("#", "javascript:", "data:")):
@@ -98,6 +102,7 @@ def _converted(content: Any) -> str:
 
 
 def _language(element: Any) -> str:
+    """Return a code block's programming language, from the CSS classes around it; "" if none."""
     for node in (element, element.find("code"), element.parent):
         found = None
         if node is not None:
@@ -108,7 +113,10 @@ def _language(element: Any) -> str:
 
 
 def main() -> None:
-    """Convert HTML in UTF-8 from standard input; the only argument is the page's URL."""
+    """Convert HTML on standard input to Markdown on standard output, both in UTF-8.
+
+    The program's only argument is the page's URL.
+    """
     html = sys.stdin.buffer.read().decode("utf-8", "replace")
     sys.stdout.buffer.write(to_markdown(html, sys.argv[1]).encode("utf-8", "replace"))
 

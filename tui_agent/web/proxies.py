@@ -1,8 +1,8 @@
-"""Reads the environment's proxy variables, and finds the proxy for an address.
+"""Reads the environment's proxy variables, and finds the proxy for a URL.
 
-Odd values never raise an error: what can't be read or used is left out, and `Proxies.problems` says
-so. ``NO_PROXY`` takes the forms of curl, requests, Go and desktops: domains with their subdomains,
-``*``, addresses, networks, ports, brackets.
+Invalid values raise no error: they are left out, and `Proxies.problems` says so. ``NO_PROXY`` takes
+the forms of curl, requests, Go and desktops: domains with their subdomains, ``*``, addresses,
+networks, ports, brackets.
 """
 
 import ipaddress
@@ -36,7 +36,11 @@ _MOST_NAMED = 80
 
 @frozen
 class Exempt:
-    """Hosts reached without a proxy: those in ``network``, or without one those of ``pattern``."""
+    """Hosts that are reached without a proxy, from one entry of ``NO_PROXY``.
+
+    They are the addresses in ``network``, or if that is None the names that ``pattern`` matches,
+    with their subdomains. ``scheme`` and ``port`` restrict the entry; None for any.
+    """
 
     pattern: str = ""
     network: IpNetwork | None = None
@@ -44,6 +48,7 @@ class Exempt:
     port: int | None = None
 
     def covers(self, scheme: str, host: str, port: int) -> bool:
+        """Return True if the entry exempts a host."""
         if self.scheme not in {None, scheme} or self.port not in {None, port}:
             return False
         if self.network is not None:
@@ -58,7 +63,7 @@ class Exempt:
         return fnmatchcase(host, self.pattern) or fnmatchcase(host, f"*.{self.pattern}")
 
     def common(self) -> str:
-        """Return the entry in the form that all libraries understand, "" if there is none."""
+        """Return the entry in a form that all libraries understand; "" if there is no such form."""
         if self.network is not None and self.network.num_addresses == 1:
             return str(self.network.network_address)
         text = self.pattern if self.network is None else str(self.network)
@@ -71,9 +76,9 @@ class Exempt:
 
 @frozen
 class Proxies:
-    """The proxies by scheme, and the hosts reached without.
+    """The URLs of the proxies by scheme ("http", "https"), and the hosts reached without a proxy.
 
-    ``problems`` are messages about values left out.
+    ``problems`` has a message for the user on each invalid value that was left out.
     """
 
     by_scheme: Mapping[str, str]
@@ -81,7 +86,7 @@ class Proxies:
     problems: tuple[str, ...] = ()
 
     def of(self, url: str) -> str | None:
-        """Return the URL of the proxy for an address; None for none, as for this machine."""
+        """Return the URL of the proxy for a URL; None to connect directly, as to this machine."""
         parts = _split(url)
         if parts is None:
             return None
@@ -96,7 +101,10 @@ class Proxies:
         return proxy
 
     def variables(self) -> dict[str, str]:
-        """Return variables for other programs, with only values that any library understands."""
+        """Return proxy variables for child processes, in lower and upper case; {} without proxies.
+
+        ``NO_PROXY`` has only the entries that every library understands.
+        """
         if not self.by_scheme:
             return {}
         exempt = [*_THIS_MACHINE, *(row.common() for row in self.exempt)]
@@ -107,13 +115,16 @@ class Proxies:
 
 
 def read_proxies(environ: Mapping[str, str]) -> Proxies:
-    """Read the proxies that an environment names, or on macOS, if it names none, the system's."""
+    """Return the proxies in an environment's variables.
+
+    On macOS, the system's settings if the environment names none.
+    """
     named: dict[str, str] = {}
     for name in ("http", "https", "all"):
         if value := _named(environ, f"{name}_proxy"):
             named[name] = value
     if "REQUEST_METHOD" in environ and not environ.get("http_proxy"):
-        named.pop("http", None)  # a header of a web server's visitor
+        named.pop("http", None)  # in a CGI program it is the visitor's Proxy header (httpoxy)
     excepted = _named(environ, "no_proxy")
     if not named and sys.platform == "darwin":
         named, excepted = _of_the_system()
@@ -136,11 +147,15 @@ def read_proxies(environ: Mapping[str, str]) -> Proxies:
 
 
 def _named(environ: Mapping[str, str], name: str) -> str:
-    """Return the value of a variable; its lower-case form wins, even if it is empty."""
+    """Return a variable's value without spaces and quotes around it, "" if it is not set.
+
+    ``name`` is in lower case; the upper-case variable counts only if the lower-case one is not set.
+    """
     return environ.get(name, environ.get(name.upper(), "")).strip().strip("'\"").strip()
 
 
 def _of_the_system() -> tuple[dict[str, str], str]:
+    """Return the system's proxies by "http", "https" and "all", and its list of exempt hosts."""
     import urllib.request
 
     found = urllib.request.getproxies()
@@ -152,7 +167,10 @@ def _of_the_system() -> tuple[dict[str, str], str]:
 
 
 def _usable(name: str, value: str, problems: list[str]) -> str | None:
-    """Return a proxy's URL for connections; None, and a new problem, if it can't be used."""
+    """Return the normalised URL of a proxy, given the value of the variable ``name``.
+
+    If it can't be used, adds a message to ``problems`` and returns None.
+    """
     parts = _split(value if "://" in value else f"http://{value}")
     scheme = None
     host = ""
@@ -160,7 +178,7 @@ def _usable(name: str, value: str, problems: list[str]) -> str | None:
         scheme = _SCHEMES.get(parts.scheme.lower())
         host = _plain(parts.hostname or "")
     if parts is None or scheme is None or not (_HOST.fullmatch(host) or _address(host)):
-        problems.append(f"{name} is left out: “{_shown(value)}” is no proxy of HTTP or SOCKS 5.")
+        problems.append(f"{name} is left out: “{_shown(value)}” is not an HTTP or SOCKS 5 proxy.")
         return None
     if scheme.startswith("socks") and find_spec("socksio") is None:
         problems.append(
@@ -180,9 +198,9 @@ def _usable(name: str, value: str, problems: list[str]) -> str | None:
 
 
 def _exempt(entry: str, problems: list[str]) -> Exempt | None:
-    """Return what an entry of ``NO_PROXY`` exempts.
+    """Parse an entry of ``NO_PROXY``.
 
-    None, and a new problem, if it means nothing.
+    If it is invalid, adds a message to ``problems`` and returns None.
     """
     scheme, separator, rest = entry.lower().rpartition("://")
     place, port = _without_port(rest)
@@ -195,7 +213,7 @@ def _exempt(entry: str, problems: list[str]) -> Exempt | None:
         network is None and not _PATTERN.fullmatch(name)
     ):
         problems.append(
-            f"NO_PROXY: “{_shown(entry)}” is left out; it is no host, address or network."
+            f"NO_PROXY: “{_shown(entry)}” is left out; it is not a host, address or network."
         )
         return None
     pattern = name.lstrip(".").removeprefix("*.") or "*"
@@ -203,7 +221,10 @@ def _exempt(entry: str, problems: list[str]) -> Exempt | None:
 
 
 def _without_port(text: str) -> tuple[str, int | None]:
-    """Return host and port of a text; None for no port, as for an IPv6 address without brackets."""
+    """Split ``host:port``; the port is None if there is none.
+
+    An IPv6 address has a port only if it is in brackets.
+    """
     found = re.fullmatch(r"(\[[^\]]*\]|[^:]*):([0-9]{1,5})", text)
     if found:
         return (found[1], int(found[2]))
@@ -211,7 +232,7 @@ def _without_port(text: str) -> tuple[str, int | None]:
 
 
 def _plain(host: str) -> str:
-    """Return a host without brackets, zone and final dot, in ASCII if possible."""
+    """Return a host in lower case without brackets, zone and final dot, in ASCII if possible."""
     host = re.sub(r"%[^/]*", "", re.sub(r"[\[\]]", "", host)).lower().rstrip(".")
     try:
         if host.isascii():
@@ -236,6 +257,7 @@ def _is_this_machine(host: str) -> bool:
 
 
 def _split(url: str) -> SplitResult | None:
+    """Return the parts of a URL; None if it is malformed or its port is 0."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -245,7 +267,7 @@ def _split(url: str) -> SplitResult | None:
 
 
 def _shown(value: str) -> str:
-    """Return a value for a message, without a password in it."""
+    """Return a variable's value for a message: without user and password, and cut if long."""
     hidden = re.sub(
         r"(?<=//)[^/]*@", "…@", value if "://" in value else re.sub(r"^.*@", "…@", value)
     )

@@ -1,4 +1,4 @@
-"""Searches the web with a service: the form of each one's request, and of its results.
+"""Searches the web with Tavily, Exa, Brave Search or SearXNG: makes requests, parses results.
 
 Sources: docs.tavily.com "Tavily Search", exa.ai/docs "Search", api-dashboard.search.brave.com "Web
 search", docs.searxng.org "Search API". Keys are sent in headers only.
@@ -24,9 +24,11 @@ MAX_PAGES = 8
 """Maximum pages of one search that are shown."""
 _TITLE_CHARS = 120
 _LINE_CHARS = 160
+"""Characters after which a line of a page's text is wrapped."""
 _TEXT_LINES = 2
+"""Maximum lines of a page's text that are shown."""
 _READ_CHARS = 2_000
-"""Maximum characters read of a page's title or text."""
+"""Characters after which a page's title or text is not parsed any further."""
 _SAID_CHARS = 200
 _TEXT_FIELDS = ("content", "description", "highlights", "text", "snippet", "summary")
 _DAY_FIELDS = ("published_date", "publishedDate", "page_age")
@@ -34,26 +36,29 @@ _ERROR_FIELDS = ("error", "detail", "message")
 _MARKUP = LazyPattern(r"</?(?:strong|b|em|i|mark|span|br|p)\b[^<>]{0,80}>", re.IGNORECASE)
 _CONTROLS = LazyPattern(r"[\x00-\x1f\x7f-\x9f]+")
 _RANGES = ((1, "day"), (31, "month"))
-"""SearXNG's time ranges: the days each covers, and its name."""
+"""SearXNG's time ranges below a year: the number of days and the name of each."""
 
 
 @frozen
 class WebQuery:
-    """A search: the words, the hosts to search (with subdomains), and the earliest date."""
+    """A web search: its words, the hosts to search with their subdomains, and the earliest date.
+
+    Without ``domains`` every host is searched; ``after`` is None for any date.
+    """
 
     words: str
     domains: tuple[str, ...] = ()
     after: date | None = None
 
     def with_sites(self) -> str:
-        """Return the words with ``site:`` operators, for engines without a field for hosts."""
+        """Return the words and a ``site:`` operator for each host, for APIs without a field for it."""
         sites = " OR ".join(f"site:{domain}" for domain in self.domains)
         if len(self.domains) > 1:
             sites = f"({sites})"
         return f"{self.words} {sites}".strip()
 
     def allows(self, page: "FoundPage") -> bool:
-        """Return True if a page fits the hosts and the date; one without a date does."""
+        """Return True if a page is on one of the hosts, and is not dated before ``after``."""
         host = page.address.host
         hosts = [f".{domain}" for domain in self.domains]
         is_there = not hosts or f".{host}".endswith(tuple(hosts))
@@ -62,7 +67,10 @@ class WebQuery:
 
 @frozen
 class FoundPage:
-    """A page that a service found. ``text`` has at most two lines."""
+    """A page that a service found; ``text`` is an extract of at most two lines, ``day`` its date.
+
+    ``day`` is None if the service gives no date.
+    """
 
     address: WebAddress
     title: str
@@ -72,39 +80,48 @@ class FoundPage:
 
 @frozen
 class Found:
-    """The pages found. ``note`` says why there may be more, "" if nothing is known of more."""
+    """The pages found, best first as the service ranks them.
+
+    ``note`` is a sentence for the model on engines that did not answer, "" if all did.
+    """
 
     pages: tuple[FoundPage, ...]
     note: str = ""
 
 
 class Searcher(Protocol):
-    """Anything that searches the web."""
+    """Searches the web: a search service, or the model's provider."""
 
     @property
     def name(self) -> str:
-        """Who gets the words, for the permission question."""
+        """Name of the service that is sent the words, for the question about permission."""
         ...
 
     async def search(self, query: WebQuery) -> Found:
-        """Search for pages; raises ToolError if there is no answer, or an unreadable one."""
+        """Search for pages; raises ToolError if there is no answer or it can't be read."""
         ...
 
 
 @frozen
 class SearchApi:
-    """A kind of service: its name, address, variables for its key, and form of request."""
+    """The API of a search service: its name, default address, and form of request."""
 
     title: str
     request: Callable[[WebQuery, WebAddress, str], WebRequest]
-    """Makes a request of a query, the service's address and the key."""
+    """Returns the request for a query, given the service's address and the key."""
     address: str = ""
+    """The service's public address; "" if the settings have to give one."""
     variables: tuple[str, ...] = ()
+    """Environment variables that may hold the key, preferred first; empty if it needs no key."""
 
 
 @frozen
 class SearchService:
-    """A service that is set up; ``source`` says where its key or address comes from."""
+    """A search service that is set up.
+
+    ``source`` names the setting or variable that its key, or for SearXNG its address, comes from.
+    ``key`` returns the key, "" for none.
+    """
 
     api: SearchApi
     address: WebAddress
@@ -117,10 +134,11 @@ class SearchService:
         return f"{self.api.title} ({self.address.netloc})"
 
     async def search(self, query: WebQuery) -> Found:
-        """Ask for pages.
+        """Send a query to the service, and return the pages in its answer that fit the query.
 
         Raises:
-            ToolError: there is no answer, or none that can be read; the text holds no key.
+            ToolError: there is no answer, an error, or one that can't be read. The message never
+                contains the key.
         """
         page = await self.web.send(self.api.request(query, self.address, self.key()))
         text = page.body.decode("utf-8", "replace")
@@ -129,24 +147,24 @@ class SearchService:
         if page.status >= 300:
             raise ToolError(self._refusal(page, text))
         if page.cut:
-            raise ToolError(f"{self.api.title} answers with more than can be read.")
+            raise ToolError(f"{self.api.title} sent an answer that is too large.")
         try:
             answer = loads(text)
         except ValueError:
             kind = page.content_type or "something"
-            raise ToolError(f"{self.api.title} answers with {kind} in place of JSON.") from None
+            raise ToolError(f"{self.api.title} answered with {kind} instead of JSON.") from None
         return found_in(answer, query)
 
     def _refusal(self, page: WebPage, text: str) -> str:
         title = self.api.title
         if page.status < 400:
-            return f"{page.address.netloc} redirects; websearch.address must say where to."
+            return f"{page.address.netloc} redirects. Set websearch.address to the new address."
         if page.status in {401, 403} and not self.api.variables:
             return f"{page.address.netloc} refuses JSON; its settings.yml needs json in search.formats."
         if page.status in {401, 403}:
             return f"{title} refuses the key from {self.source}."
         if page.status in {429, 432, 433}:
-            return f"{title} takes no more searches now; its limit is reached."
+            return f"{title} accepts no more searches for now: its limit is reached."
         said = _said(text)
         if said:
             said = f": {said}"
@@ -201,7 +219,10 @@ def _today() -> date:
 
 
 def _at(address: WebAddress, path: str, fields: Mapping[str, str] | None = None) -> WebAddress:
-    """Return the address of a service's function; the service's own may include the path."""
+    """Return a service's address with ``path`` and query ``fields`` added.
+
+    The path is not added again if the address already ends in it.
+    """
     base = address.target.partition("?")[0].rstrip("/").removesuffix(path)
     query = ""
     if fields:
@@ -225,20 +246,23 @@ APIS: Mapping[str, SearchApi] = {
     ),
     "searxng": SearchApi("SearXNG", _searxng),
 }
-"""The services by their names in the settings; if none is named, the first one with a key is
-used."""
+"""The services by their names in the settings. With the setting "auto", the first one that is set
+up is used."""
 
 BY_MODEL = frozenset({"auto", "model"})
-"""Values of the setting with which the model's provider may search."""
+"""Values of the setting ``service`` with which the model's provider may search."""
 
 
-# -- which is asked --------------------------------------------------------------------------------
+# -- choice of the service -------------------------------------------------------------------------
 
 
 def find_service(
     settings: SearchSettings, environ: Mapping[str, str], fetch: FetchSettings
 ) -> SearchService | None:
-    """Return the service to use, None if none is set up; `advice` then says what is missing."""
+    """Return the service to use; None if none is set up (`advice` then says what is missing).
+
+    Keys are looked for in the settings and in the variables of ``environ``.
+    """
     if settings.service != "auto":
         return _service(settings.service, settings, environ, fetch)
     names = APIS
@@ -252,7 +276,10 @@ def find_service(
 
 
 def advice(settings: SearchSettings) -> str:
-    """Return a sentence on what is missing for web searches, "" if they are switched off."""
+    """Return a sentence for the user on what web searches need; "" if they are switched off.
+
+    Meant for the case that `find_service` returned None.
+    """
     if settings.service == "off":
         return ""
     if settings.service == "model":
@@ -263,7 +290,7 @@ def advice(settings: SearchSettings) -> str:
         api = APIS[settings.service]
         return f"websearch needs a key of {api.title} in {api.variables[0]} or websearch.api_key."
     if settings.api_key is not None:
-        return "websearch.api_key counts only with the service it is for in websearch.service."
+        return "websearch.api_key is used only if websearch.service names the service it belongs to."
     return (
         "websearch needs a key in TAVILY_API_KEY, EXA_API_KEY or BRAVE_API_KEY,"
         " a SearXNG server in websearch.address, or a model of Anthropic or OpenAI."
@@ -297,7 +324,10 @@ def _service(
 
 
 def found_in(said: object, query: WebQuery) -> Found:
-    """Return the pages in a service's answer that fit the query; anything else in it is ignored."""
+    """Return the pages in a service's decoded JSON answer that fit the query.
+
+    Names SearXNG's engines that did not answer in the note. Anything else in it is ignored.
+    """
     answer = as_dict(said)
     rows = objects(answer.get("results")) or objects(as_dict(answer.get("web")).get("results"))
     silent: set[str] = set()
@@ -313,7 +343,10 @@ def found_in(said: object, query: WebQuery) -> Found:
 
 
 def pages_of(rows: Iterable[Mapping[str, Any]], query: WebQuery) -> tuple[FoundPage, ...]:
-    """Return the pages that fit the query, each address once: the first row with a text."""
+    """Return the pages in a service's rows that fit the query, at most ``MAX_PAGES``, in order.
+
+    Of rows with the same address the first one with a text counts.
+    """
     pages: dict[str, FoundPage] = {}
     for row in rows:
         page = _page(row)
@@ -326,7 +359,7 @@ def pages_of(rows: Iterable[Mapping[str, Any]], query: WebQuery) -> tuple[FoundP
 
 
 def _page(row: Mapping[str, Any]) -> FoundPage | None:
-    """Return the page of a row, None if it has no address that can be fetched."""
+    """Return the page of a row; None if it has no valid http or https URL."""
     try:
         address = read_address(as_text(row.get("url")))
     except ToolError:
@@ -345,7 +378,10 @@ def _page(row: Mapping[str, Any]) -> FoundPage | None:
 
 
 def _words(value: object) -> str:
-    """Return a text, or a list's texts, as one line without markup."""
+    """Return a text, or the texts of a list joined by " … ", as one line without HTML markup.
+
+    "" for any other value.
+    """
     import html
 
     texts = as_list(value) or [value]
@@ -372,7 +408,7 @@ def _day(value: object) -> date | None:
 
 
 def _said(text: str) -> str:
-    """Return a service's error message, "" if it isn't a sentence."""
+    """Return the error message in a service's JSON answer, as one line; "" if there is none."""
     try:
         said: Any = loads(text)
     except ValueError:

@@ -15,9 +15,9 @@ _HOST = LazyPattern(r"(?:\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.IGNORECASE)
 
 
 def host_or_network(text: str) -> str:
-    """Return a host name, ``*.domain``, address or network in its canonical form.
+    """Return a host name, ``*.domain``, IP address or network in lower case, without outer spaces.
 
-    Raises ValueError.
+    Raises ValueError if the text is none of these.
     """
     plain = text.strip().lower()
     try:
@@ -31,13 +31,16 @@ def host_or_network(text: str) -> str:
 
 
 def web_address(text: str) -> str:
-    """Return a web address in its canonical form, "" for ""; raises ValueError if it isn't one."""
+    """Return a URL in its normal form (see ``read_address``), "" for a blank text.
+
+    Raises ValueError if the text is not a URL.
+    """
     if not text.strip():
         return ""
     try:
         return str(read_address(text))
     except ToolError:
-        raise ValueError("it is a web address without a user, http://localhost:8888") from None
+        raise ValueError("must be a web address without a user name, such as http://localhost:8888") from None
 
 
 class FetchSettings(BaseModel):
@@ -45,9 +48,9 @@ class FetchSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
-    timeout: float = Field(default=30, gt=0, le=300, description="Most seconds for one page.")
+    timeout: float = Field(default=30, gt=0, le=300, description="Maximum seconds for one page.")
     max_bytes: int = Field(
-        default=5_000_000, ge=10_000, le=50_000_000, description="Bytes read of one page."
+        default=5_000_000, ge=10_000, le=50_000_000, description="Maximum bytes read from one page."
     )
     private: tuple[Annotated[str, AfterValidator(host_or_network)], ...] = Field(
         default=(),
@@ -56,7 +59,7 @@ class FetchSettings(BaseModel):
     )
 
     def reaching(self, hosts: Iterable[str]) -> "FetchSettings":
-        """Return these settings with more private hosts and networks."""
+        """Return these settings with ``hosts`` (names or networks) added to ``private``."""
         return self.model_copy(update={"private": tuple(dict.fromkeys((*self.private, *hosts)))})
 
 
@@ -73,7 +76,7 @@ class SearchSettings(BaseModel):
     )
     api_key: SecretStr | None = Field(
         default=None,
-        description="Key of the service named; unset: TAVILY_API_KEY, EXA_API_KEY or BRAVE_API_KEY.",
+        description="API key of the chosen service. If unset: TAVILY_API_KEY, EXA_API_KEY or BRAVE_API_KEY.",
         json_schema_extra={"only_user": True},
     )
     address: Annotated[str, AfterValidator(web_address)] = Field(

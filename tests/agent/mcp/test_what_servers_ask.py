@@ -135,12 +135,12 @@ def test_what_is_typed_becomes_a_value(field, typed, value):
     [
         (FormField("a", "Age", kind="integer"), "x", "Age has to be a whole number."),
         (FormField("a", "Age", kind="integer", most=5), "6", "Age has to be 5 or less."),
-        (FormField("a", "Name", required=True), " ", "Name is needed."),
+        (FormField("a", "Name", required=True), " ", "Name is required."),
         (FormField("a", "Name", least=3), "ab", "Name needs at least 3 characters."),
         (
             FormField("a", "Colours", kind="choices", options=(("r", "Red"),)),
             "blue",
-            "“blue” is none of Red.",
+            "“blue” is not one of: Red.",
         ),
     ],
 )

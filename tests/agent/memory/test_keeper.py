@@ -226,7 +226,7 @@ async def test_proposals_are_answered_without_a_screen(tmp_path: Path) -> None:
     memory = memory_of(tmp_path)
     assert [line.topic for line in memory.read().lines] == ["build"]
     assert await run_headless(harness, "/memory drop nothing", err=err) == 1
-    assert "There is nothing on “nothing” any more." in err.getvalue()
+    assert "The memory has nothing on “nothing”." in err.getvalue()
     assert await run_headless(harness, "/memory undo") == 0
     assert memory.read().lines == ()
     assert await run_headless(harness, "/memory drop build") == 0

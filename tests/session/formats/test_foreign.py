@@ -133,7 +133,7 @@ def test_pis_thinking_levels_become_ours(tmp_path, theirs, ours):
     assert [entry.effort for entry in session.entries if entry.kind == "effort_change"] == (
         [ours] if ours else []
     )
-    assert session.left_out["thinking level of another name"] == (0 if ours else 1)
+    assert session.left_out["unknown thinking level"] == (0 if ours else 1)
 
 
 @pytest.mark.parametrize(
@@ -141,14 +141,14 @@ def test_pis_thinking_levels_become_ours(tmp_path, theirs, ours):
     [
         (
             pi("message", "z", "a2", message={"role": "user", "content": 7}),
-            "line 14: “content” has to be a list",
+            "line 14: “content” must be a list",
         ),
-        (pi("message", "z", "a2", message="text"), "line 14: “message” has to be an object"),
-        (pi("model_change", "z", "a2", provider=[]), "line 14: “provider” has to be text"),
+        (pi("message", "z", "a2", message="text"), "line 14: “message” must be an object"),
+        (pi("model_change", "z", "a2", provider=[]), "line 14: “provider” must be text"),
         (pi_user("a2", "a1", "again"), "line 14: there are two entries"),
         (
             {"type": "message", "timestamp": "yesterday", "id": "z"},
-            "line 14: “timestamp” has to be a time",
+            "line 14: “timestamp” must be a time",
         ),
     ],
 )

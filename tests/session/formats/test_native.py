@@ -192,7 +192,7 @@ def test_what_is_wrong_is_named_with_its_line_and_nothing_is_kept(
         ("", "none of the known formats"),
         (
             '{"type": "session", "format": "tui-agent", "version": "\\u001b[2J"}\n{}\n',
-            "“version” has to be a number",
+            "“version” must be a number",
         ),
     ],
 )

@@ -211,7 +211,7 @@ def test_messages_taken_back_in_codex_are_branches_of_one_session(
     assert forked.id != session.id
     first.unlink()
     [alone] = read_file(second)
-    assert alone.left_out == {"history before, which is in a file that is not here": 1}
+    assert alone.left_out == {"earlier history, which is in a missing file": 1}
 
 
 def test_a_chat_of_gemini_that_was_resumed_is_one_path(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""The memory of a project in a session: proposes lines after a run, names their sources, counts their use."""
+"""Uses and extends a project's memory: adds it to requests, counts its use, proposes new lines."""

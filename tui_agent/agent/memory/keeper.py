@@ -1,8 +1,8 @@
-"""After each run, counts which memory lines were used, and proposes new ones.
+"""After each run, counts which lines of the project's memory were used, and proposes new lines.
 
-Sends at most one request to the small model, after runs with enough tool calls; other runs use
-rules without a model (``proposals``). Lines become part of the memory only when the user accepts
-them. Writes the memory through ``files.memory``.
+A small model finds the lines after a run with enough tool calls (one request); after other runs
+they are found by rules (``proposals``). They become part of the memory only when the user accepts
+them. The memory's files are written by ``files.memory``.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 UNTIL_SHOWN = 0.05
 """Seconds between the end of a run and the work on the memory, so that the screen is drawn first."""
 MIN_CALLS = 3
-"""Minimum tool calls of a run for which the model is asked."""
+"""Minimum tool calls of a run after which the model is asked for lines."""
 WORK_TOKENS = 2_000
 """Maximum tokens of the run's work in the question to the model."""
 MESSAGE_CHARS = 1_500
@@ -74,23 +74,24 @@ class MemoryKeeper:
         self._session = journal.session
         self._ports = ports
         self._done_with = journal.session.leaf or 0
-        """ID of the last entry that was processed."""
+        """Id of the last entry that was processed; 0 for none."""
         self._is_counted = False
         self._said = SayOnce()
         self._proposing = threading.Lock()
         self._proposed = 0
-        """Number of lines the model proposed in this run."""
+        """Number of lines that the model proposed by a tool in this run."""
         self._told_at = ports.clock()
         self._task: asyncio.Task[None] | None = None
         self._awaited = asyncio.Event()
-        """Set when a caller waits for the work after a run, to skip the pause before it."""
+        """Set when a caller waits for the work after a run, so that the pause before it is
+        skipped."""
         journal.channel.subscribe(self._on_event)
 
     def propose(self, note: str) -> str:
-        """Add a proposal that the model made with a tool; return its line. Reads and writes files.
+        """Add a line that the model proposed with a tool; return the line as shown.
 
-        Raises NotKeptError if the note is not a valid line, contains a secret or is one too many,
-        or if the memory can't be written.
+        Blocks on files. Raises NotKeptError if the note is not a valid line, contains a secret or
+        exceeds `MAX_LINES` of this run, or if the memory can't be written.
         """
         from tui_agent.secret_detector import has_secret
 
@@ -108,7 +109,7 @@ class MemoryKeeper:
         return line.shown
 
     async def settle(self) -> None:
-        """Wait for the work after a run, without the pause for the screen."""
+        """Wait until the work after the last run is done, without the pause for the screen."""
         if self._task is not None:
             self._awaited.set()
             await asyncio.wait([self._task])
@@ -163,9 +164,10 @@ class MemoryKeeper:
     def _count(
         self, memory: Memory, path: Sequence[Entry], entries: Sequence[Entry]
     ) -> MemoryState:
-        """Count which memory lines the run used, and propose removing lines unused in many sessions.
+        """Count which memory lines the run used, and return the memory's new state.
 
-        A session in which a line was not used is counted once, not once per run.
+        Also proposes to remove lines unused in many sessions, if proposals are on. A session in
+        which a line was not used is counted once, not once per run.
         """
         state = memory.read()
         if not state.lines or not entries:

@@ -32,14 +32,17 @@ _ASKED = LazyPattern(
 
 @frozen
 class FoundLine:
-    """A line to propose, and the ID of the entry it is from; 0 if unknown."""
+    """A line to propose, and the id of the entry that it comes from; 0 if unknown."""
 
     line: MemoryLine
     entry_id: int = 0
 
 
 def read_answer(answer: str) -> list[FoundLine]:
-    """Return the lines in a model's answer (``#12: text``), at most ``MAX_LINES``; other text is ignored."""
+    """Return the lines in a model's answer (``#12: text``, 12 being the source's entry).
+
+    At most ``MAX_LINES``, in the answer's order; other text is ignored.
+    """
     found: dict[str, FoundLine] = {}
     for text in answer.splitlines():
         row = _ROW.match(text)
@@ -52,7 +55,10 @@ def read_answer(answer: str) -> list[FoundLine]:
 
 
 def lines_by_rule(entries: Sequence[Entry]) -> list[FoundLine]:
-    """Return up to ``MAX_LINES`` from user messages, newest first: requests to remember, lasting rules."""
+    """Return up to ``MAX_LINES`` lines from the user's messages, the newest message first.
+
+    They are sentences that ask to remember something, or that state a lasting rule.
+    """
     found: dict[str, FoundLine] = {}
     for entry in reversed(entries):
         if not is_by_user(entry):
@@ -74,7 +80,10 @@ def _lasting(text: str) -> Iterator[str]:
 
 
 def _usable(text: str) -> MemoryLine | None:
-    """Return a text as a line; None if it is too short, too long, or contains a secret."""
+    """Return a text as a line.
+
+    None if it is too short or long, has a secret, or is no valid line.
+    """
     from tui_agent.secret_detector import has_secret
 
     if not MIN_CHARS <= len(text) <= MAX_CHARS or has_secret(text):

@@ -1,4 +1,7 @@
-"""The memory as a section of the head: the lines used most recently, within a number of tokens. Pure."""
+"""Formats the memory as a section of the head: the lines used last, within a number of tokens.
+
+Pure.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -8,7 +11,7 @@ from tui_agent.lazy import frozen
 
 @frozen
 class MemorySection:
-    """The section of the head, "" for none, and the tokens left for notes (``room``)."""
+    """The memory's section of the head, "" for none; ``room`` is the tokens left of the limit."""
 
     text: str
     room: int
@@ -19,7 +22,8 @@ def memory_section(
 ) -> MemorySection:
     """Return the section with the most recently used lines that fit ``room`` tokens.
 
-    ``words`` is the text above the lines; ``count`` returns the tokens of a text.
+    They keep their order in ``lines``; a row says how many are left out. ``words`` is the text
+    above the lines; ``count`` returns the tokens of a text.
     """
     recent = sorted(lines, key=_last_of_use)
     rows, left = newest_within([row_of(line) for line in recent], room, count)
@@ -32,7 +36,7 @@ def memory_section(
 
 
 def row_of(line: MemoryLine) -> str:
-    """Return a line of the memory as the model gets it."""
+    """Return a line of the memory as it is sent to the model: "- topic: text"."""
     # A closing tag inside would end the section early.
     return f"- {line.shown}".replace("</", "<\\/")
 
@@ -52,7 +56,7 @@ def newest_within(
 
 
 def left_out(count: int, where: str) -> list[str]:
-    """Return a row saying how many lines are left out, and where they are; [] for none."""
+    """Return one row that says that ``count`` lines are left out, and ``where``; [] for none."""
     if not count:
         return []
     return [f"[{count} more, used less recently, are only {where}.]"]

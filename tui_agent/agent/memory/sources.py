@@ -1,6 +1,6 @@
 """Finds the entry that a memory line comes from, and the lines that a run used. Pure.
 
-Both are decided by the share of common words, without a model.
+Both are decided by the share of the line's words that a text contains, without a model.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,21 +23,22 @@ from tui_agent.session.entries import (
 from tui_agent.tools.registry import tool_traits
 
 FOUND = 0.6
-"""Minimum share of a line's words in a text that counts as the line's source."""
+"""Minimum share of a line's words that a text must contain to count as the line's source."""
 USED = 0.6
-"""Minimum share of a line's words in the model's texts for the line to count as used."""
+"""Minimum share of a line's words that the model must have written for the line to count as
+used."""
 
 _MAX_TEXT_CHARS = 100_000
-"""Characters of one text that are searched."""
+"""Maximum characters of one text that are searched, from its beginning."""
 _TITLE_CHARS = 60
-"""Characters of a source's name."""
+"""Maximum characters of a source's name."""
 
 
 @frozen
 class LineSource:
-    """The entry that a line comes from, 0 if unknown, and its origin.
+    """The id of the entry that a line comes from, 0 if unknown, and the origin of its words.
 
-    The origin is ``USER``, ``MODEL``, or the name of a file, command or tool call.
+    ``origin`` is ``USER``, ``MODEL``, or the name of a file, command or tool call.
     """
 
     entry_id: int = 0
@@ -51,11 +52,13 @@ class _Holder:
 
 
 def source_of(text: str, entries: Sequence[Entry], named: int = 0) -> LineSource:
-    """Return where the text of a line comes from.
+    """Return the entry among ``entries`` that the text of a line comes from.
 
-    The user's messages come first, then files and outputs, then the model's texts. If only the
-    model wrote the words, the last web page it read is named, too. ``named`` is the entry that the
-    model gave as the source, 0 for none; it is used if no entry contains the words.
+    It is the entry with the largest share of the line's words, of the user's messages and what was
+    read (files, outputs), or else of the model's texts. Of entries with equal shares, a user's
+    message comes before others, and the oldest first. If only the model wrote the words, the last
+    web page that it read is named in ``origin``, too. ``named`` is the entry that the model gave as
+    the source, 0 for none; it is used if no entry contains the words.
     """
     words = words_of(text)
     by_user: _Holder | None = None
@@ -83,7 +86,10 @@ def source_of(text: str, entries: Sequence[Entry], named: int = 0) -> LineSource
 
 
 def used_topics(lines: Iterable[MemoryLine], entries: Iterable[Entry]) -> set[str]:
-    """Return the topics of the lines that the model used: it wrote their words, or recalled their topic."""
+    """Return the topics of the lines that the model used in some entries.
+
+    A line is used if the model wrote most of its words, or recalled its topic.
+    """
     texts: list[str] = []
     for entry in entries:
         texts += _written(entry)
@@ -109,7 +115,7 @@ def _holders(entry: Entry, words: frozenset[str]) -> Iterator[_Holder]:
 
 
 def _better(best: _Holder | None, other: _Holder) -> _Holder:
-    """Return the one with the larger share; ``best`` if they are equal."""
+    """Return the holder with the larger share of the words; ``best`` if they are equal."""
     if best is None or other.share > best.share:
         return other
     return best

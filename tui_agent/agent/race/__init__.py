@@ -1,1 +1,1 @@
-"""Races: one prompt, several runners on branches of a session at the same time, each in a copy of the project."""
+"""Races: several agents work on one prompt at the same time, each in a copy of the project."""

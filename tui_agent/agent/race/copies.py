@@ -1,10 +1,10 @@
-"""Makes and removes the copies of a project for a race, without writing to the project or its repository.
+"""Makes and removes a race's copies of the project, without writing to the project.
 
-A copy has the files as they are, also uncommitted and untracked ones, and its own repository: index
-and references are copied, new objects stay in the copy, old ones are read from the project's.
-Ignored files and small ignored directories are copied. A large ignored directory
-(``node_modules``) becomes a link if a sandbox prevents commands from writing through it; otherwise
-it is copied. Caches that programs rebuild are left out.
+A copy has the files as they are, also uncommitted and untracked ones, and a git repository of its
+own: index and references are copied, new objects stay in the copy, old ones are read from the
+project's repository. Ignored files and small ignored directories are copied. A large ignored
+directory (``node_modules``) becomes a link if a sandbox prevents commands from writing through it;
+otherwise it is copied. Caches that programs rebuild are left out.
 
 Everything here reads and writes many files: call it in a thread.
 """
@@ -41,16 +41,16 @@ MAX_COPIED_IGNORED = 2_000
 _LOCK = "lock"
 """Name of the file, in a race's directory, that the race's program keeps locked."""
 _REMOVAL_SECONDS = 1.0
-"""Seconds to wait for the removal of copies, which then goes on in the background."""
+"""Seconds to wait for the removal of copies; after that it goes on in the background."""
 _GONE = ".gone-"
-"""Prefix of a race's directory that is being removed."""
+"""Prefix of the name of a race's directory that is being removed."""
 _SECONDS_TO_CLAIM = 10
-"""Age, in seconds, up to which a directory may be too new to be locked by its program."""
+"""Age, in seconds, below which a race's directory may not be locked yet by its program."""
 _WORKERS = 4
 """Number of threads that copy files."""
 
 _File = tuple[str, str, os.stat_result]
-"""A file to be copied: its path, that of its copy, and its state."""
+"""A file to be copied: its path, the path of the copy, and the file's ``stat`` result."""
 _removals: "list[subprocess.Popen[bytes]]" = []
 """The removals that this program started, which may go on after its end."""
 
@@ -62,7 +62,8 @@ class Copy:
     root: Path
     project: Path
     shared: tuple[tuple[Path, Path], ...] = ()
-    """Pairs of a path outside the copy that the copy uses, and the project's path it leads to."""
+    """Pairs of a path outside the copy that the copy uses, and the path in the project it leads
+    to."""
 
     def place(self, path: Path) -> Path:
         """Return the copy's path for a path of the project; other paths unchanged."""
@@ -72,7 +73,7 @@ class Copy:
 
 
 class GivenUpError(OSError):
-    """Raised when making a copy was given up."""
+    """Raised when the making of a copy was cancelled."""
 
 
 def make_copy(
@@ -86,9 +87,10 @@ def make_copy(
 ) -> Copy:
     """Copy a project into the directory ``home/name`` and return the copy.
 
-    ``names`` are the files that are not ignored; tracked files are added. ``may_link``: large
-    ignored directories may be links, because a sandbox prevents writing through them. Raises
-    OSError, and GivenUpError soon after ``given_up`` is set.
+    ``names`` are the files that git does not ignore, relative to the project; tracked files are
+    added. ``may_link``: large ignored directories may become links, because a sandbox prevents
+    writing through them. An earlier copy there is replaced. Raises OSError, and GivenUpError soon
+    after ``given_up`` is set.
     """
     project = Path(os.path.realpath(project))
     root = home / name
@@ -126,7 +128,7 @@ def make_copy(
 
 
 def _ignore_links(root: Path, names: Iterable[str]) -> None:
-    """Make git ignore the links in a copy, because ``node_modules/`` only ignores a directory."""
+    """Make git ignore the links in a copy, because ``node_modules/`` ignores only directories."""
     excluded = root / ".git" / "info" / "exclude"
     with excluded.open("a", encoding="utf-8", errors="surrogateescape") as file:
         for name in names:
@@ -137,10 +139,10 @@ def _ignore_links(root: Path, names: Iterable[str]) -> None:
 
 @dataclass
 class RaceHome:
-    """The directory of one race's copies, locked by this program until it is removed.
+    """The directory of one race's copies, locked by this program until the directory is removed.
 
-    A directory that is not locked was left by a killed program; the next race and ``doctor
-    --clean`` remove it.
+    ``lock`` is the descriptor of the lock file. A directory that is not locked was left by a killed
+    program; the next race and ``doctor --clean`` remove it.
     """
 
     path: Path
@@ -148,7 +150,10 @@ class RaceHome:
 
     @classmethod
     def make(cls, parent: Path) -> "RaceHome":
-        """Make a directory for a new race, and remove abandoned ones; raises OSError."""
+        """Make and lock a directory for a new race in ``parent``, and remove abandoned ones there.
+
+        Raises OSError.
+        """
         parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         for left in abandoned_homes(parent):
             remove_left(left)
@@ -163,7 +168,7 @@ class RaceHome:
     def claim(cls, path: Path) -> "RaceHome | None":
         """Lock a race's directory and return it.
 
-        None if a running program has it locked or it is gone.
+        None if another program has it locked, or it is gone.
         """
         try:
             lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -186,7 +191,10 @@ class RaceHome:
 
 
 def abandoned_homes(parent: Path) -> list[Path]:
-    """Return the directories of races whose program no longer runs; very new ones are left out."""
+    """Return the directories in ``parent`` of races whose program no longer runs, sorted by name.
+
+    Directories younger than 10 seconds are left out, because they may not be locked yet.
+    """
     found = []
     with contextlib.suppress(OSError):
         for path in sorted(parent.iterdir()):
@@ -201,7 +209,10 @@ def abandoned_homes(parent: Path) -> list[Path]:
 
 
 def remove_left(path: Path) -> bool:
-    """Remove an abandoned race's directory; return True if it is gone."""
+    """Remove an abandoned race's directory, unless a program has it locked.
+
+    Return True if it is gone, whoever removed it.
+    """
     held = RaceHome.claim(path)
     if held is not None:
         held.remove()
@@ -209,9 +220,10 @@ def remove_left(path: Path) -> bool:
 
 
 def remove_home(home: Path) -> None:
-    """Remove a race's directory with its copies; for large ones this goes on in the background.
+    """Remove a race's directory with its copies; a long removal goes on in the background.
 
-    Checks again afterwards, because starting a runner's command may have made the directory anew.
+    Repeats this while the directory exists, because a runner's command that is just starting may
+    make it again.
     """
     while is_there(home):
         apart = home.with_name(f"{_GONE}{secrets.token_hex(6)}")
@@ -224,9 +236,9 @@ def remove_home(home: Path) -> None:
 
 
 def _remove_behind(place: Path) -> None:
-    """Remove a directory by a child process and wait for it a moment.
+    """Remove a directory by a child process, and wait for that a moment.
 
-    The next race removes the rest.
+    After that it goes on in the background; the next race removes anything left.
     """
     rm = find_program("rm")
     if rm is not None:
@@ -248,7 +260,7 @@ def _remove_behind(place: Path) -> None:
 
 
 class _Walk:
-    """Walks through a project once: makes the directories and links, and lists the files to copy."""
+    """Goes through a project: makes the copy's directories and links, lists the files to copy."""
 
     def __init__(
         self,
@@ -270,12 +282,14 @@ class _Walk:
         self.files: list[list[_File]] = []
         """The files to copy, one list for each directory."""
         self.linked: list[str] = []
-        """Names of the directories that became links."""
+        """The directories that became links, as paths relative to the project."""
 
     def directory(self, name: str, *, ignored: bool = False) -> None:
-        """Add a directory of the project and those below it.
+        """Make the copies of a directory's subdirectories and links; add its files to ``files``.
 
-        ``ignored``: all its files are ignored.
+        Does so for all directories below, too. ``name`` is the directory's path relative to the
+        project, with a slash at the end, "" for the project. ``ignored``: git ignores everything in
+        it. Large files that git does not list are left out. Raises OSError, GivenUpError.
         """
         if self._given_up.is_set():
             raise GivenUpError
@@ -315,7 +329,10 @@ class _Walk:
 
 
 def _copy_file(source: str, target: str, state: os.stat_result) -> None:
-    """Copy a file with its permission bits and times; shares blocks if the file system can."""
+    """Copy a file with its permission bits and times.
+
+    Share the blocks if the file system can do that.
+    """
     mode = state.st_mode & 0o777
     reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

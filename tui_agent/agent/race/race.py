@@ -1,7 +1,7 @@
-"""Runs a race: runners work on the same prompt in parallel, each on its own branch and copy of the project.
+"""Runs a race: agents, its runners, work on one prompt in parallel, each in a copy of the project.
 
-A runner is an agent like any other, on a session object with its own leaf. Its changes to its copy
-are recorded as checkpoints on its branch, so that taking its result is a move in the tree.
+A runner is an ordinary agent, on a session object with a leaf of its own, so on its own branch. The
+changes to its copy are recorded as checkpoints there: taking its result is a move in the tree.
 """
 
 import asyncio
@@ -63,19 +63,22 @@ if TYPE_CHECKING:
 PARALLEL_REQUESTS = 8
 """Maximum requests of one race that are answered at the same time."""
 LAST_LINES = 10
-"""Lines kept at the end of a check's output."""
+"""Number of lines of a check's output that are kept, from its end."""
 FIRST_PAUSE = 2.0
 LONGEST_PAUSE = 60.0
-"""First and longest pause, in seconds, after a rate limit without a time; doubled each time."""
+"""First and longest pause, in seconds, after a rate limit that names no time; doubled each time."""
 
 T = TypeVar("T")
 
 MAX_DIFF_CHARS = 20_000
-"""Maximum characters of a runner's diff for the comparison; further files are only named."""
+"""Maximum characters of a runner's diff in the comparison; files beyond that are only named."""
 
 
 class SharedClient:
-    """The runners' common ``ModelClient``: after a rate limit of one of them, all wait until it is over."""
+    """The ``ModelClient`` that all runners share; after a rate limit all wait until it is over.
+
+    At most ``places`` requests are sent at a time.
+    """
 
     def __init__(
         self,
@@ -93,7 +96,7 @@ class SharedClient:
         self._pause = FIRST_PAUSE
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Stream the answer to a request as soon as it may be sent; raises ModelError."""
+        """Wait until the request may be sent, then stream its answer; raises ModelError."""
         async with self._places:
             while (wait := self._free_at - self._clock()) > 0:
                 await self._sleep(wait)
@@ -115,16 +118,16 @@ class SharedClient:
 
 
 class SharedQuestions:
-    """Asks the user the runners' questions, equal ones only once for all runners."""
+    """Asks the user the runners' permission questions, equal ones only once for all runners."""
 
     def __init__(self, ask: Callable[[PermissionRequest], Awaitable[PermissionAnswer]]) -> None:
         self._ask = ask
         self._answers: dict[tuple[object, ...], asyncio.Future[PermissionAnswer]] = {}
 
     async def ask(self, request: PermissionRequest, runner: str) -> PermissionAnswer:
-        """Return the user's answer to a runner's question.
+        """Return the user's answer to a runner's question, asked now or earlier for another runner.
 
-        Doom loops are asked about for each runner.
+        Questions about doom loops are asked for each runner, each time.
         """
         needs = frozenset((need.permission, need.pattern) for need in request.needs)
         key: tuple[object, ...] = (request.tool, request.rules, request.reason, needs)
@@ -143,16 +146,17 @@ class SharedQuestions:
 
 
 class RaceError(UserFacingError):
-    """Raised if a race can't be begun, or a runner can't do what the user asked."""
+    """Raised if a race can't begin, or a runner can't do what the user asked."""
 
 
 @frozen
 class RaceOrder:
     """The race to run.
 
-    ``parts`` is the message for the runners; if empty, they continue the work at ``start``, and
-    ``prompt`` only names it. ``start`` is the entry at which the branches begin. ``cost`` is the
-    limit of each runner in US dollars.
+    ``parts`` is the message to the runners; if empty, they continue the work at ``start``, and
+    ``prompt`` is only shown. ``start`` is the id of the entry below which the branches begin.
+    ``check`` is the command that tests a runner's result, "" for none. ``cost`` is the limit of
+    each runner in US dollars, None for the setting.
     """
 
     prompt: str
@@ -165,13 +169,14 @@ class RaceOrder:
     steps: int | None = None
     """Steps after which each runner is paused; None to run until its work is done."""
     files: int = 0
-    """Number of the project's files, for the question before the race."""
+    """Number of the project's files, shown in the question before the race."""
 
 
 class Runner:
     """One runner of a race.
 
-    ``record`` has its state and figures; ``agent`` works for it, None before its copy is made.
+    ``record`` has its state and figures. ``agent``, ``session`` and ``copy`` are those it works
+    with; None before the copy is made.
     """
 
     def __init__(self, race: "Race", number: int, record: RaceRunner) -> None:
@@ -184,7 +189,7 @@ class Runner:
         self.copy: Copy | None = None
         self.task: asyncio.Task[None] | None = None
         self.is_asking = False
-        """Whether it waits for the user's answer to a question."""
+        """Whether the runner waits for the user's answer to a question."""
         self._end_relay: Callable[[], None] | None = None
         self._began: float | None = None
         self._ended: RunEnded | None = None
@@ -214,12 +219,12 @@ class Runner:
         )
 
     def update(self, **changes: Any) -> None:
-        """Change fields of the record and tell the screens."""
+        """Change fields of the record, and emit that the runner has changed."""
         self.record = self.record.model_copy(update=changes)
         self._race.tell(self)
 
     def stop(self) -> None:
-        """Interrupt its work; it can be continued later."""
+        """Interrupt the runner's work; it can be continued later by `begin`."""
         self._stopped = True
         if self.agent is not None:
             self.agent.interrupt()
@@ -228,7 +233,10 @@ class Runner:
             asyncio.get_running_loop().call_soon(self.task.cancel)
 
     def begin(self, message: Sequence[UserPart] | None) -> None:
-        """Start its work in the background: on a message, or (None) on its branch as it is."""
+        """Start the runner's work in the background.
+
+        It works on ``message``, or with None continues from its branch as it is.
+        """
         self._stopped = False
         if self.state.is_over:
             self.update(state=RunnerState.WAITING)
@@ -274,9 +282,9 @@ class Runner:
             await self._change_context(self.agent)
 
     async def _change_context(self, agent: "Agent") -> None:
-        """Prune or compact as the runner's spec says.
+        """Prune or compact the runner's context if its record says so, and note the cost of that.
 
-        Raises RaceError if that would change nothing.
+        Raises RaceError if nothing was pruned or summarised.
         """
         if self.record.context:
             self.update(state=RunnerState.WORKING)
@@ -297,7 +305,10 @@ class Runner:
         self.update(cost=meter.cost, tokens=meter.tokens, seconds=seconds, **self._size(agent))
 
     def _size(self, agent: "Agent") -> dict[str, int]:
-        """Return the size of its next request as a change of the record, if the race compares contexts."""
+        """Return the field of the record with the tokens of the runner's next request.
+
+        Empty unless the race compares contexts.
+        """
         if not any(spec.context for spec in self._race.order.specs):
             return {}
         return {"next_request": agent.context_size().total}
@@ -362,7 +373,7 @@ class Runner:
             self._race.tell(self)
 
     async def aclose(self) -> None:
-        """End everything that it started; its last changes are in a checkpoint then."""
+        """Stop the runner and end its agent; its last changes are in a checkpoint then."""
         self.stop()
         if self.task is not None:
             await asyncio.wait([self.task])
@@ -376,7 +387,7 @@ class Runner:
 
 
 class Race:
-    """One race of a session, whose agent is ``main``. Called on the event loop's thread only."""
+    """One race in the session of the agent ``main``. Must be used on the event loop's thread."""
 
     def __init__(self, main: "Agent", home: RaceHome, order: RaceOrder) -> None:
         self.main = main
@@ -397,19 +408,20 @@ class Race:
         self.picked: int | None = None
         """Number of the runner that was picked automatically; None if none was."""
         self.saved = 0.0
-        """US dollars saved by stopping the others early, estimated."""
+        """Estimate of the US dollars saved by stopping the other runners early."""
         self.comparison = ""
-        """A model's comparison of the results; "" if nobody asked for it."""
+        """A model's comparison of the results; "" if none was made."""
         self.client = SharedClient(main.ports.client)
         self.questions = SharedQuestions(main.questions.ask)
         self.home = home
         """The directory of the race's copies."""
         self._listing: asyncio.Task[list[str]] | None = None
         self._copying = asyncio.Lock()
-        """Held while a copy is made: one after the other, so that the first runner begins early."""
+        """Held while a copy is made; one is made after the other, so that the first runner begins
+        early."""
         self._plan = RestorePlan()
         self.over = asyncio.Event()
-        """Set while no runner works."""
+        """Set while no runner works, after the first has begun."""
         self._closed = False
 
     # -- beginning --------------------------------------------------------------------------------------------
@@ -418,8 +430,8 @@ class Race:
     async def begin(cls, main: "Agent", order: RaceOrder, most: float | None = None) -> "Race":
         """Begin a race and return it; its runners work in the background.
 
-        ``most`` is the maximum cost in US dollars that the user was told. Raises RaceError if races
-        are not possible here, and OSError if the copies' directory can't be made.
+        ``most`` is the maximum cost in US dollars, to be shown; None if unknown. Raises RaceError
+        if races are not possible here, and OSError if the directory for the copies can't be made.
         """
         ports = main.ports
         if ports.copies is None or ports.checkpoints is None or main.session.read_only:
@@ -446,7 +458,7 @@ class Race:
         return race
 
     async def copied(self, number: int) -> Copy:
-        """Return the copy of the project for a runner, with the files as at the race's start."""
+        """Make and return the project's copy for a runner, with files as at the race's start."""
         home = self.home.path
         main = self.main
         if self._listing is None:
@@ -477,7 +489,7 @@ class Race:
         return copy
 
     def make_agent(self, runner: Runner) -> "Agent":
-        """Return an agent that works for a runner in its copy."""
+        """Return an agent that works for a runner, in the runner's copy and on its branch."""
         from tui_agent.agent.agent import Agent
 
         main = self.main
@@ -520,7 +532,10 @@ class Race:
         return numbered(self.runners, number)
 
     def stop(self, number: int | None = None) -> None:
-        """Stop a runner, or all if None; raises as `runner`."""
+        """Stop the runner ``number``, or all with None.
+
+        Raises RaceError if there is no such runner.
+        """
         for runner in self.runners if number is None else (self.runner(number),):
             if not runner.state.is_over:
                 runner.stop()
@@ -528,7 +543,7 @@ class Race:
     def steer(self, number: int, message: Sequence[UserPart]) -> None:
         """Send a message to a runner: for its next step, or to start it again if it has ended.
 
-        Raises RaceError if the runner is neither working nor ended, or there is none.
+        Raises RaceError if the runner is neither working nor ended, or does not exist.
         """
         runner = self.runner(number)
         if runner.agent is not None and runner.agent.running:
@@ -542,7 +557,10 @@ class Race:
             )
 
     def resume(self, number: int) -> None:
-        """Start a runner again that has ended; raises RaceError if it has not, or there is none."""
+        """Start a runner again that has ended.
+
+        Raises RaceError if it has not ended or does not exist.
+        """
         runner = self.runner(number)
         if not runner.state.is_over:
             raise RaceError(f"{runner.name} is {runner.state.value} already.")
@@ -551,7 +569,7 @@ class Race:
         runner.begin((self.order.parts or None) if is_new else None)
 
     async def end_runners(self) -> None:
-        """End all runners; all their changes are on their branches then."""
+        """End all runners; their last changes are in checkpoints on their branches then."""
         await asyncio.gather(*(runner.aclose() for runner in self.runners))
         self.questions.close()
 
@@ -576,7 +594,10 @@ class Race:
         return entry
 
     async def aclose(self) -> None:
-        """End the race with its session: record the results, so that any runner can be taken later."""
+        """End the race because its session closes; does nothing if it has ended.
+
+        The results are recorded, so that any runner's can be taken later.
+        """
         if self._closed:
             return
         try:
@@ -588,7 +609,7 @@ class Race:
             await self._let_go()
 
     async def _let_go(self) -> None:
-        """Remove the copies, once."""
+        """Remove the copies; does nothing the second time."""
         if not self._closed:
             self._closed = True
             await asyncio.to_thread(self.home.remove)
@@ -596,11 +617,14 @@ class Race:
     # -- from runners -----------------------------------------------------------------------------------------
 
     def tell(self, runner: Runner) -> None:
-        """Emit that a runner has changed."""
+        """Emit an event with a runner's current figures."""
         self.main.channel.emit(RunnerChanged(self.id, runner.number, runner.figures))
 
     def after(self, runner: Runner) -> None:
-        """Pick a runner if one is to be picked now, and end the race if no runner works any more."""
+        """Pick a runner if that is due, after one has ended; report the race's end if all have.
+
+        With "first-green" the other runners are stopped when one is picked.
+        """
         if (
             self.order.pick == "first-green"
             and runner.state is RunnerState.PASSED
@@ -629,7 +653,10 @@ def numbered(runners: Sequence[T], number: int) -> T:
 
 
 def _outside(keeping: Any, root: Path) -> Any:
-    """Return the snapshot store for a copy: without the excluded directories that contain the copy."""
+    """Return the snapshot store for a copy at ``root``.
+
+    It is ``keeping`` without those of its excluded directories that contain the copy.
+    """
     apart = tuple(place for place in keeping.apart if not root.is_relative_to(place))
     return replace(keeping, apart=apart)
 
@@ -646,9 +673,9 @@ def _changes(row: RaceRunner, main: "Agent") -> Iterable[Entry]:
 
 
 async def compare(race: "Race") -> str:
-    """Have a model compare the runners' changes in a few lines; "" if fewer than two made any.
+    """Have a model compare the runners' changes, and return its answer, also set as ``comparison``.
 
-    Raises ModelError.
+    "" if fewer than two runners made changes. Raises ModelError.
     """
     attempts: list[str] = []
     for runner in race.runners:
@@ -669,9 +696,9 @@ async def compare(race: "Race") -> str:
 
 
 async def _diff_of(race: "Race", runner: "Runner") -> str:
-    """Return a runner's changes as a diff.
+    """Return a runner's changes since the race's start as a diff; "" for none.
 
-    Files with secrets, and those beyond the limit, are only named.
+    Files with secrets, and those beyond `MAX_DIFF_CHARS`, are only named.
     """
     if runner.agent is None or runner.copy is None:
         return ""

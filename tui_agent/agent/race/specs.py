@@ -9,9 +9,10 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.effort import Effort
 
 Pick = Literal["none", "first-green", "best"]
-"""The runner that is picked automatically.
+"""Which runner is picked automatically.
 
-None; the first whose check passes (the others are stopped); or the best of all when they have ended.
+None of them; the first whose check passes (the others are stopped); or the best one when all have
+ended.
 """
 PICKS: tuple[Pick, ...] = get_args(Pick)
 
@@ -19,27 +20,28 @@ PICKS: tuple[Pick, ...] = get_args(Pick)
 LEAST_RUNNERS = 2
 MOST_RUNNERS = 8
 SAME = "same"
-"""Word for a runner with the conversation's model, effort and mode."""
+"""Word for a runner with the conversation's own model, effort and mode."""
 WHOLE = "whole"
 PRUNED = "pruned"
 COMPACTED = "compacted"
 WITHOUT = "without"
-"""Words for what a runner sees of the conversation.
-
-All of it, all but old outputs, a summary, or all but some entries (``without #12 #14``).
-"""
+"""Words for what a runner sees of the conversation: all of it, all but old outputs, a summary, or
+all but some entries (``without #12 #14``)."""
 
 _OTHER_KEYS = {"agent": "mode", "think": "effort"}
 _TIMES = LazyPattern(r"(\d+)\s*(?:[x×*]\s*(.*))?", re.IGNORECASE)
 
 
 class RunnersError(UserFacingError):
-    """Raised if the runners of a race can't be understood; the message is for the user."""
+    """Raised if the text that describes a race's runners can't be parsed.
+
+    The message is for the user.
+    """
 
 
 @frozen
 class RunnerSpec:
-    """One runner; "" and None stand for the conversation's value.
+    """How one runner differs from the conversation; "" and None mean that it does not.
 
     ``mode`` may be the name of an agent. ``context`` is ``pruned``, ``compacted`` or ``without #12
     #14``; "" is the whole conversation.
@@ -52,7 +54,10 @@ class RunnerSpec:
 
     @property
     def label(self) -> str:
-        """What differs from the conversation, as a short text; `SAME` if nothing does."""
+        """A short text with what differs from the conversation ("sonnet high").
+
+        `SAME` if nothing does.
+        """
         parts = (self.model.rsplit("/", 1)[-1], self.effort or "", self.mode, self.context)
         return " ".join(filter(None, parts)) or SAME
 
@@ -65,10 +70,11 @@ def parse_runners(
     """Return the runners that a text describes, separated by commas.
 
     A runner is described by words: ``same``, ``model=NAME``, ``effort=LEVEL``, ``mode=NAME``,
-    ``agent=NAME``; or just a level, a mode or agent of ``modes``, or else a model, whose id
-    ``find_model`` returns. ``whole``, ``pruned``, ``compacted`` and ``without #12 #14`` say what it
-    sees of the conversation. ``3x`` in front makes three such runners, ``3`` alone three of
-    ``same``. Raises RunnersError.
+    ``agent=NAME``; or just a level, a mode or agent of ``modes``, or else a model. ``find_model``
+    returns the id of a named model, None if there is none. ``whole``, ``pruned``, ``compacted`` and
+    ``without #12 #14`` say what the runner sees of the conversation. ``3x`` in front makes three
+    such runners, ``3`` alone three of ``same``. Raises RunnersError, also for fewer than 2 or more
+    than 8 runners.
     """
     found: list[RunnerSpec] = []
     for item in _items(text):
@@ -88,15 +94,16 @@ def parse_runners(
 
 
 def all_name_contexts(text: str) -> bool:
-    """Return True if a text describes at least two runners, each with what it sees of the conversation."""
+    """Return True if a text describes at least two runners, all with a word for their context."""
     items = _items(text)
     contexts = {WHOLE, PRUNED, COMPACTED, WITHOUT}
     return len(items) > 1 and all(contexts & set(item.lower().split()) for item in items)
 
 
 def names_of(specs: Collection[RunnerSpec], model: str) -> tuple[str, ...]:
-    """Return a name for each runner: what differs from the conversation, else the conversation's ``model``.
+    """Return a name for each runner: what differs from the conversation, else the short ``model``.
 
+    ``model`` is the conversation's. If any runner has a context, "whole" is used instead of it.
     Equal names are numbered: ``gpt-5 1``, ``gpt-5 2``.
     """
     plain = model.rsplit("/", 1)[-1]
@@ -113,12 +120,12 @@ def names_of(specs: Collection[RunnerSpec], model: str) -> tuple[str, ...]:
 
 
 def without(entries: Iterable[int]) -> str:
-    """Return the context of a runner that does not see these entries."""
+    """Return the `RunnerSpec.context` that leaves out these entries: "without #12 #14"."""
     return " ".join([WITHOUT, *(f"#{entry}" for entry in entries)])
 
 
 def left_out(context: str) -> tuple[int, ...]:
-    """Return the entries that a runner with this context does not see."""
+    """Return the ids of the entries that a runner with this `RunnerSpec.context` does not see."""
     return tuple(int(number) for number in re.findall(r"#(\d+)", context))
 
 
@@ -169,7 +176,7 @@ def _effort(named: str) -> Effort | None:
 
 
 def _context(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Return what a runner sees of the conversation, by its words, and the other words."""
+    """Return the `RunnerSpec.context` that a runner's words describe, and the other words."""
     entries: list[str] = []
     named: list[str] = []
     rest: list[str] = []

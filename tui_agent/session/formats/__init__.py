@@ -1,1 +1,1 @@
-"""Sessions that leave and come in: the file formats, ours and other programs'."""
+"""Imports and exports sessions in this program's format and other programs' formats."""

@@ -1,8 +1,8 @@
-"""Claude Code's session files: JSON lines that name their parents, one line for each block of an answer.
+"""Reads Claude Code's sessions: JSON lines, each with the id of its parent line.
 
-An answer with several blocks is several lines with one message id, and the results of parallel
-calls hang below the line of their call. Both are one path here: lines of one answer become one
-entry, results of one answer a chain.
+An answer with several blocks has a line for each block, all with the same message id. Results of
+parallel calls have the lines of their calls as parents. Here the lines of an answer become one
+entry, and the results of its calls a chain of entries below it.
 """
 
 import re
@@ -43,23 +43,24 @@ _USAGE = {
 _COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _CAVEAT = ("Caveat:", "<local-command-caveat>")
-"""Begins the note before a command that only Claude Code itself ran, such as /compact."""
+"""Beginnings of the note before a command that Claude Code itself carried out, such as /compact."""
 _OWN = (
     *_CAVEAT,
     "<local-command-stdout>",
     "<local-command-stderr>",
     "Continue from where you left off.",
 )
-"""Begins what it writes in the user's name for itself; other ``isMeta`` lines hold the text of a
-command or skill."""
+"""Beginnings of messages in the user's role that Claude Code writes for its own use. Other
+``isMeta`` lines contain the text of a command or skill."""
 _TOLD = "<task-notification>"
-"""Begins what the program tells the model in the user's place: a task in the background is done."""
+"""Beginning of messages in the user's role that report the end of a background task to the
+model."""
 _OF_SUBAGENTS = ("agent-*.jsonl", "subagents/agent-*.jsonl")
-"""Files in the folder of a session."""
+"""Patterns of subagents' files, in the folder with the session file's name without its suffix."""
 _AGENT_CHARS = 80
 _TITLE_CHARS = 60
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
-"""Lines that name the session, the more telling ones last, and where the name stands in them."""
+"""Types of lines with a title, the preferred ones last, and the title's key in each."""
 
 
 def is_line(node: Node) -> bool:
@@ -70,10 +71,12 @@ def is_line(node: Node) -> bool:
 
 
 def read(source: SourceFile) -> Iterator[list[IncomingSession]]:
-    """Yield the session of a file with those that its subagents worked in, which are files beside it.
+    """Yield one list: the session of a file, and the sessions of its subagents, from other files.
+
+    A subagent's file that can't be read is counted as left out.
 
     Raises:
-        ImportRefused: it can't be read.
+        ImportRefused: the file can't be read.
     """
     reader = Reader(source)
     session = reader.read()
@@ -89,7 +92,7 @@ def read(source: SourceFile) -> Iterator[list[IncomingSession]]:
 
 
 def _subagent(path: Path, parent: "Reader", source: SourceFile) -> IncomingSession:
-    """Read a subagent's session and let the result of its call lead to it."""
+    """Return a subagent's session, linked with the result of the call that started the subagent."""
     reader = SubagentReader(SourceFile(path, source.skip_damaged))
     child = reader.read()
     facts = _facts_of(path.with_suffix(".meta.json"))
@@ -106,7 +109,10 @@ def _subagent(path: Path, parent: "Reader", source: SourceFile) -> IncomingSessi
 
 
 def _facts_of(path: Path) -> Node:
-    """Return what says which call a subagent worked for; older versions wrote no such file."""
+    """Return the object in a subagent's ``.meta.json``, which names its call and kind.
+
+    Empty without a readable file; older versions wrote none.
+    """
     try:
         return SourceFile(path).document()
     except ImportRefused:
@@ -114,11 +120,11 @@ def _facts_of(path: Path) -> Node:
 
 
 class Reader(BlockReader):
-    """Puts lines of one answer, and the results of its calls, on one path."""
+    """Makes the session of a file; merges an answer's lines, and chains the results below it."""
 
     program = "Claude Code"
     reads_subagent: ClassVar = False
-    """Whether it reads the lines of a subagent, and no others."""
+    """Whether to read a subagent's lines only, instead of leaving them out."""
     call_block = "tool_use"
     arguments_key = "input"
     image_in = staticmethod(
@@ -134,23 +140,25 @@ class Reader(BlockReader):
     def __init__(self, source: SourceFile) -> None:
         super().__init__(source)
         self._answers: dict[str, int] = {}
-        """Entry of each answer, by the id of the message."""
+        """Entry id of each answer, by message id."""
         self._callers: dict[str, int] = {}
-        """The answer that made each call."""
+        """Entry id of the answer that made each call, by call id."""
         self._tails: dict[int, int] = {}
-        """The last of the results of an answer, by the answer."""
+        """Entry id of the last result below each answer, by the answer's entry id."""
         self._answered: dict[int, int] = {}
-        """The answer each result belongs to."""
+        """Entry id of the answer that each result belongs to, by the result's entry id."""
         self._results: dict[str, int] = {}
-        """The result of each call, and of each subagent, by the ids of both."""
+        """Entry id of each result, by the id of its call and by that of its subagent."""
         self._titles: dict[str, str] = {}
         self._cwd = self._session = ""
         self.agent = source.path.stem.removeprefix("agent-") if self.reads_subagent else ""
-        """The name of the subagent."""
+        """The subagent's id; "" unless the file is a subagent's."""
         self._boundary: Node | None = None
+        """The line that announces a compaction, until its summary comes."""
         self._read: set[str] = set()
+        """Ids of the lines read so far."""
         self._runs_command = False
-        """Whether the next command is one that Claude Code ran itself."""
+        """Whether the next command is one that Claude Code itself carried out."""
 
     def read(self) -> IncomingSession:
         leaf: int | None = None
@@ -163,8 +171,8 @@ class Reader(BlockReader):
             elif node.flag("isSidechain") is not self.reads_subagent:
                 self.leave_out("line of a subagent")
             elif node.text("uuid") in self._read:
-                # Its /branch, and a second /compact, write all lines once more, the first of them
-                # without a parent.
+                # Claude Code's /branch, and a second /compact, write all lines again, the first of
+                # them without a parent.
                 self.leave_out("line that was written twice")
             else:
                 self._read.add(node.text("uuid"))
@@ -176,17 +184,19 @@ class Reader(BlockReader):
         return self.finish(name=name, cwd=self._cwd, title=title, leaf=leaf)
 
     def result_of(self, call_id: str, agent: str) -> ToolResultEntry | None:
-        """Return the result of the call that a subagent worked for, None where it is not there."""
+        """Return the result of the call that a subagent worked for; None if there is none.
+
+        ``agent`` is the subagent's id.
+        """
         place = self._results.get(call_id) or self._results.get(agent)
         entry = None if place is None else self.entry(place)
         return entry if isinstance(entry, ToolResultEntry) else None
 
     def _typed_title(self) -> str:
-        """Return a title for a session that begins with commands, which are kept in tags.
+        """Return a title for a session that begins with commands, which are stored in tags.
 
-        "" for one that doesn't.
-
-        A command alone (/clear, /model) says less of a session than the first words after it.
+        It is the first command with arguments, or the message after commands without arguments
+        (/clear, /model). Returns "" for a session that begins with a message.
         """
         alone = ""
         for entry in self.session.entries:
@@ -204,6 +214,7 @@ class Reader(BlockReader):
         return alone
 
     def _line(self, node: Node, kind: str, leaf: int | None) -> int | None:
+        """Read a line, and return the session's leaf after it; ``leaf`` is the one before."""
         self._cwd = self._cwd or node.text("cwd", "")
         self._session = self._session or node.text("sessionId", "")
         above = node.text("parentUuid" if node.has("parentUuid") else "logicalParentUuid", "")
@@ -247,7 +258,10 @@ class Reader(BlockReader):
         self.pass_over(uuid, parent)
 
     def _is_own(self, entry: UserEntry) -> bool:
-        """Whether a message is none: a note, a command that the program ran, or its output."""
+        """Return True if Claude Code wrote a message for its own use.
+
+        That is a note, a command that the program carried out, or such a command's output.
+        """
         text = entry.text.lstrip()
         command = self._runs_command and _COMMAND.search(text) is not None
         self._runs_command = False
@@ -311,8 +325,8 @@ class Reader(BlockReader):
     def _compaction(self, summary: str, parent: int | None, at: int) -> int:
         facts = (self._boundary or NOTHING).node("compactMetadata")
         by_itself = facts.text("trigger", "") == "auto"
-        # Messages kept beside the summary stand before it in the file, but for a fork, which begins
-        # with the summary.
+        # Messages kept beside the summary come before it in the file, except in a fork, whose file
+        # begins with the summary.
         head = facts.node("preservedSegment").text("headUuid", "")
         kept = self._places.get(head)
         entry = summary_of(
@@ -323,6 +337,6 @@ class Reader(BlockReader):
 
 
 class SubagentReader(Reader):
-    """Reads the session of a subagent."""
+    """Makes the session of a subagent's file."""
 
     reads_subagent = True

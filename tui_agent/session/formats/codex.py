@@ -1,13 +1,14 @@
-"""Codex's rollouts: JSON lines with a time, a type and a payload; the model's input and its answers.
+"""Reads Codex's sessions: files called rollouts, with JSON lines of a time, a type and a payload.
 
-``response_item`` lines are the conversation as the provider's Responses API has it, ``event_msg``
-lines tell the same to the screen and say which messages a person wrote. Seen in files of version
-0.169; older versions say so with the event ``user_message``.
+``response_item`` lines are the conversation in the form of OpenAI's Responses API. ``event_msg``
+lines repeat it for the screen, and show which messages the user wrote: in version 0.169 with the
+event ``item_completed``, in older versions with ``user_message``.
 
-A message that is taken back, or a fork, goes on in a file of its own with only the new lines. The
-``history_base`` of its head names the rollout it goes on from and the ordinal of the first line
-that is no longer its history; without one it begins at the beginning. The file of a thread's
-beginning is named by the thread, a later one by the thread and an id of its own.
+When a message is taken back, or a thread is forked, the thread continues in a new file with only
+the new lines. Its first line may have a ``history_base``: the rollout that it continues, and the
+ordinal of the first line there that is not part of its history. Without one it has no earlier
+history. The first file of a thread is named after the thread, a later one after the thread and
+another id.
 """
 
 from collections.abc import Iterator
@@ -41,18 +42,18 @@ from tui_agent.session.formats.reading import NOTHING, Node, SourceFile
 _NAME_BEGINS = "rollout-"
 _NAME_HEAD = len("rollout-2026-11-23T09-37-46-")
 _LOOKED_AT = 200
-"""Files beside one with a name of its own whose beginnings are searched for its thread."""
+"""Maximum files in the directory of a renamed rollout that are searched for its thread's id."""
 _AROUND_IMAGE = LazyPattern(r"<image(?: name=[^>]*)?>|</image>")
-"""Codex's tags around an image of the user's."""
+"""Matches Codex's tags before and after an image of the user."""
 _LINEAGE = 100
-"""Forks of forks that are followed."""
+"""Maximum forks, each of another, that are followed back."""
 
 _SYNTHETIC = "codex:context"
-"""A message in the user's name that no person wrote: the surroundings, instructions, a note on an
-interruption."""
+"""Mark of messages in the user's role that the program wrote: environment, instructions, notes on
+interruptions."""
 
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-"""Items that call a tool, and the key of its arguments."""
+"""Types of items that call a tool, each with the key of the arguments."""
 
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 _USAGE = {
@@ -66,26 +67,30 @@ _USAGE = {
 
 @frozen
 class Rollout:
-    """One file of a thread."""
+    """One file of a Codex thread, with facts from its name and first line."""
 
     source: SourceFile
     name: str = ""
-    """Its name in later files."""
+    """The id by which later files refer to this one."""
     thread: str = ""
+    """The id of the thread."""
     at: int = 0
-    """When it was begun, in milliseconds."""
+    """Time of the file's beginning, in milliseconds."""
     base: tuple[str, int] | None = None
-    """The rollout it goes on from, and the ordinal of the first line there that it leaves
-    behind."""
+    """The name of the rollout that this one continues, and the ordinal of the first line there that
+    is not part of the history; None if it continues none."""
     end: int | None = None
-    """Ordinal of the first line that is not read, None: all are."""
+    """Ordinal of the first line that is not read; None to read all."""
 
 
 def rollouts_of(source: SourceFile) -> list[Rollout]:
-    """Return the rollouts that hold the thread of one as it was when that one was written, the one itself last.
+    """Return the rollouts to read for the session of a file, oldest first, the file itself last.
+
+    They are the earlier files of its thread, and before them those of the threads that it was
+    forked from.
 
     Raises:
-        ImportRefused: one of them can't be read.
+        ImportRefused: one of the files can't be read.
     """
     own = _rollout(source)
     if own.base is None and own.name == own.thread and source.path.name.startswith(_NAME_BEGINS):
@@ -99,7 +104,11 @@ def rollouts_of(source: SourceFile) -> list[Rollout]:
 
 
 def _lineage(first: Rollout) -> list[Rollout]:
-    """Return the rollouts of other threads a thread goes on from, the oldest first, each up to where it is left."""
+    """Return the rollouts of other threads that a thread was forked from, oldest first.
+
+    ``first`` is the thread's first rollout. Each result has its ``end`` set to where the fork
+    begins.
+    """
     found: list[Rollout] = []
     while first.base is not None and len(found) < _LINEAGE:
         name, end = first.base
@@ -112,7 +121,11 @@ def _lineage(first: Rollout) -> list[Rollout]:
 
 
 def _named(near: Rollout, name: str) -> Iterator[Rollout]:
-    """Yield the rollouts whose name has an id, or, beside a file with another name, whose beginning has it."""
+    """Yield the other rollouts with an id in their file names, searched near one of them.
+
+    If that one has been renamed, yields the files in its directory with the id in the first bytes.
+    Yields nothing if ``name`` is no id.
+    """
     path = near.source.path.absolute()
     if not is_session_id(name):
         return
@@ -129,6 +142,7 @@ def _named(near: Rollout, name: str) -> Iterator[Rollout]:
 
 
 def _rollout(source: SourceFile) -> Rollout:
+    """Return a file as a rollout, from its first line and its name; without facts if it is none."""
     head = next(source.first_nodes(1), NOTHING)
     if head.value.get("type") != "session_meta":
         return Rollout(source)
@@ -151,15 +165,17 @@ def is_line(node: Node) -> bool:
 
 @frozen
 class _Position:
-    """Where a thread is after a line."""
+    """The reader's state after a line of a rollout, from which a later rollout continues."""
 
     last: int | None = None
+    """The last entry's id."""
     model: str = ""
     turns: tuple[tuple[int | None, str], ...] = ()
+    """As ``Reader._turns``."""
 
 
 class Reader(SessionReader):
-    """Makes the session of a rollout's thread: the parts in earlier rollouts, then this one."""
+    """Makes the session of a rollout, with its history in earlier rollouts."""
 
     program = "Codex"
 
@@ -169,23 +185,25 @@ class Reader(SessionReader):
         self._cwd = self._model = self._title = ""
         self._provider = "openai"
         self._answer: int | None = None
-        """The answer whose items are still coming."""
+        """Id of the answer to which the next items are added; None to begin a new answer."""
         self._counted: int | None = None
-        """The last answer, until its tokens are known."""
+        """Id of the last answer while its token counts are missing."""
         self._unclaimed: tuple[int, str] | None = None
-        """The last message in the user's name, until an event says that a person wrote it."""
+        """Id and text of the last message in the user's role, until an event shows that the user
+        wrote it."""
         self._turns: list[tuple[int | None, str]] = []
-        """Where each message of a person hangs, and its text."""
+        """The user's messages: the parent entry and the text of each."""
         self._positions: dict[tuple[str, int], _Position] = {}
-        """Where later rollouts go on: by a rollout's name and an ordinal."""
+        """States from which later rollouts continue, by a rollout's name and an ordinal."""
         self._used = 0
+        """Tokens of the last request and its answer."""
 
     def read(self) -> IncomingSession:
         rollouts = rollouts_of(self.source)
         for number, rollout in enumerate(rollouts):
             base = rollout.base
             if base is not None and base not in self._positions:
-                self.leave_out("history before, which is in a file that is not here")
+                self.leave_out("earlier history, which is in a missing file")
             if number:
                 position = _Position()
                 if base is not None:
@@ -205,6 +223,10 @@ class Reader(SessionReader):
         )
 
     def _rollout(self, rollout: Rollout, wanted: list[int], *, of_thread: bool) -> None:
+        """Read a rollout's lines, and store the state before each ordinal in ``wanted``, ascending.
+
+        ``of_thread`` is False for a rollout of another thread, whose head is not used.
+        """
         for node in rollout.source.lines():
             if node is None:
                 continue
@@ -259,7 +281,7 @@ class Reader(SessionReader):
         elif kind == "reasoning":
             parts = [*item.nodes("summary"), *item.nodes("content")]
             texts = [part.text("text", "") for part in parts]
-            # Encrypted text can be read by nobody else, so only the words stay.
+            # Only the provider can read the encrypted reasoning, so only the text is kept.
             if text := "\n\n".join(filter(None, texts)):
                 self._say(ReasoningPart(text=text, model=self._model_name), at)
         elif kind in _CALLS:
@@ -317,6 +339,7 @@ class Reader(SessionReader):
         return tuple(parts)
 
     def _say(self, part: AssistantPart, at: int) -> None:
+        """Add a part to the answer that is being read, or begin a new answer with it."""
         calls = isinstance(part, ToolCallPart)
         if known := self.answer(self._answer):
             self.change(
@@ -336,12 +359,12 @@ class Reader(SessionReader):
         if not isinstance(arguments, str):
             arguments = arguments or {}
         elif item.text("type") == "custom_tool_call":
-            # A tool that takes plain text: other providers know only objects.
+            # The tool takes plain text, but other providers accept only objects as arguments.
             arguments = {"input": arguments}
         self._say(self.call(call_id, tool, arguments), at)
 
     def _output(self, item: Node) -> tuple[str, bool, tuple[ImagePart, ...]]:
-        """Return a result's text, whether the tool failed, and images."""
+        """Return the text of a tool result, True if the tool failed, and the images."""
         output = item.value.get("output")
         if isinstance(output, dict):
             inner = item.node("output")
@@ -383,9 +406,10 @@ class Reader(SessionReader):
             case "thread_name_updated":
                 self._title = event.text("thread_name", "") or self._title
             case _:
-                pass  # events for the screen, of items that are lines of their own
+                pass  # events for the screen, which repeat items
 
     def _claim(self, text: str) -> None:
+        """Mark the last message in the user's role as the user's own, if it contains the text."""
         if self._unclaimed is None or text.strip() not in self._unclaimed[1]:
             return
         entry_id, said = self._unclaimed
@@ -395,7 +419,10 @@ class Reader(SessionReader):
         self.change(entry, synthetic=None)
 
     def _count(self, usage: Node) -> None:
-        """Set the tokens of the last answer; Codex counts cached tokens as sent, too."""
+        """Set the usage of the last answer, unless it is set already.
+
+        Codex's input tokens include cached ones.
+        """
         if self._counted is None or not usage.number("input_tokens"):
             return
         if tokens := usage_of(usage, _USAGE, cached_is_sent=True):

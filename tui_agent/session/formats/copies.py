@@ -1,4 +1,4 @@
-"""A session as it leaves: everything of it that is exported, read once and in order."""
+"""Reads from the store all of a session that an export needs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -15,7 +15,11 @@ from tui_agent.session.store import Store
 
 @frozen
 class SessionCopy:
-    """One session to be written down. Entries ascend; each one's parent is among them."""
+    """One session to be exported: its whole tree or one path.
+
+    Entries are in order of their ids; the parent of each is among them. ``labels`` has texts by
+    entry id. ``blob`` returns a blob's content by its digest, None if it is gone.
+    """
 
     info: SessionInfo
     entries: Sequence[Entry]
@@ -26,6 +30,7 @@ class SessionCopy:
     blob: Callable[[str], bytes | None]
 
     def path(self) -> list[Entry]:
+        """Return the entries from the root to the leaf."""
         by_id = {entry.id: entry for entry in self.entries}
         found: list[Entry] = []
         at = self.leaf
@@ -35,7 +40,7 @@ class SessionCopy:
         return found[::-1]
 
     def blobs(self) -> Iterator[tuple[str, bytes]]:
-        """Yield each blob the entries need, once; those that are gone are left out."""
+        """Yield digest and content of each blob that the entries need, once; skips missing ones."""
         seen: set[str] = set()
         for entry in self.entries:
             for digest in sorted(blobs_of(entry) - seen):
@@ -45,11 +50,13 @@ class SessionCopy:
 
 
 def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = None) -> SessionCopy:
-    """Read a session: the whole tree, or the path to ``leaf`` (None: where the session is).
+    """Read a session from the store: with ``whole`` the tree, else only the path to the leaf.
+
+    ``leaf`` is the copy's leaf, None for the session's. Moves are in a whole copy only.
 
     Raises:
         SessionNotFound: there is no such session.
-        EntryNotFound: it has no such entry.
+        EntryNotFound: it has no entry ``leaf``.
     """
     session = session_to_read(store, session_id)
     info = session.info
@@ -83,7 +90,7 @@ def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = No
 
 
 def copies_of(store: Store, session_id: str) -> list[SessionCopy]:
-    """Read a whole session and the sessions its subagents worked in, as far as they are still there."""
+    """Read a whole session, and then those of its subagents that have not been deleted."""
     copies: list[SessionCopy] = []
     waiting = [session_id]
     known = {session_id}
@@ -101,7 +108,10 @@ def copies_of(store: Store, session_id: str) -> list[SessionCopy]:
 
 
 def _attached(entries: Sequence[Entry], parents: dict[int, int | None]) -> list[Entry]:
-    """Return entries whose parents are among them: children of a damaged one hang below the one above it."""
+    """Return the entries, with children of a missing entry put below the missing entry's parent.
+
+    ``parents`` has the parent of every entry of the session, damaged ones included.
+    """
     ids = {entry.id for entry in entries}
     attached: list[Entry] = []
     for entry in entries:

@@ -1,7 +1,7 @@
-"""Copilot CLI's sessions: a file ``events.jsonl`` with all that happened, one event a line.
+"""Reads Copilot CLI's sessions: files named ``events.jsonl`` with one event per line.
 
-A rewind takes events out of the file, so that it is one path. Images are events of their own that
-messages name. Seen in files of version 1.0.102.
+A rewind removes events from the file, so the session is a single path. Images are separate events,
+which messages refer to. Seen in files of version 1.0.102.
 """
 
 from tui_agent.session.entries import (
@@ -43,7 +43,7 @@ def project_of(source: SourceFile) -> str:
 
 
 class Reader(SessionReader):
-    """Makes entries of events; an image comes before the message that names it."""
+    """Makes the session of a file; an image's event comes before the message that refers to it."""
 
     program = "Copilot CLI"
 
@@ -51,7 +51,7 @@ class Reader(SessionReader):
         super().__init__(source)
         self._images: dict[str, ImagePart] = {}
         self._usage: dict[str, Usage | None] = {}
-        """Tokens of requests whose answer is still to come."""
+        """Usage of requests whose answers have not been read yet, by the request's id."""
 
     def read(self) -> IncomingSession:
         start = NOTHING
@@ -133,7 +133,7 @@ class Reader(SessionReader):
         for request in data.nodes("toolRequests"):
             arguments = request.value.get("arguments")
             if isinstance(arguments, str):
-                # A tool that takes plain text: other providers know only objects.
+                # The tool takes plain text, but other providers accept only objects as arguments.
                 arguments = {"input": arguments}
             calls.append(
                 self.call(request.text("toolCallId"), request.text("name"), arguments or {})

@@ -1,9 +1,9 @@
-"""Gemini CLI's chats: JSON lines of messages and of changes to them, in older versions one JSON document.
+"""Reads Gemini CLI's sessions: JSON lines of messages and changes; in older versions one document.
 
-A message that is written again under its id takes the place of the one before; ``$set`` with
-``messages`` says which messages the chat has now, ``$rewindTo`` which one it goes back before. Seen
-in files of version 0.5x; the project's directory stands in the file ``.project_root`` beside the
-chats.
+A message written again with the same id replaces the earlier one. A line with ``$set`` and
+``messages`` lists all messages that the chat then has; ``$rewindTo`` names the message before which
+the chat continues. Seen in files of version 0.5x. The project's directory is in the file
+``.project_root`` beside the directory of the chats.
 """
 
 import json
@@ -23,7 +23,7 @@ from tui_agent.session.formats.incoming import IncomingSession, SessionReader, u
 from tui_agent.session.formats.reading import Node, SourceFile
 
 _CONTEXT = "<session_context>"
-"""Begins the message in the user's name in which the program describes the surroundings."""
+"""Beginning of the message in the user's role in which Gemini CLI describes the environment."""
 _USAGE = {
     "input": "input tool",
     "output": "output thoughts",
@@ -34,18 +34,19 @@ _STATUS = {"success": ToolStatus.COMPLETED, "cancelled": ToolStatus.INTERRUPTED}
 
 
 class GeminiReader(SessionReader):
-    """Reads messages as Gemini's API has them, each after the last record."""
+    """Reads messages in the form of Gemini's API, and adds each below the last entry."""
 
     provider: ClassVar[str]
-    """Whose models answer."""
+    """Prefix of the models' names, the provider that they belong to."""
 
     def __init__(self, source: SourceFile) -> None:
         super().__init__(source)
         self._answers: dict[str, int] = {}
         self._answered: set[str] = set()
-        """Calls that have a result."""
+        """Ids of the calls whose results have been added."""
 
     def _blocks(self, message: Node) -> list[Node]:
+        """Return a message's content, a text, an object or a list, as a list of objects."""
         content = message.value.get("content")
         if isinstance(content, str):
             if content:
@@ -56,9 +57,9 @@ class GeminiReader(SessionReader):
         return message.nodes("content")
 
     def add_user(self, message: Node, at: int, synthetic: str | None = None) -> None:
-        """Add a user message, and results of tools.
+        """Add a message in the user's role, and before it the tool results that it contains.
 
-        ``synthetic`` says who wrote it when it was not the user.
+        ``synthetic`` is the mark of a message that the program wrote; None for the user's.
         """
         parts: list[TextPart | ImagePart] = []
         for block in self._blocks(message):
@@ -80,9 +81,13 @@ class GeminiReader(SessionReader):
             self.follow(UserEntry(parts=tuple(parts), synthetic=synthetic, created_at=at))
 
     def add_answer(self, message: Node, name: str, at: int) -> None:
+        """Add an answer with the id ``name``, or change the one with that id; add its tool results.
+
+        ``at`` is the time in milliseconds.
+        """
         known = self._answers.get(name)
         calls = message.nodes("toolCalls")
-        if known is None:  # one that is said again has its results again
+        if known is None:  # an answer that is added again, on another branch, has its results again
             self._answered -= {call.text("id", "") for call in calls}
         model = ""
         if message.has("model"):
@@ -131,7 +136,11 @@ class GeminiReader(SessionReader):
         return self.call(call.text("id", ""), call.text("name", ""), call.node("args").value)
 
     def add_result(self, call_id: str, response: Node, status: str, at: int) -> None:
-        """Add a tool's result once; ``status`` is the program's word for how the call went."""
+        """Add a tool result, unless the call has one already.
+
+        ``response`` is the ``functionResponse``, ``status`` the program's word for the call's
+        outcome ("success", "cancelled"), ``at`` the time in milliseconds.
+        """
         if call_id in self._answered:
             return
         self._answered.add(call_id)
@@ -151,7 +160,7 @@ def is_line(node: Node) -> bool:
 
 
 def is_file(source: SourceFile) -> bool:
-    """Whether a file is one document that holds a whole chat."""
+    """Return True if a file is one JSON document that contains a whole chat."""
     if not source.is_document:
         return False
     document = source.document()
@@ -170,7 +179,7 @@ def project_of(source: SourceFile) -> str:
 
 
 class Reader(GeminiReader):
-    """Follows the chat through messages repeated and taken back."""
+    """Makes the session of a file; messages that the chat dropped stay on other branches."""
 
     program = "Gemini CLI"
     provider = "gemini"
@@ -178,7 +187,7 @@ class Reader(GeminiReader):
     def __init__(self, source: SourceFile) -> None:
         super().__init__(source)
         self._spans: dict[str, tuple[int | None, int | None]] = {}
-        """The entry each message came after, and the last one made of it."""
+        """By message id: the last entry before the message, and the last entry made from it."""
 
     def read(self) -> IncomingSession:
         name = ""
@@ -205,9 +214,11 @@ class Reader(GeminiReader):
         return self.finish(name=name, cwd=project_of(self.source), title=title, created_at=created)
 
     def _become(self, messages: list[Node]) -> None:
-        """Let the chat be a list of messages: along those that are here in this order, then with the new ones.
+        """Make the chat consist of the given messages.
 
-        After going back a list begins behind the context that Gemini CLI sends first.
+        Follows the entries of known messages as long as the order is the same, and adds the others
+        below. A list that doesn't begin with Gemini CLI's message on the environment continues
+        after that message.
         """
         start = None
         if messages:
@@ -223,7 +234,7 @@ class Reader(GeminiReader):
             if name in self._spans and before == self.last:
                 self.pass_over(None, after)
             else:
-                # From here on an answer of this name is another one.
+                # The message is added again, so its id no longer means the earlier entry.
                 self._answers.pop(name, None)
                 self._spans.pop(name, None)
                 self._message(message)

@@ -1,7 +1,7 @@
-"""A session as one HTML file that needs nothing else: nothing from the network, every text escaped.
+"""Exports a session as a single HTML file that loads nothing from the network; all text is escaped.
 
-Without its script it reads from top to bottom; the script searches, folds, and shows one way
-through the tree.
+Without scripts the page can be read from top to bottom. Its script adds a search and folding, and
+shows one path through the tree.
 """
 
 import base64
@@ -43,25 +43,26 @@ _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; "
     "script-src 'sha256-{}'"
 )
-"""Nothing is loaded from anywhere, and no script runs but the page's own, whatever a session
-says."""
+"""Content security policy: the page loads nothing from the network and runs only its own script,
+whatever text a session contains."""
 _TOOLS = (
     '<div id="tools" hidden><input id="search" type="search" placeholder="Search  /" aria-label="Search">'
     '<span id="count" role="status"></span><button id="open">Open all</button><button id="fold">Fold all</button>'
     '<button id="every" hidden>Show all branches</button></div>\n'
 )
 _DIFF_LINES = (("+++", "at"), ("---", "at"), ("@@", "at"), ("+", "add"), ("-", "del"))
-"""Beginnings of the lines of a change, and their classes."""
+"""Beginnings of a diff's lines, and the CSS class for each."""
 MAX_LISTED = 400
-"""Messages of a stretch that the tree lists."""
+"""Maximum messages of one section that the tree of links lists."""
 
 
 def write(
     copy: SessionCopy, put: Callable[[str], object], *, whole: bool, css: str, script: str
 ) -> None:
-    """Write a session: the path to its leaf, or with ``whole`` every branch.
+    """Write a session as HTML: the path to its leaf, or with ``whole`` every branch.
 
-    The tree is at the top.
+    A tree of links to messages and branches is at the top. ``put`` gets the text piece by piece;
+    ``css`` and ``script`` are put into the page.
     """
     page = _Page(copy)
     name, models, cost = facts_of(copy)
@@ -103,7 +104,10 @@ def write(
 
 
 class _Tree:
-    """The stretches of a session as a tree of links."""
+    """A session's sections as a tree, and the HTML with links to them.
+
+    ``above`` has the number of the section above, by a section's number.
+    """
 
     def __init__(self, sections: Sequence[Section]) -> None:
         ends = {section.entries[-1].id: section.number for section in sections if section.entries}
@@ -115,7 +119,10 @@ class _Tree:
             self._below.setdefault(self.above.get(section.number), []).append(section)
 
     def listed(self, number: int | None) -> str:
-        """Return the stretches that go on from one as a list, each with its messages and its own list."""
+        """Return an HTML list of the sections below one, each with its messages and lower sections.
+
+        ``number`` is the upper section's; None lists the sections at the session's beginning.
+        """
         waiting: list[Section | str] = ["</ul>", *reversed(self._below.get(number, ())), "<ul>"]
         pieces: list[str] = []
         while waiting:
@@ -136,11 +143,12 @@ class _Tree:
         return "".join(pieces)
 
     def ways(self, section: Section) -> str:
+        """Return HTML links to the branches after a section; "" if there are fewer than two."""
         below = self._below.get(section.number, ())
         if len(below) < 2:
             return ""
         ways = "".join(f"<li>{_way(one)}</li>" for one in below)
-        return f'<div class="ways">From here it goes on in:<ul>{ways}</ul></div>\n'
+        return f'<div class="ways">Continued in:<ul>{ways}</ul></div>\n'
 
 
 def _way(section: Section) -> str:
@@ -160,7 +168,7 @@ class _Page:
         self._markdown = MarkdownIt("commonmark", {"html": False}).enable(
             ["table", "strikethrough"]
         )
-        # Pictures from elsewhere would tell that elsewhere who reads this.
+        # An image from another server would tell that server who reads the page.
         self._markdown.disable("image")
 
     def blocks(self, section: Section) -> Iterator[str]:
@@ -205,7 +213,7 @@ class _Page:
             match part:
                 case TextPart(typed=str(line)):
                     pieces.append(f'<pre class="said">{_text(line)}</pre>')
-                    pieces.append(_folded("What was sent for it", f"<pre>{_text(part.text)}</pre>"))
+                    pieces.append(_folded("Text sent to the model", f"<pre>{_text(part.text)}</pre>"))
                 case TextPart():
                     pieces.append(f'<pre class="said">{_text(part.text)}</pre>')
                 case FilePart():

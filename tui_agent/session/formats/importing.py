@@ -1,4 +1,4 @@
-"""Taking sessions in: which format a file has, and storing its new entries in one transaction."""
+"""Imports sessions: finds other programs' session files, reads them, and stores the new entries."""
 
 import hashlib
 import os
@@ -25,25 +25,28 @@ from tui_agent.session.rows import completed, essence_of, sound
 from tui_agent.session.store import Store
 
 ImportEstimate = Callable[[Entry], int]
+"""Returns the estimated tokens of an entry."""
 
 _TO_READ = frozenset({".html", ".htm", ".md", ".markdown"})
-"""Endings of exports that are not all of a session."""
+"""Suffixes of exports for people, from which a session can't be restored."""
 
 _TITLE_CHARS = 60
 
 _BATCH = 200
-"""Entries stored at once: so many are in memory."""
+"""Maximum entries stored, and in memory, at once."""
 
 
 @frozen
 class DetectedFile:
-    """A file of another program that holds sessions."""
+    """A session file of another program, found in the directory where the program keeps them."""
 
     path: Path
     format: str
+    """Name of the format, the value of ``--from``."""
     program: str
+    """The program's name for the user."""
     project: str
-    """The directory its sessions worked in, empty when the file doesn't say."""
+    """The directory that the file's sessions worked in; "" if the file doesn't say."""
     changed_at: int
     """Milliseconds since the epoch."""
     size: int
@@ -51,7 +54,11 @@ class DetectedFile:
 
 
 def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[DetectedFile]:
-    """Return the files other programs keep in their usual places, newest first."""
+    """Return the session files that other programs keep in their usual directories, newest first.
+
+    ``home`` is the user's home directory; variables in ``environ`` may name other directories.
+    Empty files are left out.
+    """
     found: dict[Path, DetectedFile] = {}
     for row in FORMATS:
         for place, pattern in _places(row, home, environ):
@@ -75,7 +82,10 @@ def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[D
 
 
 def is_own_file(path: Path, home: Path, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether a file is where another program of this user keeps its sessions: it says truly where they worked."""
+    """Return True if a file is in a directory where another program keeps this user's sessions.
+
+    The project directories that such a file names can be trusted.
+    """
     for row in FORMATS:
         for place, _pattern in _places(row, home, environ):
             if path.absolute().is_relative_to(place):
@@ -84,12 +94,13 @@ def is_own_file(path: Path, home: Path, environ: Mapping[str, str] = os.environ)
 
 
 def _places(row: Format, home: Path, environ: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
-    """Yield the directories that a program keeps its files in, with their patterns."""
+    """Yield the directories in which a program keeps its files, each with the files' pattern."""
     for variable, below_home, pattern in row.places:
         yield Path((variable and environ.get(variable)) or home / below_home), pattern
 
 
 def _project(row: Format, path: Path) -> str:
+    """Return the directory that a file's sessions worked in; "" if the file doesn't say."""
     source = SourceFile(path, skip_damaged=True)
     try:
         if (project_of := row.function("project_of")) is not None:
@@ -99,50 +110,56 @@ def _project(row: Format, path: Path) -> str:
                 if cwd := as_text(table.get("cwd")):
                     return cwd
     except ImportRefused:
-        pass  # the list shows the file; importing it says why
+        pass  # the file is listed all the same, and the import reports the error
     return ""
 
 
 class ImportChange(StrEnum):
-    """The effect of an import on a session."""
+    """The effect of importing a session on the store."""
 
     NEW = "new"
     MORE = "more"
-    """It was here already, and the file went on further."""
+    """The session was stored already, and the file had more entries, which were added."""
     KNOWN = "known"
-    """All of it was here already."""
+    """All entries were stored already."""
     COPY = "copy"
-    """It was here and went another way since: the file's became a session of its own."""
+    """The stored session has other entries than the file, which became a new session."""
 
 
 @frozen
 class Imported:
-    """One session of a file, as it is in the store now."""
+    """The result of importing one session."""
 
     session_id: str
+    """The session's id in the store."""
     title: str
     source: str
+    """The name of the program that wrote the session, for the user."""
     came: ImportChange
     entries: int
-    """Entries that were added."""
+    """Number of entries that were added."""
     left_out: Counter[str] = field(default_factory=Counter)
+    """Counts, by kind, of the file's parts that were left out."""
     damaged: list[int] = field(default_factory=list)
-    """Numbers of lines that could not be read."""
+    """Numbers of the file's lines that could not be read, from 1."""
     refused: tuple[str, ...] = ()
-    """Why other sessions of its file were not taken in."""
+    """Messages on other sessions of the file that were not imported."""
     named_directory: str = ""
-    """The directory that its file names, where it belongs to another one here."""
+    """The directory that the file names, if the session belongs to another one here; else ""."""
     of_subagent: bool = False
-    """Whether a subagent of another session of the file worked in it."""
+    """Whether a subagent of another session worked in it."""
 
 
 def read_file(
     path: Path, *, source: str | None = None, skip_damaged: bool = False
 ) -> list[IncomingSession]:
-    """Read all sessions of a file of any known format; ``source`` None finds out which.
+    """Return all sessions of a file, without storing them.
+
+    ``source`` is the name of the file's format; None to find it out. With ``skip_damaged`` lines
+    that can't be read are skipped.
 
     Raises:
-        ImportRefused: it can't be read; the message says where and why.
+        ImportRefused: the file can't be read; the message says where and why.
     """
     file = SourceFile(path, skip_damaged=skip_damaged)
     row = _format(file, source)
@@ -153,6 +170,7 @@ def read_file(
 
 
 def _format(file: SourceFile, source: str | None) -> Format:
+    """Return the format with a name, or for None that of the file; refuses HTML and Markdown."""
     if file.path.suffix.lower() in _TO_READ:
         raise ImportRefused(
             f"{file.path.name} is a copy to read: HTML and Markdown can't be imported. Export the session as .jsonl "
@@ -164,9 +182,9 @@ def _format(file: SourceFile, source: str | None) -> Format:
 
 
 def _read(row: Format, file: SourceFile) -> Iterator[Sequence[IncomingSession]]:
-    """Yield the sessions of a file, those together that are stored together.
+    """Yield the sessions of a file in groups that are stored together, such as with subagents.
 
-    The first is given the damaged lines.
+    The first session of each group gets the list of damaged lines.
     """
     for together in row.read(file):
         together[0].damaged = file.damaged
@@ -182,24 +200,31 @@ def import_file(
     skip_damaged: bool = False,
     belongs_to: Path | None = None,
 ) -> list[Imported]:
-    """Read a file and store its sessions: all of them, or nothing.
+    """Read a file and store its sessions; return what was done with each.
 
-    Of a database or a history, one by one.
+    A session and those of its subagents are stored together or not at all. From a file with several
+    sessions the ones that can be read are stored.
 
-    ``estimate`` gives the tokens of entries that come without. A new session ``belongs_to`` a
-    directory, whatever its file names outside of it; without, it belongs where its file says.
+    Args:
+        store: the store to add to.
+        path: the file.
+        estimate: returns the tokens of an entry that has no count.
+        source: name of the file's format; None to find it out.
+        skip_damaged: skip lines that can't be read.
+        belongs_to: a directory. New sessions work in the directory that the file names if it is in
+            this one, else in this one. None to trust the file.
 
     Raises:
-        ImportRefused: the file can't be read.
-        SessionHeld: it goes on a session that another live program works on.
-        StoreError: it can't be stored.
+        ImportRefused: the file can't be read, or has no session that can.
+        SessionHeld: it has new entries for a session that another running program has open.
+        StoreError: the sessions can't be stored.
     """
     file = SourceFile(path, skip_damaged=skip_damaged)
     row = _format(file, source)
     imported: list[Imported] = []
     for together in _read(row, file):
-        # A database changes with every session in it: the session's own content distinguishes two
-        # copies.
+        # A database changes with every session in it, so that its digest can't identify a copy of
+        # one: that is done by the session's content.
         digest = ""
         if row.function("is_line") is not None and not file.is_database:
             with path.open("rb") as opened:
@@ -219,9 +244,9 @@ def import_file(
 
 
 def _directory_in(place: Path, named: str) -> str:
-    """Return the directory that a file names if it is there, below a place; else that.
+    """Return the directory ``named`` if it exists and is in ``place``, else ``place``.
 
-    As it leads now: what is relative, or a link, would lead elsewhere later.
+    The result is absolute and without links, so that it stays the same directory.
     """
     here = real_path(place)
     there = real_path(here / named)
@@ -232,7 +257,10 @@ def _directory_in(place: Path, named: str) -> str:
 
 @frozen
 class _SessionImport:
-    """Stores one session inside a transaction. ``digest`` is the file's."""
+    """Stores sessions inside a transaction.
+
+    ``digest`` is the SHA-256 of the file, "" to use each session's content instead.
+    """
 
     store: Store
     connection: Connection
@@ -241,8 +269,12 @@ class _SessionImport:
     belongs_to: Path | None
 
     def take(self, session: IncomingSession) -> Imported:
-        # Two files of one thread differ in their times only, so that their ids end alike; ours are
-        # random throughout. Those that are derived are of version 8.
+        """Store a session as a new one, add its new entries to the stored one, or store a copy.
+
+        Raises SessionHeld if the stored session has another writer.
+        """
+        # Derived ids (version 8) of two files of one thread may differ only in their times, and so
+        # have the same short id; then another id is derived.
         while session.id[14:15] == "8" and self._number(session.id) is None:
             like = (f"%{short_id(session.id)}",)
             if (
@@ -315,7 +347,7 @@ class _SessionImport:
         )
 
     def _store(self, session: IncomingSession, number: int, first: int) -> None:
-        """Store the entries from a place on, the labels, and the session's row in lists."""
+        """Store the entries from index ``first`` on, all labels, and the session's row."""
         entries = session.entries
         at = session.created_at or self.store.clock()
         for start in range(first, len(entries), _BATCH):
@@ -340,7 +372,10 @@ class _SessionImport:
         )
 
     def _number(self, session_id: str) -> int | None:
-        """Return the number of a session, deleted ones included: their ids are taken until they are purged."""
+        """Return the row number of a session; None if its id is free.
+
+        Deleted sessions count, because they keep their ids until they are purged.
+        """
         row = self.connection.execute(
             "SELECT number FROM sessions WHERE id = ?", (session_id,)
         ).fetchone()
@@ -349,7 +384,10 @@ class _SessionImport:
         return int(row[0])
 
     def _alike(self, number: int, entries: Sequence[Entry], count: int) -> bool:
-        """Whether the first entries of a stored session are these, apart from fields each store computes."""
+        """Return True if the first ``count`` entries of a stored session equal these.
+
+        Fields that a store computes are not compared.
+        """
         rows = self.connection.execute(
             "SELECT id FROM entries WHERE session = ? ORDER BY id LIMIT ?", (number, count)
         )
@@ -365,6 +403,7 @@ class _SessionImport:
         return True
 
     def _bring_back(self, number: int) -> None:
+        """Undelete a session."""
         self.connection.execute(
             "UPDATE sessions SET deleted_at = NULL, deleted_by = NULL WHERE number = ?", (number,)
         )
@@ -387,6 +426,7 @@ class _SessionImport:
 
 
 def _first_words(session: IncomingSession) -> str:
+    """Return the beginning of the user's first message as a title; "" if there is none."""
     for entry in session.entries:
         if is_by_user(entry):
             words = " ".join(typed_text(entry.parts).split())

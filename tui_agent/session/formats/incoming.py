@@ -1,4 +1,4 @@
-"""A session on its way in, whatever program wrote it, and how one is put together from another's records."""
+"""A session that is being imported, and base classes that make one from a program's records."""
 
 import base64
 import binascii
@@ -47,17 +47,17 @@ _PATH_KEYS = ("path", "file_path", "filePath", "notebook_path")
 _TITLE_KEYS = (*_PATH_KEYS, "command", "cmd", "pattern", "query", "url", "description")
 _CALL_TITLE_CHARS = 200
 _NEWEST = 64
-"""Entries kept as they are: the ones that are still being added to."""
+"""Number of the newest entries that are kept as objects, because readers still change them."""
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-"""Images that models take and browsers show."""
+"""MIME types of images that models accept and browsers show."""
 
 _SESSION_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TITLE_CHARS = 500
 
 
 def _facts_of(call: ToolCallPart) -> dict[str, Any]:
-    """Return the facts of a call for its result: its title in a list, and which file it read or changed."""
+    """Return fields for a call's result entry: the tool, a title, and the file read or changed."""
     try:
         arguments = loads(call.arguments)
     except ValueError:
@@ -93,9 +93,11 @@ def summary_of(
     by_itself: bool = False,
     **more: Any,
 ) -> CompactionEntry:
-    """Return a compaction that nothing is kept beside, unless ``more`` says so.
+    """Return a compaction entry with a summary; ``more`` are further fields of the entry.
 
-    Tokens as its program counted them.
+    No entries are kept beside the summary unless ``more`` has a ``first_kept_id``. ``before`` and
+    ``after`` are the tokens as the other program counted them. ``at`` is the time in milliseconds.
+    ``by_itself``: the program compacted automatically, not on the user's command.
     """
     return CompactionEntry(
         summary=text,
@@ -110,10 +112,11 @@ def summary_of(
 def usage_of(
     counts: Node, keys: Mapping[str, str], *, cached_is_sent: bool = False
 ) -> Usage | None:
-    """Return an answer's tokens, None where nothing was counted.
+    """Return an answer's usage from a program's counts; None if there are no counts.
 
-    ``keys`` are the program's names for the fields of `Usage`, several where they add up; with
-    ``cached_is_sent`` its input has the cached tokens.
+    ``keys`` has the program's name for each field of `Usage`; several names, separated by spaces,
+    are added up. With ``cached_is_sent`` the program's input includes cached tokens, which are
+    subtracted.
     """
     if not counts.value:
         return None
@@ -127,7 +130,10 @@ def usage_of(
 
 
 class PackedEntries(Sequence[Entry]):
-    """Entries in their order, all but the newest as JSON: as objects they take up to ten times the room."""
+    """A list of entries that stores all but the newest as JSON.
+
+    As objects they would take up to ten times the memory.
+    """
 
     def __init__(self) -> None:
         self._kept: list[Entry | bytes] = []
@@ -158,14 +164,15 @@ class PackedEntries(Sequence[Entry]):
 
 @dataclass
 class IncomingSession:
-    """One session as a file tells it.
+    """One session read from a file, not stored yet.
 
-    Entries have their ids and parents, ascending; times are milliseconds.
+    Entries have ids and parents, ids ascending. Times are milliseconds since the epoch, 0 if
+    unknown.
     """
 
     id: str
     source: str
-    """The program it comes from, as people call it."""
+    """The name of the program that wrote the session, for the user."""
     cwd: str = ""
     title: str = ""
     created_at: int = 0
@@ -178,72 +185,83 @@ class IncomingSession:
     blobs: dict[str, bytes] = field(default_factory=dict)
     """Contents by their SHA-256 digests in hexadecimal."""
     origin: tuple[str | None, int | None, str] = (None, None, "")
-    """The session and the entry it comes from, and the kind of the subagent that works in it."""
+    """The parent session's id, the entry there that the session comes from, and, for a subagent's
+    session, the kind of the subagent."""
     side_cost: float = 0
-    """US dollars of calls that are no entries of it."""
+    """US dollars spent on calls that are no entries of the session."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """Counts of parts there is no room for here, by kind."""
+    """Counts, by kind, of the file's parts that a session of this program can't hold."""
     damaged: list[int] = field(default_factory=list)
-    """Numbers of the file's lines that could not be read."""
+    """Numbers of the file's lines that could not be read, from 1."""
 
     def keep_blob(self, content: bytes) -> str:
-        """Keep bytes and return their digest."""
+        """Add bytes to ``blobs`` and return their digest."""
         digest = hashlib.sha256(content).hexdigest()
         self.blobs[digest] = content
         return digest
 
 
 def is_session_id(text: str) -> bool:
-    """Whether a text is the id of a session: a UUID in lower case."""
+    """Return True if a text has the form of a session id: a UUID in lower case."""
     return _SESSION_ID.fullmatch(text) is not None
 
 
 def derived_id(at: int, *names: str) -> str:
-    """Return a session id that is always the same for the same names and time (UUID version 8 of RFC 9562)."""
+    """Return a session id that depends only on a time and names (UUID version 8 of RFC 9562).
+
+    ``at`` is in milliseconds. The same file imported again then has the same id.
+    """
     digest = hashlib.sha256("\0".join(names).encode("utf-8", "replace")).digest()
     return timed_uuid(at, digest[:10], 8)
 
 
 class SessionReader:
-    """Puts a session together from a program's records, which name themselves and their parents by texts.
+    """Makes a session from another program's records, whose names and parents are texts.
 
-    A record that becomes no entry is passed over: its children come below its own parent. Each
-    program has a subclass, whose ``read()`` returns the session of the file.
+    The children of a record that becomes no entry are put below its parent. Each program has a
+    subclass, whose ``read()`` returns the session of the file.
     """
 
     program: ClassVar[str]
-    """Its name as people write it."""
+    """The program's name for the user."""
 
     def __init__(self, source: SourceFile) -> None:
         self.source = source
         self.session = IncomingSession("", self.program)
         self.last: int | None = None
-        """The entry that the last record stands for."""
+        """Id of the entry that the last record became, or was put below; None before the first."""
         self._calls: dict[str, dict[str, Any]] = {}
-        """Facts of the calls so far for their results; their arguments can be whole files."""
+        """Fields for the results of the calls so far, by call id. The calls themselves are not
+        kept, because their arguments can be whole files."""
         self._places: dict[str, int | None] = {}
+        """The entry that each record became, or was put below, by the record's name."""
         self._first_at = self._last_at = 0
 
     def nodes(self) -> Iterator[Node]:
+        """Yield the objects of the file's lines, without damaged lines that are skipped."""
         return (node for node in self.source.lines() if node is not None)
 
     # -- the tree ----------------------------------------------------------------------------------
 
     def place(self, name: str | None) -> int | None:
-        """Return the entry a name stands for, None for the beginning.
+        """Return the id of the entry for a record's name; None for the beginning.
 
-        Of an unknown one, the entry before.
+        For an unknown name, counts a broken link and returns the last entry.
         """
         if name is None:
             return None
         if name not in self._places:
             self.leave_out(
-                "broken link to the entry before (put after the one before it in the file)"
+                "record with an unknown parent (added after the record before it)"
             )
             return self.last
         return self._places[name]
 
     def add(self, entry: Entry, parent: int | None, *, name: str | None = None) -> int:
+        """Add an entry below ``parent`` and return its id; ``name`` is the record's.
+
+        Raises ImportRefused if the session has too many entries.
+        """
         entries = self.session.entries
         if len(entries) >= MAX_ENTRIES:
             raise ImportRefused(f"The session has more than {MAX_ENTRIES:,} entries.")
@@ -256,11 +274,15 @@ class SessionReader:
         return entry_id
 
     def follow(self, entry: Entry) -> int:
-        """Add an entry below the last one."""
+        """Add an entry below the last one, and return its id."""
         return self.add(entry, self.last)
 
     def pass_over(self, name: str | None, place: int | None) -> None:
-        """Let a name stand for an entry that was not made from it."""
+        """Have the children of a record that becomes no entry put below the entry ``place``.
+
+        ``name`` is the record's name, None if it has none. ``place``, None for the beginning,
+        becomes the last entry.
+        """
         if name is not None:
             self._places[name] = place
         self.last = place
@@ -269,33 +291,35 @@ class SessionReader:
         return self.session.entries[entry_id - 1]
 
     def answer(self, entry_id: int | None) -> AssistantEntry | None:
-        """Return the entry with a number where that is an answer."""
+        """Return the entry with an id if it is an answer; None for another one, or for no id."""
         if entry_id is None:
             return None
         entry = self.entry(entry_id)
         return entry if isinstance(entry, AssistantEntry) else None
 
     def change(self, entry: Entry, **fields: object) -> None:
+        """Replace an entry that was added by a copy with other values for ``fields``."""
         self.session.entries[entry.id - 1] = entry.model_copy(update=fields)
 
     def fail(self, error: str | None, at: int, *, model: str = "") -> int:
-        """Add a request that failed."""
+        """Add an answer entry for a request that failed, below the last entry; return its id."""
         return self.follow(
             AssistantEntry(parts=(), model=model, finish="error", error=error, created_at=at)
         )
 
     def interrupt(self, entry_id: int | None) -> None:
-        """Say of an answer that it was interrupted; other entries stay as they are."""
+        """Mark an answer as interrupted; does nothing if the entry is no answer."""
         if answer := self.answer(entry_id):
             self.change(answer, finish="interrupted", interrupted=True)
 
     # -- parts -------------------------------------------------------------------------------------
 
     def leave_out(self, what: str) -> None:
+        """Count a part of the file that is left out; ``what`` describes its kind for the user."""
         self.session.left_out[what] += 1
 
     def call(self, call_id: str, tool: str, arguments: object) -> ToolCallPart:
-        """Return a call; ``arguments`` are its JSON text, or a value."""
+        """Return a tool call; ``arguments`` are JSON text, or a value to be written as JSON."""
         if not isinstance(arguments, str):
             arguments = json.dumps(arguments, ensure_ascii=False)
         call = ToolCallPart(call_id=call_id, tool=tool, arguments=arguments)
@@ -312,18 +336,21 @@ class SessionReader:
         tool: str = "",
         **more: Any,
     ) -> ToolResultEntry:
-        """Return the result of a call.
+        """Return the result entry of a call, with title and files taken from the call.
 
-        ``more`` are further fields of the entry, or others than the call's.
-
-        ``tool`` is the name of the tool where the call is not in the file.
+        ``tool`` is the tool's name, used if the call is not in the file. ``more`` are further
+        fields of the entry, which replace the call's.
         """
         status = ToolStatus.ERROR if failed else ToolStatus.COMPLETED
         fields = {"tool": tool, "status": status} | self._calls.get(call_id, {}) | more
         return ToolResultEntry(call_id=call_id, output=output, created_at=at, **fields)
 
     def image(self, node: Node, data: str, mime: str) -> ImagePart | None:
-        """Keep an image given in base64; None, and counted, when it is none that can be shown."""
+        """Keep an image given in base64 as a blob, and return it as a part.
+
+        Returns None if ``mime`` is no image type, and counts it as left out. Raises ImportRefused
+        if the data is not base64; ``node`` is the object that contains it.
+        """
         if not mime.startswith("image/"):
             self.leave_out("attachment of another type than an image")
             return None
@@ -331,24 +358,28 @@ class SessionReader:
             content = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
             raise node.refuse("an image is not base64") from None
-        # It is decoded when it is sent; one that can't be is still the user's.
+        # The image is decoded only when it is sent, so one that can't be decoded is kept too.
         return ImagePart(blob=self.session.keep_blob(content), mime=picture_type(content) or mime)
 
     # -- the end -----------------------------------------------------------------------------------
 
     def require_conversation(self) -> None:
-        """Refuse a file in which nothing was said.
+        """Refuse a file without messages.
 
         Raises:
-            NoConversation: there is no entry, or only the choice of a model.
+            NoConversation: there are no entries, or only changes of the model.
         """
         if all(isinstance(entry, ModelChangeEntry) for entry in self.session.entries):
-            raise NoConversation(f"It holds no conversation of {self.program}.")
+            raise NoConversation(f"The file contains no conversation of {self.program}.")
 
     def finish(
         self, *, name: str, cwd: str, title: str, created_at: int = 0, leaf: int | None = None
     ) -> IncomingSession:
-        """Return the session; ``name`` is its name in its own program, without a leaf the last entry is it."""
+        """Fill in the session's fields and return it.
+
+        ``name`` is the session's id in the other program. Without ``created_at`` (milliseconds) the
+        first entry's time counts, and without ``leaf`` the last entry is the leaf.
+        """
         session = self.session
         session.created_at = created_at or self._first_at
         session.updated_at = self._last_at or session.created_at
@@ -361,21 +392,24 @@ class SessionReader:
 
 
 class BlockReader(SessionReader):
-    """Reads messages whose content is a list of blocks, as the Messages API has them, under names of the program's."""
+    """Reads messages whose content is a text or a list of blocks, as in Anthropic's Messages API.
+
+    The class attributes name the blocks and keys in which programs differ.
+    """
 
     call_block: ClassVar[str]
     """Type of the block that calls a tool."""
     arguments_key: ClassVar[str]
-    """Its key for the tool's arguments."""
+    """Key of the tool's arguments in such a block."""
     tool_names: ClassVar[Mapping[str, str]] = {}
-    """Its names of tools that are called otherwise here."""
+    """This program's names for tools, by the other program's, where they differ."""
     image_in: "ClassVar[staticmethod[[Node], tuple[str, str]]]"
-    """Returns the data of the block of an image, in base64, and its MIME type."""
+    """Returns an image block's data, in base64, and its MIME type."""
 
     def said(self, message: Node, whose: str = "a message") -> tuple[TextPart | ImagePart, ...]:
-        """Return texts and images in their order.
+        """Return the texts and images of a message, in order.
 
-        ``whose`` they are is noted with parts left out.
+        Other parts are counted as left out; ``whose`` then says what they are a part of.
         """
         if isinstance(text := message.value.get("content"), str):
             return (TextPart(text=text),)
@@ -387,21 +421,22 @@ class BlockReader(SessionReader):
                 case "image":
                     if image := self.image(block, *self.image_in(block)):
                         parts.append(image)
-                case "tool_result":  # no part of the user's message
+                case "tool_result":  # becomes an entry by itself
                     pass
                 case _:
                     self.leave_out(f"“{kind[:40]}” part of {whose}")
         return tuple(parts)
 
     def answered(self, message: Node, model: str) -> tuple[AssistantPart, ...]:
+        """Return the texts, reasoning and tool calls of an answer, in order; counts other parts."""
         parts: list[AssistantPart] = []
         for block in message.nodes("content"):
             match kind := block.text("type"):
                 case "text":
                     parts.append(TextPart(text=block.text("text")))
                 case "thinking":
-                    # Signatures are in the program's own form; a provider would refuse them, so
-                    # only the words stay.
+                    # Only the text is kept: the program stores signatures in a form that a provider
+                    # would refuse.
                     parts.append(ReasoningPart(text=block.text("thinking", ""), model=model))
                 case self.call_block:
                     tool = block.text("name")
@@ -415,6 +450,6 @@ class BlockReader(SessionReader):
 
 
 def split(parts: Sequence[TextPart | ImagePart]) -> tuple[str, tuple[ImagePart, ...]]:
-    """Return the texts, a line each, and the images."""
+    """Return the texts joined by line feeds, and the images."""
     text = joined_text(parts)
     return text, tuple(part for part in parts if isinstance(part, ImagePart))

@@ -1,8 +1,8 @@
-"""Writes a session's model view as Claude Code and Codex keep their own sessions, so that they go on with it.
+"""Exports a session in the formats of Claude Code and Codex, so that they can continue it.
 
-Both go on from one branch. A summary replaces entries before the last compaction; reasoning, which
-only its own provider can read, and entries hidden from the model are left out. Seen in files of
-Claude Code 2.1 and Codex 0.169.
+Only one path is written. The summary replaces the entries before the last compaction. Reasoning,
+which only the provider that wrote it can read, and shell commands hidden from the model are left
+out. The formats are those of Claude Code 2.1 and Codex 0.169.
 """
 
 import base64
@@ -39,6 +39,7 @@ _Put = Callable[[str], object]
 
 
 def write_claude_code(copy: SessionCopy, put: _Put) -> None:
+    """Write the path to the leaf as a session file of Claude Code; ``put`` gets each line."""
     above = None
     answer = 0
     for entry in _seen(copy):
@@ -75,6 +76,8 @@ def write_claude_code(copy: SessionCopy, put: _Put) -> None:
 
 
 def write_codex(copy: SessionCopy, put: _Put) -> None:
+    """Write the path to the leaf as a rollout of Codex; ``put`` gets each line."""
+
     def line(kind: str, payload: _Record, at: int) -> None:
         put(_json_line({"timestamp": _iso_time(at), "type": kind, "payload": payload}))
 
@@ -85,12 +88,12 @@ def write_codex(copy: SessionCopy, put: _Put) -> None:
         "cwd": copy.info.cwd,
         "originator": "tui-agent",
     }
-    # Without a provider Codex goes on with the one it is set to.
+    # No provider is named, so that Codex continues with the one in its settings.
     line("session_meta", {**head, "cli_version": _CODEX_VERSION, "source": "cli"}, at)
     for entry in _seen(copy):
         for item in _codex_items(copy, entry):
             line("response_item", item, entry.created_at)
-        # Codex shows events; its model is sent items.
+        # Codex shows events on the screen, and sends items to the model.
         if isinstance(entry, AssistantEntry) and entry.text:
             line("event_msg", {"type": "agent_message", "message": entry.text}, entry.created_at)
         elif is_by_user(entry):
@@ -102,7 +105,10 @@ def write_codex(copy: SessionCopy, put: _Put) -> None:
 
 
 def _seen(copy: SessionCopy) -> Iterator[Entry]:
-    """Yield the model's view: the last summary, the entries kept beside it, and all that followed."""
+    """Yield the path to the leaf as the model sees it.
+
+    After a compaction: the last summary, then the entries kept beside it and all later ones.
+    """
     path = copy.path()
     last = next((entry for entry in reversed(path) if isinstance(entry, CompactionEntry)), None)
     if last is not None:
@@ -117,7 +123,10 @@ def _seen(copy: SessionCopy) -> Iterator[Entry]:
 
 
 def _said(copy: SessionCopy, entry: Entry) -> Iterator[TextPart | ImagePart]:
-    """Yield the parts of a message in the user's name, files and commands as text."""
+    """Yield what an entry says in the user's role; files, shell commands and summaries become text.
+
+    Yields nothing for answers, results and bookkeeping.
+    """
     match entry:
         case UserEntry():
             for part in entry.parts:
@@ -209,7 +218,7 @@ def _codex_part(copy: SessionCopy, part: TextPart | ImagePart) -> _Record:
 
 
 def _attached(copy: SessionCopy, entry: ToolResultEntry) -> list[ImagePart]:
-    """Return the images of a result that are still there."""
+    """Return the images of a result whose blobs still exist."""
     return [image for image in entry.attachments if copy.blob(image.blob) is not None]
 
 
@@ -230,9 +239,9 @@ def _iso_time(at: int) -> str:
 
 
 def _arguments(text: str) -> _Record:
-    """Return a call's arguments as a JSON object, the only form these programs store.
+    """Return a call's arguments as an object, because these programs store only objects.
 
-    Anything else, invalid JSON included, is wrapped in one.
+    Another value, or text that is not JSON, becomes ``{"arguments": value}``.
     """
     try:
         value = loads(text)

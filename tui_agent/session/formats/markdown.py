@@ -1,4 +1,4 @@
-"""A session as Markdown, and the parts of any exported page, in order."""
+"""Exports a session as Markdown, and splits it into sections, which the HTML export uses too."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,19 +49,19 @@ _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 class Section:
     """Consecutive entries from one branch point to the next, written under one heading.
 
-    ``after``: the entry above the first, None at the beginning. ``number``: place among the
-    sections of a whole tree, from 1; 0 if only the current branch is exported.
+    ``after`` is the parent of the first entry, None at the session's beginning. ``number`` counts
+    the sections of a whole tree from 1; it is 0 if only the current branch is exported.
     """
 
     entries: Sequence[Entry]
     after: int | None = None
     number: int = 0
     current: bool = False
-    """Whether it is part of the current branch."""
+    """Whether the section is part of the current branch."""
 
 
 def facts_of(copy: SessionCopy) -> tuple[str, list[str], str]:
-    """Return a session's title, its models, and its price, "" when unknown."""
+    """Return a session's title, its models in order of use, and its cost ("$1.20"; "" if none)."""
     models: dict[str, None] = {}
     cost = 0.0
     for entry in copy.entries:
@@ -74,7 +74,10 @@ def facts_of(copy: SessionCopy) -> tuple[str, list[str], str]:
 
 
 def sections_of(copy: SessionCopy, *, whole: bool) -> list[Section]:
-    """Return the path to the leaf as one section, or all of the tree: at a branch point the current way comes first."""
+    """Return the path to the leaf as one section, or with ``whole`` the sections of the tree.
+
+    In a tree each section is followed by those below it; the one on the current branch comes first.
+    """
     if not whole:
         return [Section(copy.path(), current=True)]
     children: dict[int | None, list[Entry]] = {}
@@ -86,7 +89,7 @@ def sections_of(copy: SessionCopy, *, whole: bool) -> list[Section]:
     end = None
     below = children.get(None, [])
     while True:
-        # The last one is taken next: the current way, then the others in their order.
+        # ``waiting`` is a stack, so the branches go on it in reverse: the current one on top.
         ways = sorted(below, key=lambda entry: entry.id not in here)
         waiting += [(end, first) for first in reversed(ways)]
         if not waiting:
@@ -100,11 +103,12 @@ def sections_of(copy: SessionCopy, *, whole: bool) -> list[Section]:
 
 
 def results_of(entries: Sequence[Entry]) -> dict[str, ToolResultEntry]:
+    """Return the tool results among entries by the ids of their calls."""
     return {entry.call_id: entry for entry in entries if isinstance(entry, ToolResultEntry)}
 
 
 def call_facts(arguments: str, result: ToolResultEntry | None) -> tuple[str, str]:
-    """Return a call's title, and how it went: "" for one that went well."""
+    """Return a call's title and its status: "" if it succeeded, "no result" without a result."""
     if result is None:
         return arguments, "no result"
     title = result.title or arguments
@@ -114,9 +118,9 @@ def call_facts(arguments: str, result: ToolResultEntry | None) -> tuple[str, str
 
 
 def marker_of(entry: Entry) -> str | None:  # noqa: PLR0911 - one arm per kind
-    """Return the one line that stands for an entry that changed the model's view.
+    """Return the line shown for an entry that is no message, such as a compaction or model change.
 
-    None for messages.
+    None for messages, and for entries that are not shown.
     """
     match entry:
         case CompactionEntry():
@@ -143,7 +147,7 @@ def marker_of(entry: Entry) -> str | None:  # noqa: PLR0911 - one arm per kind
 
 
 def when(milliseconds: int) -> str:
-    """Return a moment as people read it, in UTC; "" when unknown."""
+    """Return a time as ``2026-01-31 12:00 UTC``; "" if it is 0 or out of range."""
     if not milliseconds:
         return ""
     try:
@@ -152,16 +156,20 @@ def when(milliseconds: int) -> str:
         ValueError,
         OverflowError,
         OSError,
-    ):  # a time of an imported session that no calendar has
+    ):  # out of range, from an imported session
         return ""
 
 
 def joined(*parts: str) -> str:
+    """Return the parts that are not empty, joined by " · "."""
     return " · ".join(part for part in parts if part)
 
 
 def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool) -> None:
-    """Write a session: the path to its leaf, or with ``whole`` every branch."""
+    """Write a session as Markdown: the path to its leaf, or with ``whole`` every branch.
+
+    ``put`` gets the text piece by piece.
+    """
     title, models, cost = facts_of(copy)
     info = copy.info
     names = ", ".join(_inline(model) for model in models)
@@ -218,7 +226,7 @@ def _user(entry: UserEntry) -> Iterator[str]:
         match part:
             case TextPart(typed=str(line)):
                 yield harmless(line)
-                yield _folded("What was sent for it", [harmless(part.text)])
+                yield _folded("Text sent to the model", [harmless(part.text)])
             case TextPart():
                 yield harmless(part.text)
             case FilePart():
@@ -265,7 +273,7 @@ def _folded(summary: str, pieces: list[str]) -> str:
 
 
 def _fenced(text: str, language: str = "") -> str:
-    """Return text in a fence that nothing in it can end."""
+    """Return text as a code block, with a fence longer than any run of backticks in the text."""
     text = readable(text)
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
@@ -281,9 +289,9 @@ def _code(text: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """Return Markdown whose tags are text and whose last fence is closed.
+    """Return Markdown with HTML tags escaped, and with an open code block closed at the end.
 
-    Code in it stays as it is.
+    Code is not changed.
     """
     lines: list[str] = []
     prose: list[str] = []
@@ -307,7 +315,10 @@ def harmless(text: str) -> str:
 
 
 def _without_tags(prose: Sequence[str]) -> list[str]:
-    """Return lines as one text in which tags are text; nothing where there are none."""
+    """Return lines outside code blocks as one text, in a list, with HTML tags escaped.
+
+    Code spans are not changed. Returns [] for no lines.
+    """
     if not prose:
         return []
     text = "\n".join(prose)

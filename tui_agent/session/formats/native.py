@@ -1,8 +1,8 @@
-"""Our own files: JSON lines that hold sessions without loss.
+"""Writes and reads this program's export format: JSON lines that contain sessions without loss.
 
-A line with the type ``session`` begins each session; ``entry``, ``label``, ``move`` and ``blob``
-follow it, ``end`` closes the file and says how many lines there were, so that a file cut off on its
-way is noticed.
+Each session begins with a line of the type ``session``, followed by lines of the types ``entry``,
+``label``, ``move`` and ``blob``. The last line of the file has the type ``end`` and the number of
+lines before it, so that an incomplete file is recognised.
 """
 
 import base64
@@ -29,16 +29,18 @@ _DAY = 24 * 3600 * 1000
 
 
 def write(copies: Sequence[SessionCopy], put: Callable[[str], object]) -> None:
+    """Write sessions as JSON lines; ``put`` gets each line with its line end."""
     for line in lines_of(copies):
         try:
             text = json.dumps(line, ensure_ascii=False)
             text.encode()
-        except UnicodeEncodeError:  # half of a surrogate pair stays as an escape
+        except UnicodeEncodeError:  # a lone surrogate has to be written as an escape
             text = json.dumps(line)
         put(text + "\n")
 
 
 def lines_of(copies: Sequence[SessionCopy]) -> Iterator[dict[str, Any]]:
+    """Yield the file's lines for sessions, as objects; a blob that several need comes once."""
     lines = 0
     blobs = set[str]()
     for copy in copies:
@@ -93,17 +95,19 @@ def is_line(node: Node) -> bool:
 
 
 class LineReader:
-    """Makes sessions of a file's lines, once."""
+    """Makes sessions from the lines of one file; use a new one for each file."""
 
     def __init__(self) -> None:
         self._sessions: list[IncomingSession] = []
         self._ids: set[int] = set()
 
     def read(self, nodes: Iterable[Node | None], *, cut_off: bool = False) -> list[IncomingSession]:
-        """Return the sessions; ``cut_off`` accepts a file without its end.
+        """Return the sessions in the lines of a file; None stands for a damaged line.
+
+        ``cut_off``: accept a file whose ``end`` line is missing or has another number of lines.
 
         Raises:
-            ImportRefused: a line is not as it should be, or the end is missing.
+            ImportRefused: a line is invalid, or the file is not complete.
         """
         ended = False
         for lines, node in enumerate(nodes):
@@ -114,22 +118,22 @@ class LineReader:
             elif kind == "end":
                 ended = node.number("lines") == lines
             elif not self._sessions:
-                raise node.refuse("a line of the type “session” has to come first")
+                raise node.refuse("the first line must be of the type “session”")
             else:
                 self._line(node, kind)
         if not self._sessions:
             raise ImportRefused("The file holds no session.")
         if not (ended or cut_off):
-            raise ImportRefused("The file is not complete: lines of it were lost on the way.")
+            raise ImportRefused("The file is not complete: lines are missing. Export it again.")
         for session in self._sessions:
             self._close(session)
         return self._sessions
 
     def _begin(self, node: Node) -> None:
         if not is_line(node) or node.number("version") < 1:
-            raise node.refuse("it does not begin a session of tui-agent")
+            raise node.refuse("the line does not begin a session of tui-agent")
         if node.number("version") > SCHEMA_VERSION:
-            raise node.refuse("it was written by a newer tui-agent: update this one")
+            raise node.refuse("the file was written by a newer version of tui-agent; update this one")
         created = node.time("created_at")
         name = node.text("id")
         parent = node.text("parent_session", "")
@@ -164,7 +168,7 @@ class LineReader:
             case "move":
                 action = node.text("action")
                 if action not in {"move", "undo", "redo"}:
-                    raise node.refuse(f"“{action[:40]}” is no move")
+                    raise node.refuse(f"“{action[:40]}” is not a kind of move")
                 known = cast("Literal['move', 'undo', 'redo']", action)
                 move = LeafMove(
                     self._known(node, "from"), self._known(node, "to"), known, node.time("at")
@@ -177,14 +181,15 @@ class LineReader:
                 except (binascii.Error, ValueError):
                     raise node.refuse("the content is not base64") from None
                 if session.keep_blob(content) != digest:
-                    raise node.refuse("the content is not what its digest says")
+                    raise node.refuse("the content does not match the digest")
             case _:
                 session.left_out[f"“{kind[:40]}” line"] += 1
 
     def _known(self, node: Node, key: str) -> int | None:
+        """Return the entry id in a line, which must be that of an entry before; None if missing."""
         entry_id = _optional(node, key)
         if entry_id is not None and entry_id not in self._ids:
-            raise node.refuse(f"there is no entry #{entry_id} before it")
+            raise node.refuse(f"there is no entry #{entry_id} before this line")
         return entry_id
 
     def _entry(self, session: IncomingSession, node: Node) -> None:
@@ -194,18 +199,18 @@ class LineReader:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(step) for step in first["loc"])
             raise node.refuse(
-                f"it is no entry that is known ({where}: {first['msg'].lower()})"
+                f"the entry is not valid ({where}: {first['msg'].lower()})"
             ) from None
         except RecursionError:
-            raise node.refuse("it is nested too deeply") from None
+            raise node.refuse("the entry is nested too deeply") from None
         if not 0 < entry.id <= _MAX_ID or entry.id in self._ids:
-            raise node.refuse(f"#{entry.id} can't be the number of another entry")
-        # A time to come would make the provider's cache look warm, and the head of the file's
-        # writer be used for long.
+            raise node.refuse(f"the entry number #{entry.id} is used twice or out of range")
+        # With a time in the future the prompt cache would look warm, and the head of the file's
+        # writer would be used for long.
         if not (0 <= entry.tokens < _MAX_NUMBER and 0 <= entry.created_at < now() + _DAY):
-            raise node.refuse("its tokens or its time can't be right")
+            raise node.refuse("the entry's tokens or time are out of range")
         if session.entries and entry.id <= session.entries[-1].id:
-            raise node.refuse(f"#{entry.id} has to come before #{session.entries[-1].id}")
+            raise node.refuse(f"entry #{entry.id} must come before entry #{session.entries[-1].id}")
         if entry.parent_id is not None and entry.parent_id not in self._ids:
             raise node.refuse(f"the parent of #{entry.id}, #{entry.parent_id}, is not before it")
         if len(session.entries) >= MAX_ENTRIES:
@@ -214,6 +219,7 @@ class LineReader:
         session.entries.append(entry)
 
     def _close(self, session: IncomingSession) -> None:
+        """Correct leaf and last id if they don't fit the entries, and count missing blobs."""
         ids = {entry.id for entry in session.entries}
         if session.leaf is not None and session.leaf not in ids:
             session.leaf = session.entries[-1].id if session.entries else None

@@ -1,8 +1,8 @@
-"""Sessions of this program from elsewhere: exported files, and the ``sessions.db`` of another machine or container.
+"""Reads this program's sessions from an exported file, or from another machine's ``sessions.db``.
 
-A store is read from a copy, which may be migrated to this version's schema: the file itself isn't
-changed, and another program can go on working with it. Its sessions are written out and checked
-like an exported file, one after the other.
+A database is copied first, because the copy may be migrated to this version's schema: the file
+itself isn't changed, and another program may be using it. Each session is then converted to the
+lines of an exported file and checked like one.
 """
 
 import shutil
@@ -28,30 +28,30 @@ __all__ = ["is_file", "is_line", "read"]
 _ALL = -1
 """SQLite's value for no limit."""
 _APPLICATION_ID_AT = 68
-"""Where SQLite keeps it in a file's header, four bytes."""
+"""Offset of SQLite's application id, four bytes, in the header of a database file."""
 
 
 def is_file(source: SourceFile) -> bool:
-    """Whether a file is a ``sessions.db``.
+    """Return True if a file is a ``sessions.db`` of this program.
 
     Raises:
-        ImportRefused: it can't be read.
+        ImportRefused: the file can't be read.
     """
     at = _APPLICATION_ID_AT
     if not source.is_database or source.head[at : at + 4] == APPLICATION_ID.to_bytes(4, "big"):
         return source.is_database
     if not is_there(source.path.with_name(f"{source.path.name}-wal")):
         return False
-    # A program that was killed in its first session left everything beside the file.
+    # If the program was killed in its first session, everything is still in the write-ahead log.
     with source.database() as connection:
         return bool(connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID)
 
 
 def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
-    """Yield the sessions of a file, each with those of its subagents.
+    """Yield a database's sessions, each in a list with its subagents'; another file's in one list.
 
     Raises:
-        ImportRefused: it can't be read.
+        ImportRefused: the file can't be read.
     """
     if is_file(source):
         yield from _store(source)
@@ -74,10 +74,13 @@ def _store(source: SourceFile) -> Iterator[list[IncomingSession]]:
 
 
 def _copied(path: Path, place: Path) -> Path:
-    """Copy a store as it is at a moment, with changes its program has not written back yet."""
+    """Copy a store into the directory ``place``, with changes still in the write-ahead log.
+
+    Returns the path of the copy.
+    """
     target = place / "sessions.db"
-    # Nobody has a store open that has nothing beside it; then SQLite need not put anything there to
-    # read it.
+    # Without a write-ahead log no program has the store open, and SQLite can read it without
+    # creating files beside it.
     how = "mode=ro&immutable=1"
     if is_there(path.with_name(f"{path.name}-wal")):
         how = "mode=ro"
@@ -90,8 +93,7 @@ def _copied(path: Path, place: Path) -> Path:
         ):
             original.backup(copy)
     except sqlite3.Error:
-        # Beside a file in a directory that can't be written to SQLite can't keep the files it needs
-        # to read it.
+        # SQLite can't create the files that it needs for reading if the directory is read-only.
         target.unlink(missing_ok=True)
         for ending in ("", "-wal"):
             if is_there(part := path.with_name(path.name + ending)):

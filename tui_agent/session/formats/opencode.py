@@ -1,6 +1,8 @@
-"""OpenCode's sessions: the output of ``opencode export``, and the database they are kept in (versions from 1.2 on).
+"""Reads OpenCode's sessions, in each of the three forms in which it stores or exports them.
 
-Both have the same records: a session, its messages, and the parts of each message.
+These are its database (from version 1.2), the output of ``opencode export``, and the storage of
+older versions with a JSON file for each record. All have the same records: sessions, their
+messages, and the parts of each message.
 """
 
 import sqlite3
@@ -42,13 +44,15 @@ _TABLES = {
     "message": frozenset({"id", "session_id", "time_created", "data"}),
     "part": frozenset({"id", "message_id", "data"}),
 }
-"""Columns that identify the database."""
+"""Tables and columns by which the database is recognised."""
 
 _DEPTH = 3
+"""Number of folders above a file of the storage, from "storage" on."""
 _RECORDS = frozenset({"session", "message", "part"})
-"""Folders of the storage that sessions are made of."""
+"""Folders of the storage that contain sessions and their parts."""
 _Message = Callable[[str], Node]
-"""Reads a message that stands at a place: a damaged one is no reason not to read the next."""
+"""Reads one message; takes the message's place for error messages. The next message can be read
+even if this one is damaged."""
 
 _FINISH = {
     "tool-calls": "tool_calls",
@@ -66,11 +70,13 @@ _USAGE = {
 _PASSED = frozenset(
     {"step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"}
 )
-"""Parts that say nothing a reader or a model would miss."""
+"""Types of parts that are left out without being counted, because they have no content."""
 _NOT_RUN = frozenset({"pending", "running"})
+"""States of calls without a result."""
 
 
 def is_file(source: SourceFile) -> bool:
+    """Return True if a file is OpenCode's database, a file of its storage, or an export."""
     if source.is_database:
         with source.database() as connection:
             for table, columns in _TABLES.items():
@@ -88,7 +94,7 @@ def is_file(source: SourceFile) -> bool:
 
 
 def project_of(source: SourceFile) -> str:
-    """Return the directory of a file's sessions, or how many they have."""
+    """Return the directory of a file's sessions, or "3 projects" if they have several."""
     if not source.is_database:
         return source.document().text("directory", "")
     with source.database() as connection:
@@ -99,10 +105,11 @@ def project_of(source: SourceFile) -> str:
 
 
 def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
-    """Yield the sessions of a file.
+    """Yield the sessions of a file, each in a list of one.
 
     Raises:
-        ImportRefused: something in it is not as it should be.
+        ImportRefused: the file can't be read, or something in it is invalid.
+        NoConversation: the file has no messages.
     """
     if source.is_database:
         with source.database() as connection:
@@ -120,13 +127,14 @@ def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
         messages = (partial(Node, row.value) for row in document.nodes("messages"))
         session = _Reader(source).read(document.node("info"), messages)
     if not len(session.entries):
-        raise NoConversation(f"{source.path.name} holds no messages.")
+        raise NoConversation(f"{source.path.name} contains no messages.")
     yield [session]
 
 
 def _of_row(
     connection: sqlite3.Connection, row: sqlite3.Row, source: SourceFile
 ) -> IncomingSession:
+    """Return the session of a row of the database."""
     where = f"{source.path.name}, session “{str(row['id'])[:40]}”"
     info: dict[str, Any] = {name: str(row[name] or "") for name in ("id", "directory", "title")}
     info["time"] = {"created": int(row["time_created"] or 0)}
@@ -158,6 +166,7 @@ def _of_row(
 
 
 def _origin(parent: str, created_at: int) -> tuple[str, None, str]:
+    """Return the ``origin`` of a session whose parent in OpenCode is ``parent``."""
     return derived_id(created_at, _Reader.program, parent), None, "opencode"
 
 
@@ -168,7 +177,7 @@ def _bytes(value: object) -> bytes:
 
 
 def _is_stored(source: SourceFile) -> bool:
-    """Whether a file is part of the storage that versions before the database kept: a file for each record."""
+    """Return True if a file is in the storage of versions before 1.2, by its suffix and folders."""
     folders = source.path.absolute().parts[-4:-1]
     return (
         source.path.suffix == ".json"
@@ -179,16 +188,16 @@ def _is_stored(source: SourceFile) -> bool:
 
 
 def _stored(source: SourceFile) -> IncomingSession:
-    """Make a session of its file, and those of its messages and their parts beside it.
+    """Return the session of a file in the storage; its messages and parts are in other files.
 
     Raises:
-        NoConversation: it is the file of a message or a part, which come with their session's.
-        ImportRefused: something in it is not as it should be.
+        NoConversation: the file is that of a message or a part, which are read with the session's.
+        ImportRefused: one of the files can't be read, or something in it is invalid.
     """
     path = source.path.absolute()
     storage = path.parents[2]
     if path.parts[-3] != "session":
-        raise NoConversation(f"{path.name} is part of a session of OpenCode.")
+        raise NoConversation(f"{path.name} is only a part of an OpenCode session. Import the session's file.")
     info = source.document()
     name = info.text("id")
 
@@ -215,7 +224,10 @@ class _Reader(SessionReader):
     _leaf: int | None = None
 
     def read(self, info: Node, messages: Iterable[_Message]) -> IncomingSession:
-        """Return the session; the first message that is taken back goes with the next one."""
+        """Return the session with the given record and messages.
+
+        If messages were taken back (``revert``), the leaf is the last entry before them.
+        """
         undone = info.node("revert").text("messageID", "")
         for number, message in enumerate(messages, 1):
             try:
@@ -269,6 +281,7 @@ class _Reader(SessionReader):
             )
 
     def _file(self, part: Node) -> ImagePart | FilePart | None:
+        """Return a file part as an image, or as a mention of the file; None if it is left out."""
         url = part.text("url", "")
         mime = part.text("mime", "")
         name = part.text("filename", "")
@@ -277,7 +290,7 @@ class _Reader(SessionReader):
         if url.startswith("data:"):
             self.leave_out("attachment of another type than an image")
             return None
-        # The file's content as the model saw it is in a text of its own.
+        # The file's content as the model saw it is in a separate text part.
         return FilePart(path=name or url[:200], text="")
 
     def _assistant(self, info: Node, message: Node) -> None:
@@ -293,8 +306,8 @@ class _Reader(SessionReader):
                     parts.append(ReasoningPart(text=part.text("text", ""), model=model))
                 case "tool":
                     if tools and parts and isinstance(parts[-1], TextPart | ReasoningPart):
-                        # An older version kept all steps of a turn in one message: each is an
-                        # answer of its own.
+                        # Older versions stored all steps of a turn in one message; here each step
+                        # becomes an answer.
                         self._answer(info, model, parts[:-1], tools, time)
                         parts = parts[-1:]
                         tools = []
@@ -323,6 +336,11 @@ class _Reader(SessionReader):
         *,
         last: bool = False,
     ) -> None:
+        """Add an answer and the results of its calls; does nothing without parts and error.
+
+        ``last`` is True for the last step of a message, which gets the message's usage, cost and
+        error.
+        """
         failure = info.node("error") if last else NOTHING
         aborted = failure.text("name", "") == "MessageAbortedError"
         error = None
@@ -360,7 +378,7 @@ class _Reader(SessionReader):
         state = part.node("state")
         status = state.text("status", "")
         if status in _NOT_RUN:
-            return  # the projection says of a call without a result that it was interrupted
+            return  # the projection shows a call without a result as interrupted
         images = [self._file(item) for item in state.nodes("attachments")]
         output = state.text("error" if status == "error" else "output", "")
         began = state.node("time").time("start")

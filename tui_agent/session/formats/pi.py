@@ -1,8 +1,7 @@
-"""Pi's session files: JSON lines, a header and records with ``id`` and ``parentId``.
+"""Reads Pi's sessions: JSON lines with a header, then records with ``id`` and ``parentId``.
 
-The first version was a line.
-
-The format is described in Pi's ``docs/session.md``.
+In the first version of the format, records have no ids and each follows the one before. The format
+is described in Pi's ``docs/session.md``.
 """
 
 from tui_agent.session.effort import Effort
@@ -29,7 +28,7 @@ from tui_agent.session.formats.incoming import (
 from tui_agent.session.formats.reading import ImportRefused, Node, SourceFile
 
 _OUR_PREFIX = "tui-agent:"
-"""Begins the type of a message of ours in files that earlier versions wrote for Pi."""
+"""Prefix of ``customType`` in files for Pi that earlier versions of this program exported."""
 _FINISH = {
     "stop": "stop",
     "toolUse": "tool_calls",
@@ -50,7 +49,7 @@ def is_line(node: Node) -> bool:
 
 
 class Reader(BlockReader):
-    """Makes an entry of each record that has one here, in the place its parent says."""
+    """Makes the session of a file: an entry from each record of a known kind, below its parent."""
 
     program = "Pi"
     call_block = "toolCall"
@@ -60,7 +59,8 @@ class Reader(BlockReader):
     def __init__(self, source: SourceFile) -> None:
         super().__init__(source)
         self._lines: list[str] = []
-        """Names of the records by place, for the version in which a compaction counts them."""
+        """Names of the file's lines in order; in the first version of the format, a compaction
+        refers to a record by its index."""
         self._title = ""
 
     def read(self) -> IncomingSession:
@@ -111,7 +111,7 @@ class Reader(BlockReader):
                 try:
                     entry = EffortChangeEntry(effort=Effort(node.text("thinkingLevel")))
                 except ValueError:
-                    self.leave_out("thinking level of another name")
+                    self.leave_out("unknown thinking level")
             case "compaction":
                 entry = self._compaction(node)
             case "branch_summary":
@@ -202,7 +202,7 @@ class Reader(BlockReader):
     def _label(self, node: Node) -> None:
         entry_id = self._places.get(node.text("targetId"))
         if entry_id is None:
-            self.leave_out("label of an entry that is not there")
+            self.leave_out("label of a missing entry")
         elif label := node.text("label", ""):
             self.session.labels[entry_id] = label[:200]
         else:

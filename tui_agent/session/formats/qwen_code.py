@@ -1,7 +1,7 @@
-"""Qwen Code's chats: JSON lines that name their parents like Claude Code's, with messages like Gemini CLI's.
+"""Reads Qwen Code's sessions: JSON lines with parents as in Claude Code, messages as in Gemini CLI.
 
-A message that is rewound stays in the file; its successor names the record before it as its parent.
-Seen in files of version 0.15.
+After a rewind, the dropped messages stay in the file, and the next message has the record before
+them as its parent. Seen in files of version 0.15.
 """
 
 from tui_agent.session.formats.gemini import GeminiReader
@@ -20,7 +20,7 @@ def is_line(node: Node) -> bool:
 
 
 class Reader(GeminiReader):
-    """Puts each line below the one it names, read by Gemini's reader."""
+    """Makes the session of a file: adds each line's message below the line's parent."""
 
     program = "Qwen Code"
     provider = "dashscope"
@@ -44,7 +44,7 @@ class Reader(GeminiReader):
         content = {"content": message.value.get("parts", [])}
         match kind := node.text("type", ""):
             case "user":
-                # Notes of background work and of timers have a subtype.
+                # Notes that the program wrote, on background work and timers, have a subtype.
                 subtype = node.text("subtype", "")
                 self.add_user(
                     Node(content, node.where), at, f"qwen-code:{subtype}" if subtype else None
@@ -84,9 +84,9 @@ class Reader(GeminiReader):
 
 
 def _tokens(node: Node) -> dict[str, int]:
-    """Return an answer's tokens under Gemini CLI's names.
+    """Return an answer's token counts under Gemini CLI's names.
 
-    Thoughts are among the candidates' here.
+    Qwen Code's candidate tokens include thoughts, Gemini CLI's don't.
     """
     usage = node.node("usageMetadata")
     thoughts = int(usage.number("thoughtsTokenCount"))

@@ -1,4 +1,7 @@
-"""Reading files nobody vouches for: bounded, checked field by field, every complaint with its line."""
+"""Reads untrusted JSON files and databases for import: limits sizes, checks types, names the line.
+
+Every error is `ImportRefused`.
+"""
 
 import json
 import sqlite3
@@ -22,27 +25,31 @@ _HEAD_BYTES = 4096
 _FILE_BYTES = 2_000_000_000
 _LINE_BYTES = 150_000_000
 _DOCUMENT_BYTES = 300_000_000
-"""A whole document is one JSON value, and in memory at once."""
+"""Maximum bytes of a file that is one JSON value, which is in memory as a whole."""
 MAX_ENTRIES = 1_000_000
-"""Entries of one session."""
+"""Maximum entries of one session."""
 
 
 class ImportRefused(StoreError):  # noqa: N818 - states a condition, like its siblings
     """A file can't be imported.
 
-    The message names the file, the line where it applies, and the fault.
+    The message says what is wrong, with the file's name and, for a line, its number.
     """
 
 
 class NoConversation(ImportRefused):
-    """A file holds no conversation of its own: it is no known program's, has only a subagent's lines, or none."""
+    """A file holds no conversation to import.
+
+    It has no known format, no messages, or only records that belong to a session in another file.
+    """
 
 
 class Node:
-    """A JSON object of the file with the place it stands at; values read from it are checked.
+    """A JSON object of a file; its methods return a key's value after checking the type.
 
-    Only a text without a default has to be there: a missing object or list is empty, a missing flag
-    False.
+    ``where`` is the place in the file, for messages. A value of another type raises
+    `ImportRefused`. So does a missing text without a default; a missing number is 0, a missing flag
+    False, a missing object or list empty. null counts as missing.
     """
 
     __slots__ = ("value", "where")
@@ -52,9 +59,11 @@ class Node:
         self.where = where
 
     def refuse(self, problem: str) -> ImportRefused:
+        """Return, for raising, the error for a problem at this place."""
         return ImportRefused(f"{self.where}: {problem}.")
 
     def has(self, key: str) -> bool:
+        """Return True if the key is there and is not null."""
         return self.value.get(key) is not None
 
     def text(self, key: str, default: str | None = None) -> str:
@@ -62,22 +71,22 @@ class Node:
         if value is None and default is not None:
             return default
         if not isinstance(value, str):
-            raise self.refuse(f"“{key}” has to be text, it is {_named(value)}")
+            raise self.refuse(f"“{key}” must be text, but is {_named(value)}")
         return value
 
     def number(self, key: str, default: float = 0) -> float:
-        """Return a number that is finite and not negative."""
+        """Return a number, which must be from 0 up to less than 2**53."""
         value = self.value.get(key)
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**53:
-            raise self.refuse(f"“{key}” has to be a number from 0 up, it is {_named(value)}")
+            raise self.refuse(f"“{key}” must be a number from 0 up, but is {_named(value)}")
         return value
 
     def flag(self, key: str) -> bool:
         value = self.value.get(key)
         if value is not None and not isinstance(value, bool):
-            raise self.refuse(f"“{key}” has to be true or false, it is {_named(value)}")
+            raise self.refuse(f"“{key}” must be true or false, but is {_named(value)}")
         return bool(value)
 
     def node(self, key: str) -> "Node":
@@ -85,7 +94,7 @@ class Node:
         if value is None:
             value = {}
         if not isinstance(value, dict):
-            raise self.refuse(f"“{key}” has to be an object, it is {_named(value)}")
+            raise self.refuse(f"“{key}” must be an object, but is {_named(value)}")
         return Node(value, self.where)
 
     def nodes(self, key: str) -> list["Node"]:
@@ -99,13 +108,13 @@ class Node:
         if value is None:
             return []
         if not isinstance(value, list) or not all(isinstance(item, kind) for item in value):
-            raise self.refuse(f"“{key}” has to be a list of {name}, it is {_named(value)}")
+            raise self.refuse(f"“{key}” must be a list of {name}, but is {_named(value)}")
         return value
 
     def time(self, key: str) -> int:
-        """Return a moment in milliseconds since the epoch, from a number or an ISO 8601 text.
+        """Return a time in milliseconds since the epoch, from such a number or an ISO 8601 text.
 
-        0 when missing.
+        0 if it is missing.
         """
         value = self.value.get(key)
         if not isinstance(value, str):
@@ -113,11 +122,11 @@ class Node:
         try:
             return max(0, int(datetime.fromisoformat(value).timestamp() * 1000))
         except (ValueError, OverflowError):
-            raise self.refuse(f"“{key}” has to be a time, it is {_named(value)}") from None
+            raise self.refuse(f"“{key}” must be a time, but is {_named(value)}") from None
 
 
 NOTHING = Node({}, "")
-"""An object that is not in the file."""
+"""An empty object, for one that is missing in the file."""
 
 
 def _named(value: object) -> str:
@@ -129,10 +138,10 @@ def _named(value: object) -> str:
 
 
 def read_document(path: Path) -> Node:
-    """Return a file that is one JSON object.
+    """Return the JSON object that a file consists of.
 
     Raises:
-        ImportRefused: it is none, or too large.
+        ImportRefused: the file is something else, can't be read, or is too large.
     """
     _check_size(path, _DOCUMENT_BYTES)
     try:
@@ -148,40 +157,41 @@ def _check_size(path: Path, limit: int) -> None:
         raise _unreadable(path, error) from error
     if size > limit:
         raise ImportRefused(
-            f"{shown_name(path)} has {size // 1_000_000} MB; at most {limit // 1_000_000} can be imported."
+            f"{shown_name(path)} is too large: {size // 1_000_000} MB, at most {limit // 1_000_000} MB."
         )
 
 
 def parse_object(data: bytes, where: str) -> Node:
-    """Return JSON text as an object that stands at ``where``.
+    """Parse JSON text as an object; ``where`` is its place in a file, for messages.
 
     Raises:
-        ImportRefused: it is no JSON object.
+        ImportRefused: the text is no JSON object.
     """
     try:
         value = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant)
     except UnicodeDecodeError:
-        raise ImportRefused(f"{where}: it is not UTF-8.") from None
+        raise ImportRefused(f"{where}: the text is not UTF-8.") from None
     except RecursionError:
-        raise ImportRefused(f"{where}: it is nested too deeply.") from None
+        raise ImportRefused(f"{where}: the JSON is nested too deeply.") from None
     except json.JSONDecodeError as error:
         raise ImportRefused(
             f"{where}: it is not JSON ({error.msg.lower()} at character {error.pos + 1})."
         ) from None
-    except ValueError as error:  # a number that no computer holds
+    except ValueError as error:  # a number with too many digits, NaN or Infinity
         raise ImportRefused(
-            f"{where}: it is not JSON that can be read ({one_line(str(error), 80)})."
+            f"{where}: the JSON can't be read ({one_line(str(error), 80)})."
         ) from None
     if not isinstance(value, dict):
-        raise ImportRefused(f"{where}: it has to be a JSON object.")
+        raise ImportRefused(f"{where}: a JSON object is expected.")
     return Node(value, where)
 
 
 def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def shown_name(path: Path) -> str:
+    """Return a file's name for messages, as one line and cut if long."""
     return one_line(path.name, 120)
 
 
@@ -191,9 +201,11 @@ def _unreadable(path: Path, error: OSError) -> ImportRefused:
 
 @dataclass
 class SourceFile:
-    """A file nobody vouches for. ``damaged`` gets the numbers of lines that could not be read.
+    """An untrusted file that is being imported, and the problems met so far.
 
-    ``refused`` gets why sessions of a file that holds many can't be taken in: the others are.
+    With ``skip_damaged`` lines that can't be read are skipped. ``damaged`` has their numbers, from
+    1. ``refused`` has the errors of single sessions that can't be imported from a file with
+    several.
     """
 
     path: Path
@@ -203,7 +215,10 @@ class SourceFile:
     _head: bytes | None = None
 
     def attempt(self, read: Callable[[], T]) -> T | None:
-        """Return one session of many; an error in it is kept, and the others go on."""
+        """Return the result of reading one session of several; None if it raises `ImportRefused`.
+
+        The error is added to ``refused``.
+        """
         try:
             return read()
         except ImportRefused as error:
@@ -212,7 +227,7 @@ class SourceFile:
 
     @property
     def head(self) -> bytes:
-        """The first bytes.
+        """The first ``_HEAD_BYTES`` bytes.
 
         Raises:
             ImportRefused: the file can't be read.
@@ -231,6 +246,7 @@ class SourceFile:
 
     @property
     def is_document(self) -> bool:
+        """Whether the file looks like one JSON object over several lines, not like JSON lines."""
         start = self.head.lstrip()
         return start.startswith(b"{") and start.partition(b"\n")[0].strip() == b"{"
 
@@ -238,19 +254,18 @@ class SourceFile:
         """Return the file as one JSON object.
 
         Raises:
-            ImportRefused: it is none.
+            ImportRefused: the file is something else, or can't be read.
         """
         return read_document(self.path)
 
     def lines(self) -> Generator[Node | None, None, None]:
-        """Yield every line that holds something as an object.
+        """Yield each line that is not blank as an object.
 
-        One that can't be read is None with ``skip_damaged``.
-
-        The last line of a file whose program was killed may be cut off: it is None, too.
+        Yields None for a line that is no JSON object if ``skip_damaged`` is set, and for such a
+        line without a line end: it is the last one, cut off when its program was killed.
 
         Raises:
-            ImportRefused: a line is no JSON object, or too long.
+            ImportRefused: a line is no JSON object or too long, or the file can't be read.
         """
         self.damaged.clear()
         path = self.path
@@ -263,7 +278,7 @@ class SourceFile:
                     where = f"{shown_name(path)}, line {number}"
                     if len(line) > _LINE_BYTES:
                         raise ImportRefused(
-                            f"{where}: it is longer than {_LINE_BYTES // 1_000_000} MB."
+                            f"{where}: the line is longer than {_LINE_BYTES // 1_000_000} MB."
                         )
                     if not line.strip():
                         continue
@@ -278,7 +293,10 @@ class SourceFile:
             raise _unreadable(path, error) from error
 
     def first_nodes(self, most: int = 20) -> Iterator[Node]:
-        """Yield the objects of the first lines: some programs write bookkeeping first."""
+        """Yield the objects of the first lines, at most ``most``.
+
+        Several are needed to recognise a file, because some programs write bookkeeping first.
+        """
         with closing(self.lines()) as lines:
             for node in islice(lines, most):
                 if node is not None:
@@ -286,10 +304,10 @@ class SourceFile:
 
     @contextmanager
     def database(self) -> Iterator[sqlite3.Connection]:
-        """Open the file as a database that nothing is written to.
+        """Return a context manager for the file opened as an SQLite database, read-only.
 
         Raises:
-            ImportRefused: it can't be read as one.
+            ImportRefused: the file can't be read as a database, also while it is in use.
         """
         try:
             uri = f"file:{quote(str(self.path.absolute()))}?mode=ro"
@@ -300,7 +318,7 @@ class SourceFile:
         except (
             sqlite3.Error,
             UnicodeDecodeError,
-        ) as error:  # the second: an error that quotes damaged text
+        ) as error:  # UnicodeDecodeError: from an SQLite error that quotes damaged text
             raise ImportRefused(
                 f"{shown_name(self.path)} can't be read: {one_line(str(error), 120)}."
             ) from error

@@ -1,6 +1,6 @@
-"""The formats sessions are imported from: one row each.
+"""Table of the formats from which sessions can be imported, and detection of a file's format.
 
-A row's module is imported when a file is looked at.
+The module of a row is imported when a file is looked at.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,33 +20,36 @@ if TYPE_CHECKING:
 class Format:
     """The session files of one program.
 
-    The module ``tui_agent.session.formats.MODULE`` has a `SessionReader` named ``Reader``, or,
-    where a file can hold several sessions, ``read(source)``, which yields them (those that come
-    together are stored together or not at all). It has any of ``is_line(node)`` (whether one of the
-    first lines shows that the file is this program's), ``is_file(source)`` (the same of the whole
-    file) and ``project_of(source)`` (the directory its sessions worked in, where the first lines
-    don't say it).
+    The module ``tui_agent.session.formats.MODULE`` has a `SessionReader` named ``Reader``. If a
+    file can hold several sessions, it has instead ``read(source)``, which yields them in groups; a
+    group is stored together or not at all. The module may also have:
+
+    - ``is_line(node)``: returns True if one of the first lines shows that the file is the
+    program's; - ``is_file(source)``: returns True if the file as a whole is the program's; -
+    ``project_of(source)``: returns the directory that the file's sessions worked in, if none of the
+    first lines has it as ``cwd``.
     """
 
     name: str
     """The value of ``--from``."""
     program: str
-    """Its name as people write it."""
+    """The program's name for the user."""
     module: str
     file_names: tuple[str, ...] = ("*.jsonl",)
-    """Patterns of the names of its files in a directory that is imported."""
+    """Patterns of the names of the program's files, for importing a whole directory."""
     places: tuple[tuple[str, str, str], ...] = ()
-    """Where it keeps them: an environment variable, its default below the home directory, a
-    pattern."""
+    """Where the program keeps its files: an environment variable that may name a directory, the
+    default directory relative to the home directory, and the files' pattern in it."""
 
     def read(self, source: "SourceFile") -> "Iterator[Sequence[IncomingSession]]":
+        """Yield the sessions of a file in groups that are stored together; raises ImportRefused."""
         if (read := self.function("read")) is not None:
             yield from read(source)
         else:
             yield [self.function("Reader")(source).read()]
 
     def function(self, name: str) -> Any:
-        """Return the module's attribute of a name, None where it has none."""
+        """Return the attribute ``name`` of the row's module; None if it has none."""
         return getattr(import_module(f"tui_agent.session.formats.{self.module}"), name, None)
 
 
@@ -105,14 +108,14 @@ FORMATS: tuple[Format, ...] = (
         ),
     ),
 )
-"""A file has the format of the first row that recognises it."""
+"""All formats. If several recognise a file, the first one counts."""
 
 
 def format_of(source: "SourceFile") -> Format:
     """Return the format of a file.
 
     Raises:
-        NoConversation: it is not a known one.
+        NoConversation: the file has no known format.
         ImportRefused: the file can't be read.
     """
     from tui_agent.session.formats.reading import NoConversation, shown_name
@@ -120,7 +123,7 @@ def format_of(source: "SourceFile") -> Format:
     for row in FORMATS:
         if (is_own := row.function("is_file")) is not None and is_own(source):
             return row
-    # No program keeps a session as one JSON list: some keep logs or pieces of one so.
+    # No program stores a session as one JSON list; such files are logs or parts of sessions.
     is_list = source.path.suffix == ".json" and source.head.lstrip().startswith(b"[")
     if not (source.is_database or source.is_document or is_list):
         for node in source.first_nodes():
@@ -129,15 +132,17 @@ def format_of(source: "SourceFile") -> Format:
                     return row
     names = ", ".join(row.name for row in FORMATS)
     raise NoConversation(
-        f"{shown_name(source.path)} is none of the known formats; name its format with --from ({names})."
+        f"{shown_name(source.path)} has none of the known formats. Name the format with --from ({names})."
     )
 
 
 def files_of(path: Path) -> list[Path]:
-    """Return the files that may hold sessions: the one named, or all below a directory, in order.
+    """Return the files to import for a path: a file itself, or those of a directory, sorted.
+
+    Of a directory these are the files at any depth whose names fit a known format.
 
     Raises:
-        ImportRefused: there is nothing.
+        ImportRefused: the path doesn't exist, or there is no such file.
     """
     from tui_agent.session.formats.reading import ImportRefused
 
@@ -147,7 +152,7 @@ def files_of(path: Path) -> list[Path]:
             {file for pattern in patterns for file in path.rglob(pattern) if is_file(file)}
         )
         if not found:
-            raise ImportRefused(f"{path} holds no file of a known format ({', '.join(patterns)}).")
+            raise ImportRefused(f"{path} contains no file of a known format ({', '.join(patterns)}).")
         return found
     if not is_there(path):
         raise ImportRefused(f"There is no file or directory {path}.")

@@ -1,1 +1,1 @@
-"""Typed Python functions as tools: functions of a program that uses the library, and functions in tool files."""
+"""Tools made of typed Python functions: of add-ons, tool files, and programs using the library."""

@@ -1,4 +1,4 @@
-"""A function of an add-on as a tool, and the object that add-ons register their functions with."""
+"""The tool made of an add-on's function, and the object with which add-ons register functions."""
 
 import asyncio
 import functools
@@ -17,7 +17,7 @@ from tui_agent.tools.functions.in_process import FunctionTool
 from tui_agent.tools.functions.signature import FunctionError
 
 _is_add_on: ContextVar[bool] = ContextVar("is_add_on", default=False)
-"""Whether the code of an add-on is running."""
+"""True in tasks and threads in which code of an add-on is running."""
 
 
 class AddOnError(UserFacingError):
@@ -25,9 +25,9 @@ class AddOnError(UserFacingError):
 
 
 class AddOnTool(FunctionTool):
-    """A function of an add-on.
+    """A function of an add-on; its calls need the permission ``TOOL``.
 
-    The user is asked about a call as about any that may change something.
+    A function that is no coroutine function runs in a thread.
     """
 
     about = "runs in the program, outside the sandbox"
@@ -52,7 +52,7 @@ class AddOnTool(FunctionTool):
 
 
 class AddOn:
-    """Registers an add-on's tools, in its ``def register(add_on: AddOn) -> None``."""
+    """Registers tools; an add-on's ``def register(add_on: AddOn) -> None`` is called with it."""
 
     def __init__(self, shown: str) -> None:
         self._shown = shown
@@ -64,13 +64,13 @@ class AddOn:
         return tuple(self._tools.values())
 
     def tool(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register a typed function with a docstring as a tool, and return it.
+        """Register a typed function with a docstring as a tool, and return it. Also a decorator.
 
         Raises:
-            UserFacingError: the function can't be a tool, or another has its name.
+            UserFacingError: the function can't be a tool, or the add-on has registered its name.
         """
         if not callable(function):
-            raise AddOnError(f"{function!r} is no function")
+            raise AddOnError(f"{function!r} is not a function")
         try:
             made = AddOnTool(function, self._shown)
         except FunctionError as error:
@@ -82,7 +82,10 @@ class AddOn:
 
 
 def _off_the_loop(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a coroutine function for a plain one, which then runs in a thread."""
+    """Return a coroutine function that calls a plain function in a thread.
+
+    A coroutine function is returned unchanged.
+    """
     if inspect.iscoroutinefunction(function) or not hasattr(function, "__name__"):
         return function
 
@@ -99,7 +102,7 @@ def _off_the_loop(function: Callable[..., Any]) -> Callable[..., Any]:
 def _called(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     try:
         return function(**arguments)
-    except StopIteration as error:  # no future takes it: whoever waits would wait for ever
+    except StopIteration as error:  # a future can't hold it, so that awaiting would never end
         raise RuntimeError(f"StopIteration: {error}".removesuffix(": ")) from error
 
 
@@ -108,7 +111,10 @@ def _called(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
 
 @contextmanager
 def add_on_running() -> Iterator[None]:
-    """Send what the code inside prints to standard error: standard output is the program's own."""
+    """Return a context manager in which printed text goes to standard error.
+
+    Only for an add-on's code: standard output belongs to the program.
+    """
     if not isinstance(sys.stdout, _Output):
         sys.stdout = _Output(sys.stdout)
     token = _is_add_on.set(True)
@@ -119,7 +125,7 @@ def add_on_running() -> Iterator[None]:
 
 
 class _Output:
-    """Standard output, without what add-ons print."""
+    """Replaces ``sys.stdout``: writes text that add-ons print to standard error instead."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -1,8 +1,8 @@
-"""Add-ons: installed distributions whose functions are tools of the program.
+"""Finds and loads add-ons: installed Python packages that give the program tools.
 
 A distribution names a function in the entry-point group `GROUP`. The function gets an `AddOn` and
-registers tools with it. Its code runs in this process, so nothing is imported before somebody needs
-the tools, and nothing is read but the `entry_points.txt` of the installed distributions.
+registers tools with it. Its code runs in this process, so it is imported only when the tools are
+needed; until then only the `entry_points.txt` of the installed distributions is read.
 """
 
 import os
@@ -19,23 +19,27 @@ from tui_agent.lazy import frozen
 if TYPE_CHECKING:
     from tui_agent.tools.functions.add_on_tool import AddOnTool
 
-# The code that makes tools is loaded when there is an add-on.
+# The module that makes tools is imported when there is an add-on.
 
 GROUP = "tui_agent.add_ons"
 """The group of entry points that add-ons declare."""
 MAX_BYTES = 1_000_000
 """Maximum bytes read of an ``entry_points.txt``."""
 EVERY = "*"
-"""The name that leaves out every add-on."""
+"""Name in the list of left-out distributions that stands for all of them."""
 _PLACES = ("site-packages", "dist-packages")
-"""Names of the directories that hold installed distributions. The working directory, which may be
-an untrusted project, is never one."""
+"""Names of the directories on ``sys.path`` that hold installed distributions. The working directory
+is skipped even if it has such a name, because it may be an untrusted project."""
 _SUFFIX = ".dist-info"
 
 
 @frozen
 class Declared:
-    """An entry point of the group: its distribution, its version and the function it names."""
+    """An entry point of the group `GROUP`.
+
+    ``distribution`` and ``version`` are of the package that declares it. ``value`` names the
+    function as ``module:function``.
+    """
 
     distribution: str
     version: str
@@ -49,17 +53,17 @@ class Declared:
 
 @frozen
 class AddOns:
-    """The tools of all add-ons, and one sentence for each thing that can't be offered."""
+    """The tools of add-ons, and a sentence for the user on each thing that can't be offered."""
 
     tools: "tuple[AddOnTool, ...]" = ()
     problems: tuple[str, ...] = ()
 
 
 def load_add_ons(left_out: Collection[str], reserved: Collection[str]) -> AddOns:
-    """Import the installed add-ons and return their tools. Takes a moment.
+    """Import the installed add-ons and return their tools; may take seconds, so use a thread.
 
     Args:
-        left_out: distributions that are not imported; `EVERY` for all.
+        left_out: names of distributions that are not imported; `EVERY` for all.
         reserved: names that no tool may have.
     """
     if EVERY in left_out:
@@ -80,9 +84,10 @@ def load_add_ons(left_out: Collection[str], reserved: Collection[str]) -> AddOns
 def without_clashes(
     tools: "Iterable[AddOnTool]", taken: dict[str, str]
 ) -> "tuple[tuple[AddOnTool, ...], list[str]]":
-    """Return the tools whose names are free, and a sentence for each of the others.
+    """Return the tools whose names are free, and a sentence for the user on each of the others.
 
-    ``taken`` says who has each name that is taken; the returned tools are added to it.
+    ``taken`` has the owner of each taken name, for the sentence; the returned tools are added to
+    it.
     """
     free: list[AddOnTool] = []
     problems: list[str] = []
@@ -98,9 +103,9 @@ def without_clashes(
 
 
 def declared_add_ons() -> list[Declared]:
-    """Return the entry points of the group in all installed distributions, by name.
+    """Return the entry points of the group in all installed distributions, sorted by distribution.
 
-    Reads the files itself, because `importlib.metadata` takes several times as long.
+    Parses the files here, because `importlib.metadata` takes several times as long.
     """
     found: dict[str, list[Declared]] = {}
     for place in map(Path, sys.path):
@@ -111,7 +116,7 @@ def declared_add_ons() -> list[Declared]:
         except OSError:
             continue
         for name in names:
-            # Of a distribution that is installed twice, the first one counts, as for imports.
+            # If a distribution is installed twice, the first one counts, as for imports.
             if name.endswith(_SUFFIX) and (rows := _rows(place, name)):
                 found.setdefault(_plain(rows[0].distribution), rows)
     return [row for _name, rows in sorted(found.items()) for row in rows]
@@ -125,6 +130,7 @@ def _is_working_directory(place: Path) -> bool:
 
 
 def _rows(place: Path, name: str) -> list[Declared]:
+    """Return the entry points of the group in ``NAME.dist-info``; empty if it has none."""
     data = read_regular(f"{place}/{name}/entry_points.txt", MAX_BYTES)
     if data is None or f"[{GROUP}]".encode() not in data:
         return []
@@ -143,7 +149,10 @@ def _rows(place: Path, name: str) -> list[Declared]:
 
 @lru_cache(maxsize=100)
 def _loaded(declared: Declared) -> AddOns:
-    """Import an add-on and have it register, once in this process."""
+    """Import an add-on and call its function, once in this process; return the tools it registered.
+
+    Whatever the add-on raises becomes a problem.
+    """
     from importlib.metadata import EntryPoint
 
     from tui_agent.tools.functions.add_on_tool import AddOn, add_on_running

@@ -1,4 +1,7 @@
-"""A function of a tool file as a tool: each call is a process of its own, held to the file's declarations."""
+"""A function of a tool file as a tool: each call runs in a separate process, in the sandbox.
+
+The call may do what the file declares by constants: hosts, paths, variables, time limit.
+"""
 
 import asyncio
 import json
@@ -28,6 +31,7 @@ from tui_agent.tools.functions.signature import Returned
 from tui_agent.tools.programs import EndedProgram, Program, ending, run_program
 
 DEFAULT_TIMEOUT = 120.0
+"""Time limit of a call, in seconds, if the file declares none."""
 MAX_TIMEOUT = 3_600.0
 """Maximum time limit of a call, in seconds."""
 
@@ -40,7 +44,7 @@ MAX_ANSWER_BYTES = 100_000_000
 """Maximum size of an answer that is read, in bytes."""
 
 LAST_LINES = 20
-"""Last lines of output shown for a process that ended without an answer."""
+"""Number of lines shown from the end of the output if a process ended without an answer."""
 
 _PACKAGE = Path(__file__).parents[2]
 _BEGIN = """
@@ -75,6 +79,7 @@ class Declared(BaseModel):
     TIMEOUT: float = Field(default=DEFAULT_TIMEOUT, gt=0, le=MAX_TIMEOUT)
 
     def words(self) -> str:
+        """Return the needs as a phrase for the user: "reaches example.org; changes nothing"."""
         changed = []
         for path in self.WRITES:
             changed.append("files of the project" if _place(path) is None else path)
@@ -91,7 +96,7 @@ class Declared(BaseModel):
 
 
 class FileTool(DynamicTool):
-    """One function of a tool file; each call uses the file's present text."""
+    """One function of a tool file; each call runs the file's text as it is then."""
 
     def __init__(
         self,
@@ -102,7 +107,11 @@ class FileTool(DynamicTool):
         shown: str,
         source: Callable[[], str],
     ) -> None:
-        """``shown`` is the file's name for people; ``source`` returns its present text."""
+        """Make the tool of one function in the file ``path``.
+
+        ``shown`` is the file's name for the user. ``source`` returns the file's present text; it
+        raises OSError or ValueError if it can't be read.
+        """
         super().__init__(schema, read_only=declared.READ_ONLY)
         self.path = path
         self.shown = shown
@@ -111,7 +120,7 @@ class FileTool(DynamicTool):
 
     @property
     def about(self) -> str:
-        """What the file declares that its functions may do, for people."""
+        """What the file's functions need, as declared, in a phrase for the user; "" for nothing."""
         return self.declared.words()
 
     def command(self, arguments: RawInput) -> str:
@@ -164,7 +173,7 @@ class FileTool(DynamicTool):
         sandbox = await asyncio.to_thread(self._sandbox, context)
         context.view = await asyncio.to_thread(view_of_file, self.path, context, sandbox)
         if self.read_only:
-            # Its changes are thrown away, and nobody is asked to keep them.
+            # Changes are discarded, and the user is not asked whether to keep them.
             view = replace(
                 context.view,
                 writes=Writes.NOTHING,
@@ -193,10 +202,13 @@ class FileTool(DynamicTool):
         )
 
     def _sandbox(self, context: ToolContext) -> Sandbox | None:
-        """Return the sandbox to run in, None for without: there is none, or it can't open what the file declares.
+        """Return the sandbox to run in; None to run without one.
+
+        That is so if there is no active sandbox, or if it can't open the hosts that the file
+        declares.
 
         Raises:
-            ToolError: it may only run in one.
+            ToolError: the settings require a sandbox, and there is none.
         """
         sandbox = context.sandbox
         if sandbox is None:
@@ -210,9 +222,9 @@ class FileTool(DynamicTool):
 
 
 def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> View:
-    """Return the view of a call, opened for the interpreter and for the file's directory.
+    """Return the call's view, with read access to the Python installation and the file's directory.
 
-    Looks at files.
+    The view is unchanged without a sandbox. Reads the file system: call it in a thread.
     """
     if sandbox is None:
         return context.view
@@ -224,7 +236,7 @@ def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> V
 
 
 def _place(text: str) -> Path | None:
-    """Return a declared path outside the project, None for one in the project."""
+    """Return a declared path, resolved; None if it is relative, which means the project."""
     path = at_home(text)
     if path.is_absolute():
         return Path(os.path.realpath(path))
@@ -232,7 +244,7 @@ def _place(text: str) -> Path | None:
 
 
 def _places(texts: Iterable[str]) -> list[Path]:
-    """Return the declared paths outside the project."""
+    """Return the declared paths that are absolute or begin with ``~``, resolved."""
     places = []
     for text in texts:
         place = _place(text)
@@ -242,7 +254,10 @@ def _places(texts: Iterable[str]) -> list[Path]:
 
 
 class Answer(BaseModel):
-    """The process's answer. Exactly the fields it was asked for are filled in, or ``error``."""
+    """The answer of a tool file's process: only ``error`` and its place, or else the other fields.
+
+    A call fills ``text`` and ``images``, a description ``tools``, ``problems`` and ``declared``.
+    """
 
     model_config = ConfigDict(defer_build=True)
 
@@ -259,9 +274,10 @@ class Answer(BaseModel):
 
 @frozen
 class Ended:
-    """The end of a tool file's process.
+    """A tool file's process that has ended.
 
-    ``answer`` is None without one; ``printed`` is its last output.
+    ``answer`` is None if it timed out or gave no valid one. ``printed`` has the last lines of
+    output.
     """
 
     program: EndedProgram
@@ -269,12 +285,13 @@ class Ended:
     printed: str
 
     def why(self, seconds: float) -> str:
+        """Return why there is no answer, as a message; ``seconds`` is the process's time limit."""
         if self.program.run.timed_out:
-            said = f"It took longer than {seconds:g} s and was stopped."
+            said = f"The process took longer than {seconds:g} s and was stopped."
         else:
-            said = f"Its process ended without an answer. {ending(self.program.run)}".strip()
+            said = f"The process ended without an answer. {ending(self.program.run)}".strip()
         if self.printed:
-            said = f"{said}\nIt printed last:\n{self.printed}"
+            said = f"{said}\nLast lines of its output:\n{self.printed}"
         return f"{said}\n{self.program.note}".rstrip()
 
 
@@ -288,13 +305,14 @@ async def run_file(  # noqa: PLR0913 - a file and how to run it
     name: str,
     seconds: float,
 ) -> Ended:
-    """Run a tool file's process to its end.
+    """Run a tool file in a process, in the sandbox unless that is None, and wait for the end.
 
-    ``request`` is sent to it, its ``source`` included; ``name`` is shown to the user who is asked
-    for more access, ``seconds`` is how long it may take.
+    ``request`` is for ``runner.main``: the file's text as "source", and for a call the function's
+    name and arguments. ``name`` is shown to the user if the process needs more access. ``seconds``
+    is the time limit.
 
     Raises:
-        ToolError: it could not be started.
+        ToolError: the process could not be started, or its answer is too large.
     """
     with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as said:
         asked.write(json.dumps(request | {"path": str(path)}).encode())
@@ -319,7 +337,7 @@ async def run_file(  # noqa: PLR0913 - a file and how to run it
 
 @lru_cache(maxsize=1)
 def _import_places() -> tuple[str, ...]:
-    """Return the directory of this package, and those of the libraries that the runner needs."""
+    """Return this package's directory, and the directory that pydantic is imported from."""
     spec = find_spec("pydantic")
     libraries = []
     if spec is not None and spec.origin:
@@ -328,6 +346,10 @@ def _import_places() -> tuple[str, ...]:
 
 
 def _answer(descriptor: int) -> Answer | None:
+    """Return the answer in an open file; None if the file is empty or the answer is invalid.
+
+    Raises ToolError if it is larger than ``MAX_ANSWER_BYTES``.
+    """
     size = os.fstat(descriptor).st_size
     if not size:
         return None

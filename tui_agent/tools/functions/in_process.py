@@ -1,4 +1,4 @@
-"""A Python function as a tool that runs in the process of the program which uses the library."""
+"""A Python function as a tool that runs in this process: of a program that uses the library."""
 
 import asyncio
 import contextlib
@@ -21,10 +21,9 @@ from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish, image_part, s
 
 
 class FunctionTool(DynamicTool, FreeTool[RawInput]):
-    """A function that was given to an agent: nobody is asked before it is called.
+    """A function that the program using the library gave to an agent; its calls need no permission.
 
-    Raises:
-        FunctionError: it can't be a tool.
+    The constructor raises FunctionError if the function can't be a tool.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -32,7 +31,7 @@ class FunctionTool(DynamicTool, FreeTool[RawInput]):
         super().__init__(schema_of(signature.name, signature.description, signature.parameters))
 
     async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
-        """Call the function on the event loop; its errors are shown to the model."""
+        """Call the function on the event loop; what it raises becomes a ToolError for the model."""
         try:
             value = returned(await self._signature.call(arguments.values))
         except FunctionError as error:
@@ -43,14 +42,17 @@ class FunctionTool(DynamicTool, FreeTool[RawInput]):
 
 
 def schema_of(name: str, description: str, parameters: dict[str, Any]) -> ToolSchema:
-    """Return a function's schema without pydantic's additions, unless a type contains itself."""
+    """Return the schema of a function as a tool, with slimmed parameters.
+
+    Parameters in which a type contains itself are kept unchanged.
+    """
     with contextlib.suppress(RecursionError):
         parameters = slim_schema(parameters)
     return ToolSchema(name=name, description=description, parameters=parameters)
 
 
 async def told(value: Returned, title: str, context: ToolContext, footer: str = "") -> ToolResult:
-    """Return a function's value as the result of a call, with ``footer`` at its end."""
+    """Return a function's value as the result of a call; ``footer`` is added below the text."""
     said: list[str] = []
     if value.text:
         said = [value.text]

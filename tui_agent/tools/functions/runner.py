@@ -1,7 +1,7 @@
-"""The process of a tool file: loads it, and describes its functions or calls one of them.
+"""The main program of a tool file's process: loads the file, then lists or calls its functions.
 
-The request comes as JSON in one open file, and the answer goes as JSON into another. What the
-functions print is shown to people, and isn't part of the answer.
+The request is JSON in one inherited open file, and the answer is written as JSON to another. What
+the functions print is shown to the user, and isn't part of the answer.
 """
 
 import base64
@@ -25,13 +25,17 @@ from tui_agent.tools.functions.signature import (
 )
 
 DECLARATIONS = ("NETWORK", "READS", "WRITES", "ENVIRONMENT", "READ_ONLY", "TIMEOUT")
-"""Constants of a tool file that declare its functions' needs."""
+"""Names of a tool file's constants that declare its functions' needs."""
 MAX_FRAMES = 5
-"""Maximum lines of a traceback that are reported, those nearest to the error."""
+"""Maximum frames of a traceback that are reported, the innermost ones."""
 
 
 def main() -> None:
-    """Carry out the request in the first of two descriptors, and write the answer to the second."""
+    """Read the request from the first of two descriptors, carry it out, and answer on the second.
+
+    The program's two arguments are the descriptors' numbers. Ends the process, with exit code 1 if
+    the file raised an error.
+    """
     request, answer = (int(word) for word in sys.argv[1:3])
     process = os.getpid()
     for descriptor in (request, answer):
@@ -52,18 +56,19 @@ def main() -> None:
         }
         sys.stderr.write("\n  ".join([_told(error), *said["frames"]]) + "\n")
     if os.getpid() != process:
-        os._exit(0)  # a copy of this process that came back from the function says nothing
-    # Names of files that are not UTF-8 come as lone surrogates, which no answer can hold.
+        os._exit(0)  # the function has forked, and this is the copy: only the original answers
+    # File names that are not UTF-8 contain lone surrogates, which JSON in UTF-8 can't.
     data = json.dumps(said, ensure_ascii=False).encode(errors="replace")
     os.ftruncate(answer, 0)
     while data:
         data = data[os.pwrite(answer, data, os.fstat(answer).st_size) :]
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    os._exit(1 if failed else 0)  # threads that go on do not hold it up
+    os._exit(1 if failed else 0)  # doesn't wait for threads that the function left running
 
 
 def _done(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer: the value of the function that the request names, or all descriptions."""
     module = _loaded(Path(request["path"]), request["source"])
     if "function" not in request:
         return _described(module)
@@ -81,11 +86,11 @@ def _done(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _loaded(path: Path, source: str) -> ModuleType:
-    """Return a module made from the given source, which is the file's text as it was read."""
+    """Run ``source``, the text of the file ``path``, and return the module that results."""
     module = ModuleType(f"tools_{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
-    # The last place: a file beside it must not stand for a module of Python's own.
+    # At the end of the path, so that a file beside it can't replace a module of Python's library.
     sys.path.append(str(path.parent))
     linecache.cache[str(path)] = (len(source), None, source.splitlines(keepends=True), str(path))
     exec(compile(source, str(path), "exec"), module.__dict__)  # noqa: S102 - this process's purpose
@@ -93,7 +98,11 @@ def _loaded(path: Path, source: str) -> ModuleType:
 
 
 def _functions(module: ModuleType) -> list[Callable[..., Any]]:
-    """Return the functions of a module that become tools, in order."""
+    """Return the functions of a module that become tools, in order.
+
+    These are the functions in ``__all__``; without it, those that the file itself defines, with a
+    docstring and a public name.
+    """
     named = getattr(module, "__all__", None)
     held = vars(module)
     if named is not None:
@@ -107,6 +116,7 @@ def _functions(module: ModuleType) -> list[Callable[..., Any]]:
 
 
 def _described(module: ModuleType) -> dict[str, Any]:
+    """Return the module's tools, problems with others of its functions, and its declarations."""
     tools: list[dict[str, Any]] = []
     problems: list[dict[str, Any]] = []
     for function in _functions(module):
@@ -139,7 +149,10 @@ def _told(error: BaseException) -> str:
 
 
 def _frames(error: BaseException) -> list[traceback.FrameSummary]:
-    """Return the frames of an error's traceback that are in tool files, the innermost last."""
+    """Return the frames of an error's traceback that are in the tool file's directory.
+
+    The innermost is last; at most ``MAX_FRAMES``. A syntax error has one frame, for its place.
+    """
     if isinstance(error, SyntaxError) and error.filename:
         return [traceback.FrameSummary(error.filename, error.lineno or 0, "<module>", line="")]
     places = set()

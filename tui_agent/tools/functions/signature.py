@@ -1,6 +1,7 @@
-"""A typed function as a tool: name, description, schema, call, and its value as text and images.
+"""Derives a tool's name, description and schema from a typed function, and calls the function.
 
-Also runs in the process of a tool file, so it needs pydantic and nothing else of this program.
+Also turns the returned value into text and images. The module is imported in the process of a tool
+file too, so it imports pydantic and nothing else of this program.
 """
 
 import inspect
@@ -30,12 +31,15 @@ _SIGNATURES = (
 
 
 class FunctionError(ValueError):
-    """A function can't be a tool, a call doesn't fit it, or its value can't be shown to a model."""
+    """A function can't be a tool, a call's arguments don't fit it, or its value can't be shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionSignature:
-    """A function as a tool. ``parameters`` is the JSON schema of its arguments."""
+    """A function with its name, description and arguments as a tool.
+
+    ``parameters`` is the JSON schema of the arguments, ``accepted`` the model that validates them.
+    """
 
     function: Callable[..., Any]
     name: str
@@ -44,16 +48,17 @@ class FunctionSignature:
     accepted: type[BaseModel]
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
-        """Call the function, and await it if it is a coroutine function.
+        """Validate the arguments, call the function with them, and return its value.
 
-        Raises FunctionError if the arguments don't fit, and whatever the function raises.
+        An awaitable value is awaited. Raises FunctionError if the arguments don't fit, and whatever
+        the function raises.
         """
         try:
             taken = self.accepted.model_validate(dict(arguments))
         except ValidationError as error:
             problems = [_problem(one) for one in error.errors(include_url=False)]
             raise FunctionError(f"{'; '.join(problems)}.") from None
-        # Only fields that were sent: a default stays the function's own.
+        # Only fields that were sent, so that the function fills in its defaults itself.
         given = {}
         for name, field in self.accepted.model_fields.items():
             if name in taken.model_fields_set:
@@ -65,12 +70,11 @@ class FunctionSignature:
 
 
 def signature_of(function: Callable[..., Any]) -> FunctionSignature:
-    """Return a function's signature as a tool.
+    """Return a function's signature as a tool; the docstring gives the descriptions.
 
     Raises:
-        FunctionError: it has no docstring, an argument has no type or can't be given by name, or
-            its types have no
-            schema.
+        FunctionError: the function has no docstring or no valid name, an argument has no type or
+            can't be given by name, or a type has no JSON schema.
     """
     name = getattr(function, "__name__", "")
     if not _NAME.fullmatch(name):
@@ -117,7 +121,7 @@ def _field(
 
 
 def _documented(text: str) -> tuple[str, dict[str, str]]:
-    """Return a docstring's description of the function, and of its arguments by name."""
+    """Return a docstring without its ``Args:`` section, and that section's descriptions by name."""
     lines: list[str] = []
     about: dict[str, str] = {}
     latest = ""
@@ -147,24 +151,21 @@ def _problem(error: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """A function's value as text and images.
-
-    Images are files' bytes, of types that models accept.
-    """
+    """A function's value as text and images; each image is the content of an image file."""
 
     text: str = ""
     images: tuple[bytes, ...] = ()
 
 
 def returned(value: Any) -> Returned:
-    """Return a function's value as a model is shown it.
+    """Return a function's value as it is shown to a model.
 
-    Text stays as it is, None is nothing, an image's bytes and objects that draw themselves
-    (``_repr_png_``: figures, pictures) are images, a list may mix those with text; everything else
-    is written as JSON.
+    A string stays as it is, and None becomes an empty text. The bytes of a PNG, JPEG, GIF or WebP,
+    and objects with a method ``_repr_png_`` (figures), become images; a list may mix those with
+    other values. Everything else is written as JSON.
 
     Raises:
-        FunctionError: it can't be.
+        FunctionError: the value can't be written as JSON.
     """
     if (image := _image(value)) is not None:
         return Returned(images=(image,))
@@ -185,7 +186,7 @@ def _may_be_image(value: Any) -> bool:
 
 
 def image_type(data: bytes) -> str:
-    """Return the media type of an image that models accept, "" for anything else."""
+    """Return the media type of a PNG, JPEG, GIF or WebP by its first bytes; "" for other data."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((mime for begin, mime in _SIGNATURES if data.startswith(begin)), "")

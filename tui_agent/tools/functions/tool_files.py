@@ -1,4 +1,4 @@
-"""The tools that functions add to a session: those of tool files, read again when they changed, and of add-ons."""
+"""Keeps a session's tools from tool files and add-ons; reloads a tool file that has changed."""
 
 import asyncio
 import os
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from tui_agent.tools.functions.add_on_tool import AddOnTool
     from tui_agent.tools.functions.file_tool import Ended, FileTool
 
-# The code that runs files is loaded when there is one.
+# The modules that run tool files are imported when there is a file.
 
 DESCRIBE_SECONDS = 30.0
-"""Seconds after which loading a file is given up."""
+"""Time limit for loading a file, in seconds."""
 MAX_TOOLS = 50
-"""Maximum functions of one file that are offered, because every request pays for each."""
+"""Maximum functions of one file that are offered, because each costs tokens in every request."""
 _RESERVED = frozenset({*BUILTIN, "mcp"})
+"""Names that no function may have as a tool."""
 
 
 MAX_FILE_BYTES = 1_000_000
@@ -43,8 +44,8 @@ MAX_FILE_BYTES = 1_000_000
 class FoundFile:
     """A tool file.
 
-    ``shown`` is its name for people; ``inside`` is the project that it must be in, None for the
-    user's own.
+    ``shown`` is its name for the user; ``inside`` is the project that it must be in, None for one
+    of the user's own files.
     """
 
     path: Path
@@ -52,11 +53,11 @@ class FoundFile:
     inside: Path | None = None
 
     def source(self) -> str:
-        """Return its text.
+        """Return the file's present text.
 
         Raises:
-            OSError: it can't be read, or leads out of the project.
-            ValueError: it is no text, or too large.
+            OSError: the file can't be read, or is a link that leads out of the project.
+            ValueError: the file is not text, or is larger than ``MAX_FILE_BYTES``.
         """
         limit = MAX_FILE_BYTES + 1
         data, _state = (
@@ -71,7 +72,7 @@ class FoundFile:
 
 @frozen
 class ToolPlace:
-    """Where the functions run: the directory, project, environment and sandbox of commands."""
+    """The directory, project, environment and sandbox in which tool files run."""
 
     cwd: Path
     project: Path
@@ -81,7 +82,7 @@ class ToolPlace:
 
 @frozen
 class LoadedFile:
-    """The result of loading a tool file: its tools, and why others of it are missing."""
+    """The result of loading a tool file: its text, its tools, and a sentence for each problem."""
 
     source: str
     tools: "tuple[FileTool, ...]" = ()
@@ -90,19 +91,26 @@ class LoadedFile:
 
 @dataclass
 class ToolFiles:
-    """The tools of the files that ``find`` returns, and of add-ons."""
+    """Loads and keeps the tools of tool files and add-ons.
+
+    ``find`` returns the tool files, and sentences on those that can't be used.
+    """
 
     find: Callable[[], tuple[list[FoundFile], list[str]]] = lambda: ([], [])
     find_add_ons: Callable[[], AddOns] = AddOns
     tools: "tuple[FileTool | AddOnTool, ...]" = ()
     """All tools, as of the last `load`."""
     problems: tuple[str, ...] = ()
+    """A sentence for the user on each thing that can't be offered, as of the last `load`."""
     _loaded: dict[FoundFile, LoadedFile] = field(default_factory=dict)
     _said: SayOnce = field(default_factory=SayOnce)
     _reading: asyncio.Lock | None = None
 
     async def load(self, place: ToolPlace) -> None:
-        """Load new and changed files, each in a process of its own in the sandbox, in parallel."""
+        """Load new and changed files and find add-ons; set ``tools`` and ``problems``.
+
+        Files are loaded in parallel, each in a separate process, in the sandbox if there is one.
+        """
         self._reading = self._reading or asyncio.Lock()
         async with self._reading:
             found, problems, add_ons = await asyncio.to_thread(self._find_all)
@@ -124,9 +132,11 @@ class ToolFiles:
         return found, problems, self.find_add_ons()
 
     def take_problems(self) -> str:
+        """Return the problems that no earlier call returned, joined; "" for none."""
         return " ".join(self._said.news(self.problems))
 
     async def _read(self, file: FoundFile, place: ToolPlace) -> LoadedFile:
+        """Return a loaded file; loads it only if its text has changed since the last time."""
         try:
             source = await asyncio.to_thread(file.source)
         except (OSError, ValueError) as error:
@@ -138,12 +148,15 @@ class ToolFiles:
 
 
 def installed_add_ons(left_out: Collection[str]) -> AddOns:
-    """Return the tools of the installed add-ons, except those left out. Takes a moment."""
+    """Import the installed add-ons and return their tools; call it in a thread.
+
+    ``left_out`` names the distributions not to import, "*" for all.
+    """
     return load_add_ons(left_out, _RESERVED)
 
 
 def _offer(file: FoundFile, loaded: LoadedFile, tools: "dict[str, FileTool]") -> Iterator[str]:
-    """Add a file's tools to ``tools``; yields a sentence for each that is left out."""
+    """Add a file's tools to ``tools``; yields a sentence for each name taken, and for too many."""
     for tool in loaded.tools[:MAX_TOOLS]:
         if tool.name in _RESERVED:
             yield f"{file.shown}: {tool.name} is the name of a built-in tool; call the function something else."
@@ -152,14 +165,15 @@ def _offer(file: FoundFile, loaded: LoadedFile, tools: "dict[str, FileTool]") ->
         else:
             tools[tool.name] = tool
     if len(loaded.tools) > MAX_TOOLS:
-        yield f"{file.shown}: {len(loaded.tools)} functions; the first {MAX_TOOLS} are tools. __all__ chooses others."
+        yield f"{file.shown}: {len(loaded.tools)} functions; the first {MAX_TOOLS} are tools. Choose others with __all__."
 
 
 async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFile:
+    """Run a tool file with the text ``source`` in a process, to find out which tools it has."""
     from tui_agent.tools.functions.file_tool import run_file, view_of_file
 
     sandbox = place.sandbox
-    # Nothing it does while it is read is kept, and it reaches nothing.
+    # In the sandbox, changes made while the file loads are discarded, and it reaches no host.
     context = ToolContext(
         cwd=place.cwd,
         project=place.project,
@@ -191,6 +205,7 @@ async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFil
 
 
 def _said(file: FoundFile, source: str, ended: "Ended") -> LoadedFile:
+    """Return a loaded file, from the answer of its process."""
     from tui_agent.tools.functions.file_tool import Declared, FileTool
     from tui_agent.tools.functions.in_process import schema_of
 
@@ -220,7 +235,7 @@ def _said(file: FoundFile, source: str, ended: "Ended") -> LoadedFile:
         if isinstance(error, ValidationError):
             first = error.errors(include_url=False)[0]
         if first is None:
-            why = "it says nothing sensible of itself"
+            why = "its description of the tools is not valid"
         else:
             why = f"{first['loc'][0]}: {first['msg']}"
         return LoadedFile(source, problems=(*problems, f"{file.shown}: {why}."))
@@ -228,7 +243,7 @@ def _said(file: FoundFile, source: str, ended: "Ended") -> LoadedFile:
 
 
 class _SaidTool(BaseModel):
-    """A tool as described by the file's process, which can't be trusted and so is validated."""
+    """A tool as the file's process describes it; validated, because the process isn't trusted."""
 
     model_config = ConfigDict(defer_build=True)
 

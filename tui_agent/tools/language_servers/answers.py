@@ -1,4 +1,4 @@
-"""Parses answers of language servers row by row; invalid rows are left out. Pure."""
+"""Parses the results of requests to language servers; invalid rows are left out. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ class Position(BaseModel):
 
 
 class Place(BaseModel):
-    """Where something is: a ``Location`` or ``LocationLink`` of the protocol."""
+    """A file's URI and a position in it: a ``Location`` or ``LocationLink`` of the protocol."""
 
     model_config = ConfigDict(defer_build=True)
 
@@ -92,13 +92,18 @@ class Finding:
 
 @frozen
 class Symbol:
-    """A named thing in a file; ``names`` are those around it and its own. ``uri`` is "" in a file's own list."""
+    """A named thing in a file, such as a class or a function.
+
+    ``names`` are those of the symbols around it, outermost first, then its own. ``uri`` is "" if
+    the server was asked about one file.
+    """
 
     names: tuple[str, ...]
     start: Position
     uri: str = ""
 
     def is_called(self, names: tuple[str, ...]) -> bool:
+        """Return True if the symbol's names end in the given ones."""
         return self.names[-len(names) :] == names
 
 
@@ -119,9 +124,10 @@ def places_of(result: Any) -> list[Place]:
 
 
 def symbols_of(result: Any, around: tuple[str, ...] = (), kind: int = 0) -> list[Symbol]:
-    """Return the symbols of an answer, those in another after it, without what is local to a function.
+    """Return the symbols of a result, each followed by those inside it.
 
-    ``around`` and ``kind`` are of the symbol that they are in.
+    Local variables of functions are left out. ``around`` has the names and ``kind`` the protocol's
+    kind of the symbol that ``result`` is inside.
     """
     found: list[Symbol] = []
     for row in _rows(result, _Symbol):
@@ -138,7 +144,11 @@ def symbols_of(result: Any, around: tuple[str, ...] = (), kind: int = 0) -> list
 
 
 def plain_names(name: str) -> tuple[str, ...]:
-    """Return the names in a symbol's, without types: ``(*T).M``, ``impl A for T<U>``, ``m(int)``, ``a::b``."""
+    """Return the plain names in a server's name for a symbol, without types and parameters.
+
+    ``(*T).M`` gives T and M, ``impl A for T<U>`` gives T, ``m(int)`` gives m, ``a::b`` gives a and
+    b.
+    """
     receiver = _RECEIVER.sub(r"\1.", name)
     plain = _TYPES.sub("", receiver).split()
     if not plain:
@@ -147,7 +157,10 @@ def plain_names(name: str) -> tuple[str, ...]:
 
 
 def callers_of(result: Any) -> list[Place]:
-    """Return the places of the calls in an answer about incoming calls."""
+    """Return the places of the calls in the result of ``callHierarchy/incomingCalls``.
+
+    The caller's own place stands for calls without a place.
+    """
     places = []
     for caller in _rows(result, _Caller):
         for start in _starts(caller):
@@ -161,7 +174,7 @@ def _starts(caller: _Caller) -> list[Position]:
 
 
 def errors_of(result: Any) -> list[Finding]:
-    """Return the errors among diagnostics, without related notes on other places."""
+    """Return the errors in a list of diagnostics, without warnings and without messages' notes."""
     found = []
     for one in _rows(as_list(result)[:MAX_FINDINGS], _Diagnostic):
         if one.severity == _ERROR:
@@ -170,7 +183,7 @@ def errors_of(result: Any) -> list[Finding]:
 
 
 def hover_text(result: Any) -> str:
-    """Return the text of a hover, in any of the protocol's forms."""
+    """Return the text of a hover result, in any of the protocol's forms; "" if it has none."""
     contents = as_dict(result).get("contents")
     texts = []
     for part in contents if isinstance(contents, list) else [contents]:

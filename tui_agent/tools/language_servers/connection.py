@@ -1,8 +1,8 @@
-"""The connection to one language server: its process, and JSON-RPC messages in frames.
+"""The connection to one language server: its process, and the JSON-RPC messages to and from it.
 
-The base protocol of the Language Server Protocol 3.17. A server may be the project's own, so nothing
-it sends is trusted: what it says is bounded in size and number, and one that breaks the protocol is
-ended.
+Implements the base protocol of the Language Server Protocol 3.17. A server may come from an
+untrusted project, so its messages are limited in size and number, and a server that breaks the
+protocol is ended.
 """
 
 import asyncio
@@ -24,24 +24,30 @@ MAX_MESSAGE_BYTES = 8_000_000
 MAX_HEADER_BYTES = 65_536
 """Maximum bytes before a message, including output that isn't part of the protocol."""
 MAX_OPEN_ANSWERS = 200
-"""Maximum requests by the server whose answers it hasn't read."""
+"""Maximum messages waiting to be sent to a server that doesn't read them."""
 MAX_ID = 10_000
 """Maximum characters of the id of a server's request."""
 MAX_SAID = 300
-"""Maximum characters of a server's own message that are shown."""
+"""Maximum characters shown of a message that a server wrote."""
 _ERROR_BYTES = 4_000
+"""Bytes kept at the end of a server's standard error."""
 _LAST_WORDS_SECONDS = 1.0
+"""Seconds to wait, after sending failed, for the end of a server, which says more about the
+cause."""
 _METHOD_NOT_FOUND = -32601
 _LENGTH = re.compile(rb"content-length:\s*(\d{1,12})\s*$", re.IGNORECASE | re.MULTILINE)
 _HEADER_END = b"\r\n\r\n"
 
 
 class ServerError(Exception):
-    """A server can't be used, or gave no answer; the message follows its name."""
+    """A server can't be used, or gave no answer.
+
+    The message is the rest of a sentence that begins with the server's name.
+    """
 
 
 class RefusedError(ServerError):
-    """A server answered a request with an error, which has a code."""
+    """A server answered a request with an error; ``code`` is the protocol's error code."""
 
     def __init__(self, code: object, said: str) -> None:
         super().__init__(f"refused: {said}")
@@ -55,16 +61,16 @@ class Frames:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
-        """Add output, and yield its complete messages.
+        """Add output to the rest of earlier output, and yield the messages that are now complete.
 
-        Raises ServerError if it isn't the protocol.
+        Raises ServerError if the output breaks the protocol.
         """
         self._buffer += data
         while True:
             end = self._buffer.find(_HEADER_END, 0, MAX_HEADER_BYTES)
             if end < 0:
                 if len(self._buffer) >= MAX_HEADER_BYTES:
-                    raise ServerError("printed something that is no message of the protocol")
+                    raise ServerError("printed something that is not a message of the protocol")
                 return
             found = _LENGTH.search(self._buffer[:end])
             if found is None:
@@ -84,17 +90,17 @@ def _message(body: bytes) -> dict[str, Any]:
     try:
         message = json.loads(body)
     except (ValueError, RecursionError):
-        raise ServerError("sent a message that is no JSON") from None
+        raise ServerError("sent a message that is not JSON") from None
     if not isinstance(message, dict):
-        raise ServerError("sent a message that is no object")
+        raise ServerError("sent a message that is not an object")
     return message
 
 
 class Connection:
-    """A connection to a running server.
+    """A server's process, and the connection to it.
 
-    ``hears`` gets its notifications. ``answers`` returns the results of its requests, and raises
-    LookupError for unknown ones.
+    ``hears`` gets the method and parameters of each notification from the server. ``answers`` gets
+    those of its requests and returns the results; it raises LookupError for an unknown method.
     """
 
     def __init__(
@@ -103,9 +109,9 @@ class Connection:
         hears: Callable[[str, Any], None],
         answers: Callable[[str, Any], Any],
     ) -> None:
-        """Start the server, on a running event loop; raises OSError."""
+        """Start the server; needs a running event loop. Raises OSError if it can't be started."""
         self.why_ended = ""
-        """Why the server can't be used any more, "" as long as it can."""
+        """Why the server can't be used any more, as the rest of a sentence; "" while it can."""
         self.ended = asyncio.Event()
         self._hears = hears
         self._answers = answers
@@ -129,7 +135,11 @@ class Connection:
         self._watching = asyncio.create_task(self._watch())
 
     async def request(self, method: str, params: Any, seconds: float) -> Any:
-        """Send a request and return its result; raises ServerError."""
+        """Send a request and return its result.
+
+        Raises ServerError if the server has ended, answers with an error, or doesn't answer within
+        ``seconds``.
+        """
         if self.why_ended:
             raise ServerError(self.why_ended)
         number = next(self._numbers)
@@ -147,14 +157,14 @@ class Connection:
         finally:
             del self._waiting[number]
             if answer.done() and not answer.cancelled():
-                answer.exception()  # counts as seen where sending failed before
+                answer.exception()  # marks it as retrieved if sending failed before
 
     async def notify(self, method: str, params: Any) -> None:
-        """Send a notification; raises ServerError if the server is gone."""
+        """Send a notification; raises ServerError if the server has ended."""
         await self._send({"method": method, "params": params})
 
     async def aclose(self) -> None:
-        """End the server and everything it started. Idempotent."""
+        """End the server and the processes it started. Idempotent."""
         self.end("was ended")
         self._watching.cancel()
         for task in self._tasks:
@@ -175,7 +185,10 @@ class Connection:
         self.end(f"ended with exit code {code}{said}")
 
     def end(self, why: str) -> None:
-        """Stop sending and receiving; everyone who waits for an answer gets the reason."""
+        """Stop sending and receiving, without ending the process; open requests raise ServerError.
+
+        ``why`` is the rest of a sentence after the server's name; only the first one counts.
+        """
         self.why_ended = self.why_ended or why
         self.ended.set()
         for answer in self._waiting.values():
@@ -223,7 +236,7 @@ class Connection:
 
     def _answer(self, number: object, method: str, params: Any) -> None:
         if not isinstance(number, int | str) or len(str(number)) > MAX_ID:
-            raise ServerError("asks something without a number")
+            raise ServerError("sent a request without a valid id")
         if len(self._tasks) >= MAX_OPEN_ANSWERS:
             raise ServerError("sends requests without reading the answers")
         try:
@@ -235,7 +248,7 @@ class Connection:
     # -- what it is sent ---------------------------------------------------------------------------
 
     def _later(self, message: dict[str, Any]) -> None:
-        """Send a message in the background; does nothing if the server is gone."""
+        """Send a message in the background; does nothing if the server has ended."""
 
         async def send() -> None:
             with contextlib.suppress(ServerError):
@@ -256,18 +269,18 @@ class Connection:
                     self._socket, b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
                 )
             except OSError:
-                # It has probably ended, which says more.
+                # The server has probably ended; its exit code says more than this error.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_LAST_WORDS_SECONDS):
                         await self.ended.wait()
-                self.end("does not listen any more")
+                self.end("no longer reads its input")
                 raise ServerError(self.why_ended) from None
             except asyncio.CancelledError:
-                # Half a message was sent.
-                self.end("did not read what it was sent")
+                # Perhaps only a part of the message was sent.
+                self.end("did not read all of a request")
                 raise
 
 
 def _plain(said: object) -> str:
-    """Return a server's message as one line without secrets."""
+    """Return a server's message as one line, cut to ``MAX_SAID`` characters and redacted."""
     return remove_secrets(one_line(str(said), MAX_SAID))

@@ -1,4 +1,4 @@
-"""Keeps one language server up to date with a project's files, and collects its reports on them."""
+"""Sends a language server the changes of a project's files, and collects the errors it reports."""
 
 import asyncio
 import os
@@ -18,20 +18,21 @@ from tui_agent.tools.language_servers.place import ServerPlace
 MAX_FILE_BYTES = 4_000_000
 """Maximum size of a file that is opened in a server, in bytes."""
 MAX_OPEN = 30
-"""Maximum files open in a server at once."""
+"""Maximum files open in a server at once; beyond it the one sent least recently is closed."""
 MAX_OPENED = 10
-"""Maximum changed files that are opened at once."""
+"""Maximum files written outside the server that are opened in it at one update."""
 MAX_WATCHED = 20_000
-"""Maximum files of a project whose changes a server is told."""
+"""Maximum files of a project whose changes are sent to a server."""
 CHECK_SECONDS = 20.0
 """Seconds to wait for a server's report on a file; without a report there are no errors."""
 UNSURE_SECONDS = 3.0
-"""The same, in seconds, for a server without version numbers, which may not report if nothing
-changed."""
+"""The same, in seconds, for a server whose reports have no version numbers: it may send none if
+nothing changed."""
 MORE_SECONDS = 0.5
-"""Seconds to wait for a further report, because some servers report syntax errors first."""
+"""Seconds to wait after each report for another, because some servers report syntax errors
+first."""
 MAX_REPORTS = 10
-"""Maximum reports on one text of a file that are waited for."""
+"""Maximum further reports on one text of a file that are waited for."""
 _CREATED = 1
 _CHANGED = 2
 _DELETED = 3
@@ -39,7 +40,7 @@ _DELETED = 3
 
 @dataclass
 class _Document:
-    """A file as last sent to the server, and the errors reported for it since."""
+    """An open file: its text as last sent to the server, and the errors reported for it."""
 
     text: str
     version: int = 1
@@ -48,7 +49,11 @@ class _Document:
 
 
 class Documents:
-    """What one server knows; ``notify`` sends to it, and raises ServerError where it is gone."""
+    """The files of a project as one server knows them, open or only watched.
+
+    ``notify`` sends the server a notification. It raises ServerError if the server has ended, and
+    so do the coroutines here.
+    """
 
     def __init__(
         self,
@@ -65,21 +70,24 @@ class Documents:
         self._updating = asyncio.Lock()
 
     async def look(self) -> None:
-        """Record the state of the project's files when the server starts."""
+        """Record the state of the project's files; call it before the server starts."""
         self._stamps = await self._seen_files()
 
     async def tell_changes(self) -> None:
-        """Tell the server which files of the project have changed since the last time."""
+        """Send the server the created, changed and deleted project files since the last call."""
         async with self._updating:
             await self._tell_changes()
 
     async def open(self, path: Path) -> None:
-        """Open a file in the server with its present text."""
+        """Open a file in the server, or update it, with its text on disk."""
         async with self._updating:
             await self._send(path, await asyncio.to_thread(self._content, path))
 
     async def errors(self, path: Path, text: str) -> list[Finding]:
-        """Return the errors that the server reports for a file with the given text."""
+        """Return the errors that the server reports for a file if it has the given text.
+
+        Empty if there are none, if no report comes in time, or if the server may not see the file.
+        """
         async with self._updating:
             await self._tell_changes()
             if await asyncio.to_thread(self._place.keeps_back, path):
@@ -96,7 +104,10 @@ class Documents:
             return document.errors
 
     def hear(self, params: Mapping[str, Any]) -> None:
-        """Record a server's report on the present text of an open file; ignores any other."""
+        """Record a server's errors for an open file; ignores a report on an older text.
+
+        ``params`` are those of ``textDocument/publishDiagnostics``.
+        """
         path = self._place.path_of(str(params.get("uri")))
         document = self._open.get(path) if path is not None else None
         version = params.get("version")
@@ -130,11 +141,17 @@ class Documents:
             await self._send(path, await asyncio.to_thread(self._content, path))
 
     def _is_written(self, name: str, kind: int) -> bool:
-        """Whether a file was written in the server's language: servers read one late that is not open."""
+        """Return True if a file of the server's language was created or changed.
+
+        Such files are opened, because servers notice changes late in files that are not open.
+        """
         return kind != _DELETED and Path(name).suffix.lower() in self._language.suffixes
 
     async def _seen_files(self) -> dict[str, tuple[int, int]]:
-        """Return modification time and size of each file in the project, without ignored ones."""
+        """Return modification time (nanoseconds) and size (bytes) of the project's files by path.
+
+        Paths are relative to the project. Files that git ignores are left out.
+        """
         names = await shared_files(self._place.project, MAX_WATCHED)
 
         def look() -> dict[str, tuple[int, int]]:
@@ -148,7 +165,10 @@ class Documents:
         return await asyncio.to_thread(look)
 
     async def _send(self, path: Path, text: str | None) -> _Document | None:
-        """Open or update a file with a text; None closes it."""
+        """Open a file in the server with a text, or update it; with None close it.
+
+        Returns the open document, None if it was closed.
+        """
         known = self._open.pop(path, None)
         uri = self._place.uri_of(path)
         if text is None:
@@ -176,7 +196,7 @@ class Documents:
         return document
 
     def _content(self, path: Path) -> str | None:
-        """Return a file's text, None if the server mustn't have it."""
+        """Return a file's text; None if the server may not see it, or it can't be read."""
         if self._place.keeps_back(path):
             return None
         data = read_regular(path, MAX_FILE_BYTES + 1)

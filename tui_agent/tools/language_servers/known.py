@@ -1,4 +1,4 @@
-"""The known language servers, and how the one for a file is found."""
+"""Lists the known language servers by language, and finds the installed one for a file."""
 
 import fnmatch
 import shlex
@@ -11,21 +11,25 @@ from tui_agent.processes.own_programs import find_own_program, find_program
 from tui_agent.tools.language_servers.settings import CodeSettings
 
 MAX_NAMES = 3_000
-"""Maximum file names seen to find a project's languages, nearest first."""
+"""Maximum file names looked at to find a project's languages, those in the top directories
+first."""
 MAX_DEPTH = 4
+"""Maximum depth of directories in which these files are looked for."""
 _LEFT_OUT = frozenset({"node_modules", "target", "dist", "build", "vendor", "venv", "__pycache__"})
 
 _LOAD_ON_DEMAND = frozenset({"basedpyright", "pyright", "pylsp", "typescript-language-server"})
-"""Servers that load everything a request needs before they answer, so loading needn't be
-awaited."""
+"""Servers that load what a request needs before they answer it, so that no request has to wait
+until the whole project is loaded."""
 _READY_WORDS = dict.fromkeys(("basedpyright", "pyright"), r"(Found [\d,]+|No) source files?\b")
 
 
 @frozen
 class Language:
-    """A language with its servers, preferred first.
+    """A language with the command lines of its servers, preferred first.
 
-    ``suffixes`` has the protocol's language id by file suffix.
+    ``suffixes`` has the protocol's language id by file suffix (".tsx": "typescriptreact"). For
+    files whose server the settings name, ``name`` is the settings' pattern and ``servers`` is
+    empty.
     """
 
     name: str
@@ -35,7 +39,7 @@ class Language:
 
 @frozen
 class ServerCommand:
-    """The command of a server; ``is_users`` is True if the settings name it."""
+    """The command line that starts a language's server; ``is_users``: it is from the settings."""
 
     language: Language
     words: tuple[str, ...]
@@ -47,7 +51,10 @@ class ServerCommand:
 
     @property
     def ready_words(self) -> str:
-        """The server's log message when it has loaded the project, "" if it logs none."""
+        """Regular expression for the message that the server logs when it has loaded the project.
+
+        "" if it logs none.
+        """
         return _READY_WORDS.get(self.name, "")
 
     @property
@@ -99,7 +106,10 @@ LANGUAGES = (
 
 
 def language_of(path: str, settings: CodeSettings) -> Language | None:
-    """Return the language of a file by its name, None for a file that no server could know."""
+    """Return the language of a file by its name: from the settings' patterns, else by its suffix.
+
+    None if neither fits.
+    """
     name = Path(path).name
     suffix = Path(path).suffix.lower()
     for pattern in settings.servers:
@@ -109,7 +119,10 @@ def language_of(path: str, settings: CodeSettings) -> Language | None:
 
 
 def find_server(language: Language, root: Path, settings: CodeSettings) -> ServerCommand | None:
-    """Return the server of a language: the settings', else the project's own, else one on ``PATH``."""
+    """Return the command of a language's server: from the settings, the project, or ``PATH``.
+
+    The first of these that has one counts. None if none has, or the settings switch the server off.
+    """
     chosen = settings.servers.get(language.name)
     if chosen is not None:
         words = tuple(shlex.split(chosen))
@@ -124,7 +137,10 @@ def find_server(language: Language, root: Path, settings: CodeSettings) -> Serve
 
 
 def has_server(root: Path, settings: CodeSettings, has_sandbox: Callable[[], bool]) -> bool:
-    """Return True if a server can run for one of the nearest files. Takes some milliseconds."""
+    """Return True if a server can run for a file in the top ``MAX_DEPTH`` levels of a project.
+
+    Without a sandbox only servers that the settings name can run. Takes some milliseconds.
+    """
     served = {pattern for pattern, command in settings.servers.items() if command.strip()}
     found = {one.name for one in LANGUAGES if find_server(one, root, settings) is not None}
     if found and has_sandbox():
@@ -140,5 +156,5 @@ def has_server(root: Path, settings: CodeSettings, has_sandbox: Callable[[], boo
 
 
 def _is_of_project(directory: str) -> bool:
-    """Return True if a directory's name is neither hidden nor one for output."""
+    """Return True unless a directory is hidden, or named like one for build output or packages."""
     return not directory.startswith(".") and directory not in _LEFT_OUT

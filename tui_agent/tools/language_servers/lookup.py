@@ -1,4 +1,4 @@
-"""Answers one question about code: finds the symbol, asks the servers, returns places in files."""
+"""Answers a call of the ``code`` tool: finds the symbol, asks servers, returns places in files."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -42,9 +42,9 @@ from tui_agent.tools.language_servers.spots import (
 from tui_agent.tools.searching import cut_line
 
 MAX_CANDIDATES = 20
-"""Maximum files searched for the declaration of a name."""
+"""Maximum files in which a server is asked for the declaration of a name."""
 MAX_SPOTS = 5
-"""Maximum declarations of one name that a server is asked about."""
+"""Maximum declarations of one name for which a question is answered."""
 MAX_HOVER = 8_000
 """Maximum characters of a hover text."""
 
@@ -52,7 +52,7 @@ _KNOWS_SYMBOLS = "workspaceSymbolProvider"
 _AMBIGUOUS = (
     "[{name} is declared in {count} places. For one of them ask with Class.name or path:line.]"
 )
-_ELSEWHERE = "[No declaration was found in the project. This is for {name} in {place}.]"
+_ELSEWHERE = "[The project has no declaration of {name}. This is the answer for its use in {place}.]"
 _LOADING = "[{name} is still loading the project: there may be more. Ask again later.]"
 
 Operation = Literal["definition", "references", "implementations", "callers", "hover", "symbols"]
@@ -63,12 +63,16 @@ _METHODS = {
     "callers": ("textDocument/prepareCallHierarchy", "callHierarchyProvider"),
     "hover": ("textDocument/hover", "hoverProvider"),
 }
-"""The request for an operation, and the capability that a server needs for it."""
+"""The protocol's request for an operation, and the capability that a server needs for it."""
 
 
 @frozen
 class Question:
-    """A question. ``path`` is absolute and without links; ``line`` and ``column`` count from 1."""
+    """A question about a symbol or a place, from a call of the ``code`` tool.
+
+    ``path`` is the file or directory to look in, absolute and without links; ``shown`` is its name
+    for the model. ``symbol`` may be "". ``line`` and ``column`` count from 1.
+    """
 
     op: Operation
     symbol: str
@@ -80,7 +84,10 @@ class Question:
 
 @frozen
 class Answer:
-    """The places found; ``text`` is the server's hover text for the first one."""
+    """The places found, and notes for the model.
+
+    ``text`` is the server's hover text for the only place, "" for other operations.
+    """
 
     spots: Sequence[Spot]
     text: str = ""
@@ -88,12 +95,16 @@ class Answer:
 
 
 class Lookup:
-    """Answers one call's question with the help of servers."""
+    """Answers the question of one call; made for each call.
+
+    Its methods raise ToolError, with a message for the model, if they find nothing to ask about or
+    a server fails.
+    """
 
     def __init__(
         self, servers: LanguageServers, place: ServerPlace, report: Callable[[str], None]
     ) -> None:
-        """``report`` shows the user what the call is waiting for."""
+        """Make it for a call; ``report`` shows the user what the call is waiting for."""
         self._servers = servers
         self._settings = servers.settings
         self._place = place
@@ -134,7 +145,12 @@ class Lookup:
     # -- what is meant -----------------------------------------------------------------------------
 
     async def _declared(self, names: tuple[str, ...], where: Path) -> list[Spot]:
-        """Return where a name is declared: in the files that seem to do it, of many also where servers know it."""
+        """Return the places where a symbol is declared in a file or directory; empty if none.
+
+        ``names`` are those of ``Class.name``. Looks at the symbols of the files with lines that
+        look like a declaration, and asks servers with an index; the others only if there are many
+        files.
+        """
         found: list[Spot] = []
         files = [where]
         seem: set[Path] = set()
@@ -145,7 +161,7 @@ class Lookup:
         for path in files[: len(seem) or 1][:MAX_CANDIDATES]:
             symbols = await self._symbols_in(path)
             found += [Spot(path, symbol.start) for symbol in symbols if symbol.is_called(names)]
-        # A server without an index reads the whole project to know what is called like that.
+        # A server without an index would have to read the whole project to find a symbol by name.
         asked = files
         if len(seem) <= MAX_CANDIDATES:
             asked = [path for path in files if self._is_indexed(path)]
@@ -157,7 +173,10 @@ class Lookup:
         return list(dict.fromkeys(named))
 
     async def _mentioned(self, name: str, where: Path) -> list[Spot]:
-        """Return the first mention of a name that is declared elsewhere, such as in a library."""
+        """Return the first place with a name that is declared elsewhere, such as in a library.
+
+        Notes the place for the model. Raises ToolError if no file of code contains the name.
+        """
         for mention in await self._mentions(name, where, "--word-regexp"):
             lines = await asyncio.to_thread(lines_in, mention.path)
             if mention.line < len(lines):
@@ -165,9 +184,14 @@ class Lookup:
                 place = f"{mention.path.name}:{mention.line + 1}"
                 self._notes.append(_ELSEWHERE.format(name=name, place=place))
                 return spots[:1]
-        raise ToolError(f"No file of code has the name {name}. Search text with grep.")
+        raise ToolError(f"The name {name} is in no code file. Search for text with grep.")
 
     async def _in_line(self, question: Question, number: int) -> list[Spot]:
+        """Return the place, in a list, that a question about line ``number``, from 1, means.
+
+        It is that of the question's symbol or column, of the only declaration that the line has, or
+        of its only word. Raises ToolError if it is none or ambiguous.
+        """
         path = question.path
         lines = await asyncio.to_thread(lines_in, path)
         if number > len(lines):
@@ -193,10 +217,11 @@ class Lookup:
             declared = spots_in_line(path, number - 1, line, words[0])
         if len(declared) != 1:
             choice = ", ".join(words[:MAX_NAMED]) or "none"
-            raise ToolError(f"Say with symbol which name of line {number} is meant: {choice}.")
+            raise ToolError(f"Line {number} has several names or none. Give the one to look up as symbol: {choice}.")
         return declared
 
     async def _symbols(self, symbol: str, path: Path) -> list[Spot]:
+        """Return the places of a file's or directory's symbols whose names contain ``symbol``."""
         if is_file(path):
             found = await self._symbols_in(path)
             wanted = symbol.lower()
@@ -207,11 +232,14 @@ class Lookup:
         known = await self._symbols_known(symbol, _files(mentioned))
         is_able = any(one.capabilities.get(_KNOWS_SYMBOLS) for one in self._asked)
         if self._asked and not is_able:
-            raise ToolError(f"{self._asked[0].name} lists symbols of one file. Name it as path.")
+            raise ToolError(f"{self._asked[0].name} lists only the symbols of one file. Name the file as path.")
         return [spot for spot, _symbol in known if spot.path.is_relative_to(path)]
 
     async def _symbols_known(self, name: str, files: Sequence[Path]) -> list[tuple[Spot, Symbol]]:
-        """Return the project's symbols that match a name, from the servers of some files."""
+        """Return the project's symbols that match a name, as the servers of ``files`` list them.
+
+        Asks only servers that can list symbols of the whole project. What matches, they decide.
+        """
         firsts: dict[tuple[str, ...], Path] = {}
         for file in files:
             command = self._command(file)
@@ -230,7 +258,11 @@ class Lookup:
         return found
 
     async def _mentions(self, name: str, where: Path, *options: str) -> list[Mention]:
-        """Return the lines with a name, in files for which there is a server."""
+        """Return the lines that contain a name, in the files for which there is a server.
+
+        ``where`` is the file or directory to search, ``options`` are ripgrep's. Files that servers
+        may not see are left out. Raises ToolError if only files without a server have the name.
+        """
         root = where if is_directory(where) else where.parent
         globs = [f"*{suffix}" for language in LANGUAGES for suffix in language.suffixes]
         globs += self._settings.servers
@@ -245,7 +277,7 @@ class Lookup:
     # -- questions ---------------------------------------------------------------------------------
 
     def _command(self, path: Path) -> ServerCommand | None:
-        """Return the server for a file, None if none is known or installed."""
+        """Return the command of the server for a file; None if none is known or installed."""
         language = language_of(path.name, self._settings)
         if language is None:
             return None
@@ -303,10 +335,14 @@ class Lookup:
         return symbols_of(await self._ask(server, "textDocument/documentSymbol", document))
 
     async def _asked_at(self, op: str, spot: Spot, **more: Any) -> tuple[LanguageServer, Any]:
+        """Ask the server for a place's file about the place; return the server and its result.
+
+        ``more`` are further parameters of the request.
+        """
         server = await self._server(spot.path)
         method, capability = _METHODS[op]
         if not server.capabilities.get(capability):
-            raise ToolError(f"{server.name} has no {op}.")
+            raise ToolError(f"{server.name} does not support {op}.")
         await self._open(server, spot.path)
         params = {
             "textDocument": {"uri": self._place.uri_of(spot.path)},
@@ -348,7 +384,7 @@ class Lookup:
 
 
 def _files(found: Iterable[Mention]) -> list[Path]:
-    """Return the files of the mentions, each once."""
+    """Return the files of the mentions, each once, in the order of the mentions."""
     return list(dict.fromkeys([mention.path for mention in found]))
 
 

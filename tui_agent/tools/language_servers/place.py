@@ -1,4 +1,4 @@
-"""Where a language server runs: what it may see of a project, and the addresses of its files."""
+"""The project that a language server runs for: files that it may see, and URIs of files."""
 
 import os
 from collections.abc import Mapping
@@ -14,26 +14,29 @@ from tui_agent.sandbox.view import RuleOfReading
 
 @frozen
 class ServerPlace:
-    """Where a server runs: the directory, project and sandbox of the session's commands."""
+    """The project that a server runs for, with the environment and sandbox it runs in."""
 
     project: Path
     environment: Mapping[str, str]
     sandbox: Sandbox | None
     reading: RuleOfReading | None = None
-    """The rules' verdict on reading a file, None if there are no rules about reading."""
+    """Returns the rules' verdict on reading a file; None if there are no rules about reading."""
     stands_for: Path | None = None
-    """The project that this one is a copy of, whose place it has in the sandbox; None if it is
-    none."""
+    """The original project if this one is a copy of it, else None. In bubblewrap the copy is
+    mounted at the original's path."""
 
     @property
     def root(self) -> Path:
-        """The project as the server sees it."""
+        """The project's directory as the server sees it."""
         if self.stands_for is not None and self.in_sandbox and self._is_at_its_place:
             return self.stands_for
         return self.project
 
     def keeps_back(self, path: Path) -> bool:
-        """Return whether a file is kept from programs: it may hold secrets, or rules are against reading it."""
+        """Return True if the server must not get a file: it may hold secrets, or a rule forbids it.
+
+        A rule that asks the user counts as forbidding. ``path`` is absolute.
+        """
         if is_secret_file(path):
             return True
         return self.reading is not None and bool(self.reading(rule_path(path, self.project)))
@@ -47,12 +50,13 @@ class ServerPlace:
         return self.sandbox is not None and self.sandbox.state.kind == "bubblewrap"
 
     def uri_of(self, path: Path) -> str:
+        """Return a file's URI as the server sees the file; ``path`` is absolute."""
         if path.is_relative_to(self.project):
             return (self.root / path.relative_to(self.project)).as_uri()
         return path.as_uri()
 
     def path_of(self, uri: str) -> Path | None:
-        """Return the file of a URI, None if it isn't a file's."""
+        """Return the absolute path of the file that a server's URI means; None for other URIs."""
         try:
             parts = urlsplit(uri)
             path = Path(os.path.normpath(os.fsdecode(unquote_to_bytes(parts.path))))

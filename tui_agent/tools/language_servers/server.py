@@ -1,4 +1,4 @@
-"""Runs one language server for a project: keeps it up to date, and sends it requests."""
+"""Runs one language server for a project: starts it in the sandbox, and sends it requests."""
 
 import asyncio
 import os
@@ -25,17 +25,20 @@ MEMORY_KILOBYTES = 4 * 1024 * 1024
 START_SECONDS = 60.0
 """Time limit of a server's start and handshake, in seconds."""
 LOADING_SECONDS = 60.0
-"""Maximum seconds after its start to wait for a server that reports that it is loading."""
+"""Seconds after a server's start during which requests wait for it to load the project."""
 FIRST_WORD_SECONDS = 0.5
-"""Seconds to wait after the start for a server's report that it is loading."""
+"""Seconds that the first request waits for a server to report that it is loading."""
 MAX_LOADING = 1_000
 """Maximum progress tokens of a server that are remembered."""
 MAX_TOKEN = 100
 """Maximum characters of a progress token."""
 TRIES = 3
+"""Maximum times that a request is sent if the server cancels it."""
 _TRY_AGAIN = frozenset({-32801, -32802})
-"""Error codes of answers that a change or the loading of the project has cancelled."""
+"""Error codes of requests that the server cancelled: ContentModified and ServerCancelled."""
 _START = "start"
+"""Token in ``LanguageServer._loading`` for the loading that ends with the server's ready
+message."""
 
 CAPABILITIES = {
     "general": {"positionEncodings": ["utf-16"]},
@@ -63,7 +66,11 @@ CAPABILITIES = {
 
 @dataclass
 class LanguageServer:
-    """A running server. All its errors are ServerError."""
+    """One server process, and the connection to it.
+
+    Methods that use the server raise ServerError, whatever goes wrong. ``capabilities`` are those
+    that the server announced at its start.
+    """
 
     command: ServerCommand
     place: ServerPlace
@@ -76,7 +83,7 @@ class LanguageServer:
     _loaded: asyncio.Event = field(default_factory=asyncio.Event)
     _spoke: asyncio.Event = field(default_factory=asyncio.Event)
     _patience: float = 0.0
-    """The event loop's time until which to wait for a loading server."""
+    """The event loop's time until which requests wait for the server to load the project."""
 
     @property
     def name(self) -> str:
@@ -92,7 +99,7 @@ class LanguageServer:
 
     @cached_property
     def documents(self) -> Documents:
-        """The project's files, as the server knows them."""
+        """The project's files as last sent to the server."""
         return Documents(self.place, self.command.language, self._notify)
 
     async def start(self) -> None:
@@ -127,7 +134,10 @@ class LanguageServer:
         await self._running().notify(method, params)
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Return the result of a request, once the server has loaded the project."""
+        """Send a request, once the server has loaded the project, and return the result.
+
+        Sends it again if the server cancels it, at most ``TRIES`` times in all.
+        """
         connection = self._running()
         for _ in range(TRIES - 1):
             await self._wait_until_loaded()
@@ -145,12 +155,15 @@ class LanguageServer:
         return limited(*self.command.words, kilobytes=MEMORY_KILOBYTES)
 
     async def _launch(self) -> Launch | None:
-        """Lay out the sandbox of the server; None if it runs without one."""
+        """Prepare the sandbox for the server; return None if it runs without one.
+
+        Raises ServerError if the server may not run without a sandbox, or can't run in it.
+        """
         sandbox = self.place.sandbox
         in_sandbox = await asyncio.to_thread(lambda: self.place.in_sandbox)
         if sandbox is None or not in_sandbox:
             if not self.command.is_users or (sandbox is not None and sandbox.refusal()):
-                raise ServerError("runs in the sandbox only, and there is none")
+                raise ServerError("runs only in a sandbox, and there is none")
             return None
         if hidden := await asyncio.to_thread(self._hidden, sandbox):
             raise ServerError(
@@ -171,7 +184,7 @@ class LanguageServer:
             raise ServerError(f"could not be started in the sandbox: {error}") from None
 
     def _hidden(self, sandbox: Sandbox) -> Path | None:
-        """Return the server's directory if the sandbox doesn't show it, None if it does."""
+        """Return the directory of the server's program if the sandbox hides it, else None."""
         program = find_program(self.command.words[0], environ=self._environment)
         if program is None:
             return None
@@ -186,13 +199,16 @@ class LanguageServer:
         return command_environment(self.place.environment)
 
     def _with_own_programs(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return an environment in which the project's own programs come first, its Python with its packages."""
+        """Return the environment with the project's directories for programs first on ``PATH``.
+
+        The server then finds the Python of the project's virtual environment.
+        """
         own = [str(self.place.root / place) for place in OWN_PLACES]
         path = os.pathsep.join([*own, environment.get("PATH", os.defpath)])
         return {**environment, "PATH": path}
 
     async def _live(self, connection: Connection, launch: Launch | None) -> None:
-        """Wait for the end of the server, and clean up."""
+        """Wait until the server has ended, then close the connection and the sandbox."""
         await connection.ended.wait()
         self._loaded.set()
         await connection.aclose()
@@ -214,7 +230,7 @@ class LanguageServer:
         answer = await connection.request("initialize", hello, START_SECONDS)
         able = answer.get("capabilities") if isinstance(answer, dict) else None
         if not isinstance(able, dict):
-            raise ServerError("does not say what it can do")
+            raise ServerError("did not announce its capabilities")
         self.capabilities = able
         self._patience = asyncio.get_running_loop().time() + LOADING_SECONDS
         if self.command.ready_words:
@@ -234,7 +250,7 @@ class LanguageServer:
     async def _wait_until_loaded(self) -> None:
         loop = asyncio.get_running_loop()
         if not self._spoke.is_set():
-            # Most say at once that they begin to load.
+            # Most servers report at once that they begin to load.
             await in_time(self._spoke, FIRST_WORD_SECONDS)
             self._spoke.set()
         if self._loading and loop.time() < self._patience:
@@ -270,7 +286,10 @@ class LanguageServer:
             self._loaded.set()
 
     def _answer(self, method: str, params: Any) -> Any:
-        """Return the answer to a server's request; nothing is changed, and edits are refused."""
+        """Return the result for a request from the server; refuses edits.
+
+        Raises LookupError for an unknown method.
+        """
         match method:
             case "workspace/applyEdit":
                 return {"applied": False, "failureReason": "Files are only read here."}

@@ -1,4 +1,4 @@
-"""The language servers of a session, started on first use, at most a few at once."""
+"""Starts a session's language servers on first use, and ends those beyond a maximum number."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -16,9 +16,11 @@ from tui_agent.tools.language_servers.settings import CodeSettings
 MAX_RUNNING = 4
 """Maximum servers of a project that run at once; the least recently used one is ended."""
 MAX_FAILURES = 3
-"""Maximum failed starts and unexpected ends of a project's server in a session."""
+"""Failed starts and unexpected ends of a server after which it is not started again in the
+session."""
 
 _Key = tuple[Path, str]
+"""A project and the name of a language."""
 
 
 @dataclass
@@ -35,9 +37,11 @@ class LanguageServers:
     async def running(
         self, command: ServerCommand, place: ServerPlace, report: Callable[[str], None]
     ) -> LanguageServer:
-        """Return the server of a language; starts it if needed, which is reported.
+        """Return the running server of a command's language; starts it if needed.
 
-        Raises ServerError if it doesn't start, or has ended too often.
+        ``report`` shows the user that a server is being started. If ``MAX_RUNNING`` are running in
+        the project, the one not used for longest is ended. Raises ServerError if the server doesn't
+        start, or has failed too often.
         """
         key = (place.project, command.language.name)
         async with self._starting[key]:
@@ -69,7 +73,7 @@ class LanguageServers:
         return server
 
     def of(self, project: Path, language: Language) -> LanguageServer | None:
-        """Return the running server of a language, None if it isn't running."""
+        """Return the running server of a language in a project; None if none is running."""
         server = self._running.get((project, language.name))
         return server if server is not None and server.is_running else None
 

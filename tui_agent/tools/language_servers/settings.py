@@ -1,4 +1,4 @@
-"""Settings of code navigation."""
+"""Settings of the ``code`` tool and its language servers."""
 
 import shlex
 from typing import Annotated
@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 
 def _command(text: str) -> str:
-    """Return a command line; raises ValueError if it is not one."""
+    """Return a command line unchanged; raises ValueError if its quotes are not closed."""
     shlex.split(text)
     return text
 

@@ -1,4 +1,4 @@
-"""Finds the places that a symbol's name or a line means, about which a server can be asked."""
+"""Finds the places in files that have a symbol's name, so that a server can be asked about them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,11 +13,11 @@ from tui_agent.tools.language_servers.answers import Position
 from tui_agent.tools.language_servers.documents import MAX_FILE_BYTES
 
 MAX_MENTIONS = 5_000
-"""Maximum lines with a symbol's name that are considered."""
+"""Lines with a symbol's name after which a search takes no more."""
 MAX_ABOVE = 10
-"""Lines from the beginning of a declaration that are searched for its name."""
+"""Number of lines from the beginning of a declaration that are searched for its name."""
 MAX_NAMED = 12
-"""Maximum names that a message lists for a line with several."""
+"""Maximum names of a line that an error message lists."""
 _BETWEEN_NAMES = LazyPattern(r"::|->|[.:#/]")
 _WORD = LazyPattern(r"[^\W\d][\w$]*")
 _MENTION = LazyPattern(rb"(\d+):(.*)", re.DOTALL)
@@ -28,12 +28,13 @@ _DECLARED = r"""
       | NAME\s*\(.*\{\s*$
       | NAME\s*(?::[^=]{0,80})?=(?!=)
     )"""
-"""A line that declares a name: after a keyword, as a method with its body, or as a variable."""
+"""Verbose regular expression for a line that declares ``NAME``: after a keyword such as ``def``, as
+a method with its body, or as a variable."""
 
 
 @frozen
 class Spot:
-    """A place in a file about which a server is asked."""
+    """A place in a file: the file's absolute path, and a position in it."""
 
     path: Path
     at: Position
@@ -50,20 +51,20 @@ class Mention:
 
 
 def names_of(symbol: str) -> tuple[str, ...]:
-    """Return the names in ``Class.method`` or ``crate::function``.
+    """Return the names in ``Class.method`` or ``crate::function``, the outermost first.
 
-    Raises ToolError for anything else.
+    Raises ToolError if the text is no such symbol.
     """
     names = tuple(part for part in _BETWEEN_NAMES.split(symbol.strip().removesuffix("()")) if part)
     if not names or any(not _WORD.fullmatch(name.lstrip("$~@")) for name in names):
-        raise ToolError(f"symbol {symbol!r} is no name. Search text with grep.")
+        raise ToolError(f"symbol {symbol!r} is not a name. Search for text with grep.")
     return names
 
 
 def lines_in(path: Path) -> list[str]:
-    """Return the lines of a file as a server counts them.
+    """Return the lines of a file, split as a server counts them.
 
-    Raises ToolError for one that it can't be sent.
+    Raises ToolError for a file that can't be read or is larger than ``MAX_FILE_BYTES``.
     """
     data = read_regular(path, MAX_FILE_BYTES + 1)
     if data is None:
@@ -76,12 +77,12 @@ def lines_in(path: Path) -> list[str]:
 
 
 def character_at(line: str, index: int) -> int:
-    """Return the protocol's number (UTF-16 units) for a character index of a line."""
+    """Return the offset in UTF-16 units, as the protocol counts, of a character index in a line."""
     return len(line[:index].encode("utf-16-le", "surrogatepass")) // 2
 
 
 def spots_in_line(path: Path, number: int, line: str, name: str) -> list[Spot]:
-    """Return the places where a name occurs in a line as a whole word."""
+    """Return the places of a name, as a whole word, in the line with a ``number`` from 0."""
     return [
         Spot(path, Position(line=number, character=character_at(line, found.start())))
         for found in re.finditer(rf"(?<![\w$]){re.escape(name)}(?![\w$])", line)
@@ -89,7 +90,11 @@ def spots_in_line(path: Path, number: int, line: str, name: str) -> list[Spot]:
 
 
 def at_name(spot: Spot, name: str) -> Spot:
-    """Return where the name of a declaration stands: some servers say where that begins, with its decorators."""
+    """Return the place of the name in a declaration, given the declaration's beginning.
+
+    Some servers report the beginning, decorators included. Returns ``spot`` itself if the name is
+    not in the next ``MAX_ABOVE`` lines. Reads the file: call it in a thread.
+    """
     try:
         lines = lines_in(spot.path)
     except ToolError:
@@ -103,14 +108,18 @@ def at_name(spot: Spot, name: str) -> Spot:
 
 
 def words_in(line: str) -> list[str]:
+    """Return the words of a line that can be names, each once, in order."""
     return list(dict.fromkeys(_WORD.findall(line)))
 
 
 async def mentions(name: str, root: Path, globs: Sequence[str], *options: str) -> list[Mention]:
-    """Return the lines of a project's files of some names with a symbol's, probable declarations first.
+    """Return the lines that contain a symbol's name, those that look like its declaration first.
+
+    Then come files nearer to ``root``, the directory to search. ``globs`` are the names of the
+    files to search, ``options`` further options of ripgrep.
 
     Raises:
-        ToolError: they can't be searched here.
+        ToolError: ripgrep is missing.
     """
     found: list[Mention] = []
     declared = re.compile(_DECLARED.replace("NAME", re.escape(name)), re.VERBOSE)
@@ -126,7 +135,7 @@ async def mentions(name: str, root: Path, globs: Sequence[str], *options: str) -
         await run_ripgrep([*arguments, "--type=code", "-e", name, "--", "./"], root, sink)
     except NoRipgrepError:
         raise ToolError(
-            "No ripgrep runs here to the end of a search. Name the symbol's file as path."
+            "ripgrep can't be used in this directory. Name the symbol's file as path."
         ) from None
     return sorted(found, key=_order)
 

@@ -38,12 +38,12 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def clean(text: str) -> str:
-    """Return text without control characters, with line feeds as line ends."""
+    """Return text with line feeds as line ends, without control characters but tab and line feed."""
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 class Prompt(TextArea):
-    """The text area in which the user writes; posts `Sent`, and the screen interprets the text."""
+    """The text area for the user's messages and commands; posts `Sent` with the text as written."""
 
     BINDINGS = [
         hidden("enter", "send", "send"),
@@ -114,27 +114,31 @@ class Prompt(TextArea):
         self._restored = ""
         self._vi = Vim()
         self._vi_at = 0
-        """Offset of vi's cursor while text is selected: inside the selection, not after it."""
+        """Offset of the vi cursor while text is selected: it is on a selected character, while the
+        text area's own cursor is after the selection."""
         self.last_typed = float("-inf")
-        """When the user last typed, in seconds of the clock."""
+        """When the user last typed, in seconds of ``clock``; -inf before the first key."""
         self._begins_chord = False
         """Whether the last key was Ctrl+X without a selection; Ctrl+E then opens the editor."""
 
     def on_mount(self) -> None:
-        """Keep the terminal's cursor at the caret, where input methods show their composition."""
+        """Keep the terminal's cursor at the caret after layouts; input methods show their text there."""
         self.screen.screen_layout_refresh_signal.subscribe(self, self._place_cursor)
 
     def on_resize(self) -> None:
         self.invite(self._invitations)
 
     def invite(self, texts: Sequence[str]) -> None:
-        """Set the placeholder to the first text that fits, else to the last one."""
+        """Set the placeholder to the first of ``texts`` that fits, else to the last one.
+
+        The choice is made again when the width changes.
+        """
         self._invitations = texts
         room = self.content_size.width - 1
         self.placeholder = next((text for text in texts if len(text) <= room), texts[-1])
 
     def _place_cursor(self, _screen: object = None) -> None:
-        """Move the terminal's cursor to the caret after a layout that moved the prompt."""
+        """Move the terminal's cursor to the caret if the prompt has the focus."""
         if self.has_focus and self.app.cursor_position != self.cursor_screen_offset:
             self.app.cursor_position = self.cursor_screen_offset
             # The terminal's cursor moves when something is drawn next.
@@ -149,7 +153,10 @@ class Prompt(TextArea):
 
     @property
     def draft(self) -> str:
-        """The text that the user is writing, also while an earlier message is shown."""
+        """The user's unsent text, with pastes expanded.
+
+        While a message from the history is shown, this is the text from before it was shown.
+        """
         if self._is_recalled:
             return self._walk.draft
         return self.full_text
@@ -167,27 +174,27 @@ class Prompt(TextArea):
         self.move_cursor(self.document.end)
 
     def replace_draft(self, text: str) -> None:
-        """Replace the draft and add the former one to the history."""
+        """Replace the draft by ``text``; the former draft, unless blank, is added to the history."""
         if self.full_text.strip() and not self._is_recalled:
             self._walk.add(self.full_text)
         self.set_draft(text)
 
     def put_aside(self) -> None:
-        """Clear the prompt and add the draft to the history."""
+        """Clear the prompt and add the draft, unless blank, to the history."""
         self.replace_draft("")
         self.reset()
 
     def rewrite_typed(self, clean: Callable[[str], str]) -> None:
-        """Replace the draft and the texts of the history by the results of ``clean``."""
+        """Apply ``clean`` to the draft and to the messages in the history."""
         self._walk.rewrite(clean)
         if clean(self.full_text) != self.full_text:
             self.set_draft(clean(self.full_text))
 
     def restore(self, text: str) -> None:
-        """Put a sent text back into the prompt, before the draft if there is one.
+        """Put a sent text back into the prompt, on the lines before the draft if there is one.
 
-        It replaces a restored text that the user has not changed. While it is unchanged itself, a
-        command that is typed replaces it.
+        A text that was restored earlier and not edited since is replaced. If there is no draft,
+        typing ``/`` after the restored text replaces it by the command.
         """
         draft = ""
         if self.text != self._restored:
@@ -199,7 +206,7 @@ class Prompt(TextArea):
             self._restored = self.text
 
     def withdraw(self, earlier: str = "") -> None:
-        """Remove the restored text, or replace it by ``earlier``, unless the user changed it."""
+        """Clear the restored text, or restore ``earlier`` in its place; keep a text the user edited."""
         untouched = self.text in ("", self._restored)
         if untouched and earlier:
             self.restore(earlier)
@@ -224,7 +231,11 @@ class Prompt(TextArea):
     # -- sending
 
     def action_send(self, follow_up: bool = False) -> None:  # noqa: FBT001, FBT002 - called by Textual
-        """Send the draft, unless Enter completes a word; ``follow_up`` waits for the idle agent."""
+        """Post `Sent` with the draft, or `SentNothing` if it is blank, and clear the prompt.
+
+        Without ``follow_up``, Enter may instead complete a word, or break the line after a
+        backslash. With it, the message waits until the agent is idle.
+        """
         if not follow_up:
             self._catch_up()
             if self._popup.display and self._take_completion():
@@ -241,10 +252,10 @@ class Prompt(TextArea):
         self.post_message(self.Sent(text, follow_up))
 
     def _continues(self) -> bool:
-        """Insert a line break if the cursor is after a backslash; returns whether it was.
+        """Insert a line break and return True if a backslash is before the cursor.
 
-        For terminals that send the same for Enter and Shift+Enter. The backslash is removed, except
-        in a shell command.
+        For terminals that send the same key for Enter and Shift+Enter. The backslash is removed,
+        except in a shell command.
         """
         row, column = self.cursor_location
         if not self.selection.is_empty or not self.document.get_line(row)[:column].endswith("\\"):
@@ -287,7 +298,7 @@ class Prompt(TextArea):
         self.set_class(self.vim and mode is not Mode.INSERT, "-commands")
 
     def _press_vi(self, event: events.Key) -> bool:
-        """Handle a key in vi mode; returns False for a key that works as without vi."""
+        """Handle a key with vi enabled; return False if the prompt should handle it as usual."""
         writes = self._vi.mode is Mode.INSERT
         if writes and (event.key != "escape" or self._popup.display):
             return False
@@ -322,7 +333,7 @@ class Prompt(TextArea):
         return True
 
     def _become(self, text: str) -> None:
-        """Change the text to ``text`` by a single edit, for undo and redo."""
+        """Change the prompt's text to ``text`` with a single edit, which one undo reverts."""
         now = self.text
         if text == now:
             return
@@ -390,7 +401,10 @@ class Prompt(TextArea):
         event.prevent_default()
 
     def _press_chord(self, key: str) -> bool:
-        """Open the editor at Ctrl+X Ctrl+E; returns True for either key of the chord."""
+        """Open the external editor on Ctrl+X Ctrl+E; return True if the key is part of this chord.
+
+        Ctrl+X is not while text is selected: it cuts.
+        """
         begun = self._begins_chord
         self._begins_chord = key == "ctrl+x" and self.selection.is_empty
         if begun and key == "ctrl+e":
@@ -399,7 +413,10 @@ class Prompt(TextArea):
         return self._begins_chord
 
     async def _run_own(self, key: str) -> bool:
-        """Run the prompt's action for a key before later keys; returns False if it has none."""
+        """Run the action that the prompt's bindings have for a key; return False if none has run.
+
+        Awaited, so that the action has run before the next key is handled.
+        """
         for binding in self._bindings.key_to_bindings.get(key, ()):
             namespace, action, parameters = parse(binding.action)
             if namespace or binding.priority:
@@ -432,7 +449,7 @@ class Prompt(TextArea):
         self.post_message(self.PasteAsked())
 
     def insert_image(self, name: str) -> None:
-        """Insert the mention of a pasted image as a chip, which is deleted as a whole."""
+        """Insert ``@name`` for a pasted image as a chip, which a single Backspace deletes."""
         row, column = self.cursor_location
         before = self.document.get_line(row)[:column]
         space = " " if before and not before[-1].isspace() else ""
@@ -450,7 +467,7 @@ class Prompt(TextArea):
             super().action_delete_right()
 
     def _delete_chip(self, *, before: bool) -> bool:
-        """Delete the chip before or after the cursor; returns False if there is none."""
+        """Delete the chip that ends (``before``) or begins at the cursor; return False for none."""
         row, column = self.cursor_location
         for span in (
             self._pastes.chips(self.document.get_line(row)) if self.selection.is_empty else ()
@@ -461,7 +478,7 @@ class Prompt(TextArea):
         return False
 
     def action_cursor_up(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Move up in the completions or the text, or from the first line to older history."""
+        """Move up in the completion list or the text; in the first line, show the older message."""
         if self._popup.display and not select:
             self._popup.move(-1)
         elif not select and self.navigator.is_first_wrapped_line(self.cursor_location):
@@ -470,7 +487,7 @@ class Prompt(TextArea):
             super().action_cursor_up(select)
 
     def action_cursor_down(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Move down in the completions or the text, or from the last line to newer history."""
+        """Move down in the completion list or the text; in the last line, show the newer message."""
         if self._popup.display and not select:
             self._popup.move(1)
         elif not select and self.navigator.is_last_wrapped_line(self.cursor_location):
@@ -508,11 +525,14 @@ class Prompt(TextArea):
         return None
 
     def _catch_up(self) -> None:
-        """Update the completions to the text: keys can arrive faster than messages about them."""
+        """Update the completion list to the current text.
+
+        A key can be handled before the messages about the text changes of earlier keys.
+        """
         choice = self._popup.choice
         token = self._token()
         if choice is not None and choice[0] != token:
-            # The right files are not known yet; a wrong one must not be inserted.
+            # Files for the new text are not known yet, and one for the old text would be wrong.
             self._popup.follow(token if token is not None and token.kind == "command" else None)
 
     def action_complete(self) -> None:
@@ -536,10 +556,10 @@ class Prompt(TextArea):
         )
 
     def _take_completion(self) -> bool:
-        """Complete the word at Enter; returns False if the text should be sent instead.
+        """Complete the word on Enter; return False if the text should then be sent.
 
-        A command that only resembles the typed word is completed, not sent: ``/stop`` must not run
-        ``/mode``.
+        A command that only resembles the typed word is completed but not sent, so that ``/stop``
+        does not run ``/mode``.
         """
         choice = self._popup.choice
         if choice is None:
@@ -547,7 +567,7 @@ class Prompt(TextArea):
         token, candidate = choice
         typed = self.document.get_line(token.row)[token.start : token.end]
         if token.kind != "command" and not self._popup.moved:
-            # A name typed in full is meant literally, above all a number, even if others begin so.
+            # A name typed in full, or a number, is meant literally, even if longer ones begin so.
             self._popup.follow(None)
             if candidate.insert.rstrip() == typed or (
                 token.kind == "entry" and token.query.isdigit()

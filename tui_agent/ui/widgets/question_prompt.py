@@ -1,6 +1,6 @@
-"""Shows the waiting question above the prompt, and decides which keys answer it.
+"""The widget that asks the user a question above the prompt, and decides which keys answer it.
 
-A question is never modal: the user can go on writing.
+The question is never modal: the user can continue to write.
 """
 
 from collections.abc import Callable
@@ -24,24 +24,24 @@ from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.transcript.line_view import LineView
 
 KEY_HOLD_SECONDS = 0.2
-"""Seconds that a key of the question waits for another key: two in a row are text."""
+"""Seconds before a key counts as an answer; if another key follows sooner, both are text."""
 ENTER_GRACES = 2
 """Number of grace periods after which Enter answers a question."""
 OPEN = "open"
-"""Meaning of ``o``, which opens the page with all details of the question."""
+"""Choice made with ``o``: open the page with all details of the question."""
 MORE = "more"
-"""Meaning of ``m``, which shows the remaining answers."""
+"""Choice made with ``m``: show the remaining answers."""
 
 WORDS_HINT = "enter sends your words as “no, but …” · tab: answer with a key"
 KEYS_HINT = "tab: answer with a key"
-LETTER_HINT = "choose by a letter and enter, or tab · enter alone:"
+LETTER_HINT = "type a letter and enter, or press tab · enter alone:"
 
-PATTERN_HINT = "* matches anything. Enter takes it, Escape goes back"
-"""Shown in place of the reason while the user changes a rule."""
+PATTERN_HINT = "* matches anything. Enter accepts the pattern, Escape goes back"
+"""Shown in place of the question's reason while the user edits the pattern of a rule."""
 
 
 class QuestionChoices(Options, can_focus=True):
-    """The list of answers; reads its keys as answers or passes them on as text."""
+    """The list of answers; a printable key chooses an answer, or is text for the prompt."""
 
     FOCUS_ON_CLICK = False
     BINDINGS = [
@@ -50,15 +50,15 @@ class QuestionChoices(Options, can_focus=True):
     ]
 
     def __init__(self, question: "QuestionPrompt", *, hold: float) -> None:
-        """``hold`` is how long a key waits for another one, in seconds."""
+        """``hold`` is the seconds before a key counts as an answer; 0 for at once."""
         super().__init__(compact=True)
         self._question = question
         self.hold = hold
         self._held = ""
         self.typed = False
-        """Whether text was typed since the question took the keys; further keys are text then."""
+        """Whether text was typed since the list got the focus; further keys are then text too."""
         self.touched = False
-        """Whether the user moved among the answers: then Enter takes the highlighted one."""
+        """Whether the user moved the highlight; Enter then chooses the answer without a delay."""
 
     def action_select(self) -> None:
         if self.touched or self._question.has_stood:
@@ -103,16 +103,16 @@ class QuestionChoices(Options, can_focus=True):
 class QuestionPrompt(VerticalGroup):
     """Shows the oldest waiting question, and how many others wait.
 
-    A question takes no keys during a grace period, nor while the user is typing or the prompt has
-    text: text sent then answers a question about a tool call with “no, but …”. Tab gives the
-    question the keys in any case.
+    Keys stay text during a grace period, while the user is typing, and while the prompt has text.
+    If that text is sent, it answers a question about a tool call with “no, but …”. Tab moves the
+    focus to the question at any time.
     """
 
     BINDINGS = [hidden("escape", "back", "back")]
     COMPONENT_CLASSES = {"question--what", "question--why"}
 
     armed: var[bool] = var(False, toggle_class="-armed")  # noqa: FBT003 - how Textual spells it
-    """Whether keys go to the question."""
+    """Whether the question has the keyboard focus, so that keys answer it."""
 
     def __init__(
         self,
@@ -138,20 +138,22 @@ class QuestionPrompt(VerticalGroup):
         self._hint = PlainText(classes="question-hint")
         self._choices = QuestionChoices(self, hold=min(KEY_HOLD_SECONDS, grace))
         self._note = Input(
-            placeholder="What should it do instead?  Enter sends, Escape goes back", compact=True
+            placeholder="What should the agent do instead?  Enter sends, Escape goes back",
+            compact=True,
         )
-        """The field for an instruction to the agent."""
+        """The field for what the agent should do instead of the call."""
         self._pattern = Input(compact=True, select_on_focus=False)
         """The field for the pattern of a rule."""
         self._made: list[str] = []
-        """The rules as the user changed them, such as ``allow bash: git commit *``."""
+        """The rules that an answer creates, with the user's edits: ``allow bash: git commit *``."""
         self._changed = 0
         self._shows_all = False
         self._is_scrolled = False
         self.display = False
 
     def wait_for(self, *, grace: float, typing_pause: float) -> None:
-        """Set the pauses before questions take keys, in seconds; applies from the next question."""
+        """Set the seconds to wait before a question takes the focus: after it is shown (``grace``),
+        and after the user last typed (``typing_pause``)."""
         self._grace = grace
         self._typing_pause = typing_pause
         self._choices.hold = min(KEY_HOLD_SECONDS, grace)
@@ -166,14 +168,18 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def asked(self) -> Asked | None:
-        """The question shown, None if none waits."""
+        """The question shown, the oldest waiting one; None if none waits."""
         if self._waiting:
             return self._waiting[0]
         return None
 
     @property
     def has_stood(self) -> bool:
-        """Whether the question has been shown long enough for Enter to be meant for it."""
+        """Whether Enter in the list of answers is meant for the question.
+
+        True if it has been shown for `ENTER_GRACES` grace periods, the user is not typing, and the
+        prompt is empty.
+        """
         typed = self._prompt.last_typed + self._typing_pause
         return (
             self._clock() >= max(self._shown_at + ENTER_GRACES * self._grace, typed)
@@ -181,7 +187,10 @@ class QuestionPrompt(VerticalGroup):
         )
 
     def ask(self, asked: Asked) -> None:
-        """Add a question, which is shown once those before it are settled."""
+        """Add a question, shown once those before it are settled.
+
+        Ignored if a question with the same key waits already.
+        """
         if any(waiting.key == asked.key for waiting in self._waiting):
             return
         self._waiting.append(asked)
@@ -192,7 +201,7 @@ class QuestionPrompt(VerticalGroup):
         self.refresh_bindings()
 
     def settle(self, key: str) -> None:
-        """Remove the question identified by ``key``, which was answered here or elsewhere."""
+        """Remove the question with ``key``, answered here or elsewhere, and show the next one."""
         shown = self.asked
         self._waiting = [waiting for waiting in self._waiting if waiting.key != key]
         if (asked := self.asked) is None:
@@ -205,15 +214,15 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def comes_first(self) -> bool:
-        """Whether nothing can be sent before the shown question is answered."""
+        """Whether the question shown has to be answered before a message can be sent."""
         return self.asked is not None and self.asked.comes_first
 
     def answer_in_words(self, text: str) -> bool:
-        """Answer with a text from the prompt; returns False if the text is no answer.
+        """Answer the question with a text sent from the prompt; return False if it is no answer.
 
-        A question about a tool call is answered “no, but …” if it was shown long enough to be seen.
-        One that leaves the keys to the prompt is answered by the key of an answer. Any other is
-        dropped.
+        A question about a tool call is answered with “no, but …” once its grace period is over. A
+        question that takes the focus only by Tab is answered if the text is the key of an answer.
+        Any other question is dismissed, if it allows that, and False is returned.
         """
         asked = self.asked
         if asked is None:
@@ -230,7 +239,7 @@ class QuestionPrompt(VerticalGroup):
         return was_seen
 
     def _take_letter(self, text: str) -> bool:
-        """Answer with a text that is the key of an answer; returns whether it is one."""
+        """Give the answer whose key is ``text``; return False if there is none."""
         answer = self._letter(text)
         if answer is None:
             return False
@@ -239,7 +248,7 @@ class QuestionPrompt(VerticalGroup):
         return True
 
     def _letter(self, text: str) -> Answer | None:
-        """Return the possible answer whose key is the text, None if there is none."""
+        """Return the answer whose key is ``text`` and that can be chosen, None if there is none."""
         key = text.strip().lower()
         possible = (one for one in self._answers() if one.is_possible)
         for one in possible:
@@ -255,16 +264,19 @@ class QuestionPrompt(VerticalGroup):
             self._arm_or_wait()
 
     def come_back(self) -> None:
-        """Start the grace period again, because the user returns to the screen."""
+        """Restart the grace period, because the user returned to the screen.
+
+        Does nothing while the user is writing a note or a pattern.
+        """
         if self.asked is not None and not self._is_written_in:
             self._release()
             self._shown_at = self._clock()
             self._arm_or_wait()
 
     def take_at_cursor(self) -> None:
-        """Take the highlighted answer of a question that leaves the keys to the prompt.
+        """Give the highlighted answer to a question that takes the focus only by Tab.
 
-        Nothing happens until the question has been shown for `ENTER_GRACES` grace periods.
+        Does nothing for other questions, and until `ENTER_GRACES` grace periods are over.
         """
         asked = self.asked
         row = self._choices.highlighted_option
@@ -274,7 +286,11 @@ class QuestionPrompt(VerticalGroup):
             self.take(row.id)
 
     def clear(self) -> None:
-        """Drop the questions about work that is over; the agent's are settled by the agent."""
+        """Remove all questions except those that take the focus only by Tab.
+
+        A choice is settled with no answer. A permission question is only removed, as the agent
+        denies its request when the run ends.
+        """
         over = [asked for asked in self._waiting if asked.takes_keys]
         for asked in over:
             asked.leave()
@@ -283,7 +299,7 @@ class QuestionPrompt(VerticalGroup):
     # -- showing
 
     def _release(self) -> None:
-        """Give the keys to the prompt, where they are text until the question has been seen."""
+        """Move the focus from the answers to the prompt, where keys are text."""
         self.armed = False
         if self._choices.has_focus:
             self._prompt.focus()
@@ -308,7 +324,7 @@ class QuestionPrompt(VerticalGroup):
         return []
 
     def _show_answers(self, at: str | None) -> None:
-        """Show the answers with their keys; the cursor is on the one called ``at`` or the first."""
+        """List the answers with their keys; highlight the one named ``at``, else the first."""
         if (asked := self.asked) is None:
             return
         known = self._answers()
@@ -377,7 +393,7 @@ class QuestionPrompt(VerticalGroup):
         self._hint.update(hint)
 
     def _words_hint(self, asked: Asked) -> str:
-        """Return what Enter does with the text in the prompt, or how to answer in spite of it."""
+        """Return the hint shown while the prompt has text: what Enter does, or how to answer."""
         if asked.takes_words:
             return WORDS_HINT
         answer = self._letter(self._prompt.text)
@@ -405,11 +421,11 @@ class QuestionPrompt(VerticalGroup):
             or self.screen.focused is None
             or self.has_focus_within
         ):
-            # Otherwise another widget, such as the search, keeps the keys until the user returns.
+            # Otherwise another widget, such as the search, keeps the focus until the user returns.
             self.arm()
 
     def arm(self) -> None:
-        """Give the keys to the question."""
+        """Move the keyboard focus to the list of answers, so that keys answer the question."""
         self.armed = True
         self._choices.typed = False
         self._choices.focus()
@@ -421,7 +437,7 @@ class QuestionPrompt(VerticalGroup):
         return self._note.has_focus or self._pattern.has_focus
 
     def on_descendant_blur(self) -> None:
-        """Give up the keys when another widget has the focus, not when the terminal lost it."""
+        """Disarm the question if another widget got the focus, but not if the terminal lost it."""
         if self.app.app_focus:
             self.call_later(self._look_for_keys)
 
@@ -439,7 +455,10 @@ class QuestionPrompt(VerticalGroup):
             self.take(event.option_id)
 
     def meaning(self, character: str) -> str | None:
-        """Return what a key does: the name of an answer, `OPEN` or `MORE`; None if it is text."""
+        """Return what a key chooses: the name of an answer, `OPEN` or `MORE`; None if it is text.
+
+        An answer can be chosen with its key or with its number, counted from 1.
+        """
         known = self._answers()
         names = {answer.key: answer.name for answer in known if answer.is_possible}
         numbers = {}
@@ -458,7 +477,7 @@ class QuestionPrompt(VerticalGroup):
         return names.get(character.lower()) or numbers.get(character)
 
     def go_on(self, text: str) -> None:
-        """Give the keys back to the prompt, and insert ``text`` there."""
+        """Move the focus back to the prompt and insert ``text`` there."""
         self.armed = False
         self._prompt.go_on(text)
 
@@ -469,7 +488,7 @@ class QuestionPrompt(VerticalGroup):
 
     @on(Input.Submitted)
     def _field_sent(self, event: Input.Submitted) -> None:
-        """Send the note, or take a rule's pattern and continue with the next rule."""
+        """Answer with the note, or store a rule's pattern and edit the next rule, if any."""
         event.stop()
         text = event.value.strip()
         if event.input is self._note:
@@ -484,7 +503,7 @@ class QuestionPrompt(VerticalGroup):
             self.action_back()
 
     def _write_in(self, field: Input | None) -> None:
-        """Show a field in place of the answers; None shows the answers again."""
+        """Show an input field in place of the answers; None shows the answers again."""
         for known in (self._note, self._pattern):
             known.display = known is field
         if field is not None:
@@ -501,7 +520,7 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def can_go_back(self) -> bool:
-        """Whether Escape can close a field, the longer list, or a question that needs no answer."""
+        """Whether Escape does something here, see `action_back`."""
         asked = self.asked
         return asked is not None and (
             self._is_written_in or self._shows_all or not asked.takes_words
@@ -511,7 +530,7 @@ class QuestionPrompt(VerticalGroup):
         return action != "back" or self.can_go_back
 
     def action_back(self) -> None:
-        """Close the field, else the longer list, else drop the question."""
+        """Close the input field; else shorten the list of answers; else dismiss the question."""
         is_field = self._note.display or self._pattern.display
         if is_field:
             is_rule = self._pattern.display
@@ -527,7 +546,11 @@ class QuestionPrompt(VerticalGroup):
         self.refresh_bindings()
 
     def take(self, name: str) -> None:
-        """Act on a chosen name: answer with it, open a field, or show more."""
+        """Act on a choice made by key, Enter or click; ignored unless the question is armed.
+
+        `OPEN` opens the details, `MORE` shows all answers, and the answers ``rule`` and ``note``
+        open an input field. Any other name is given as the answer.
+        """
         asked = self.asked
         if asked is None or not self.armed:
             return
@@ -562,7 +585,7 @@ class QuestionPrompt(VerticalGroup):
         asked.settle(name, words, patterns if name in {"session", "project"} else ())
 
     def on_click(self, event: events.Click) -> None:
-        """Take the keys after the grace period; a click need not wait for a pause in typing."""
+        """Arm the question if its grace period is over, even if the user has just typed."""
         if (
             self.asked is not None
             and not self.armed
