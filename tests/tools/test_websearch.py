@@ -265,7 +265,9 @@ async def test_a_service_that_never_answers_ends_with_a_sentence(
 async def test_nobody_there_is_said(space: Workspace, server: WebServer) -> None:
     async with web_server() as gone:
         searches = tool(gone)
-    with pytest.raises(ToolError, match=r"127\.0\.0\.1:\d+ (could not be read|broke off the connection): "):
+    with pytest.raises(
+        ToolError, match=r"127\.0\.0\.1:\d+ (could not be read|broke off the connection): "
+    ):
         await space.call(searches, query="x")
 
 

@@ -98,10 +98,7 @@ async def test_without_a_screen_what_does_not_fit_is_switched_and_says_so(tmp_pa
     err = io.StringIO()
     assert await run_headless(harness, "/model test/small", err=err) == 0
     assert harness.agent.model == "test/small"
-    assert (
-        "Non-interactive run; assuming: Switch; clear old outputs and compact"
-        in err.getvalue()
-    )
+    assert "Non-interactive run; assuming: Switch; clear old outputs and compact" in err.getvalue()
 
 
 async def test_what_does_not_fit_can_be_compacted_by_the_model_that_can_read_it(

@@ -241,7 +241,7 @@ def _read(path: Path) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """Return a text with ``\\n`` as line ends, to ignore differences that editors make in them."""
+    """Return a text with CRLF replaced by LF, to ignore line ends that editors change."""
     return text.replace("\r\n", "\n")
 
 

@@ -186,9 +186,7 @@ class MemoryView:
 
     def _kept_row(self, line: MemoryLine) -> MemoryRow:
         if line.uses:
-            use = (
-                f"used {plural(line.uses, 'time')}, last {age(line.used_at, self.clock() / 1000)}"
-            )
+            use = f"used {plural(line.uses, 'time')}, last {age(line.used_at, self.clock() / 1000)}"
         elif line.unused:
             use = f"not used in {plural(line.unused, 'session')}"
         else:

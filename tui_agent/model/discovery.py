@@ -428,15 +428,10 @@ def _first(values: Iterable[Any], read: Callable[[Any], _Found | None]) -> _Foun
 
 
 def _sizes(parameters: object) -> dict[str, bool]:
-<<<<<<< HEAD
-    """Return ``small`` and ``tiny`` by the number of a model's parameters, {} if it is unknown."""
-    is_count = isinstance(parameters, int | float) and not isinstance(parameters, bool)
-    if not is_count or not parameters > 0:
-=======
-    """Return ``small`` and ``tiny`` for a number of parameters; {} if `_count` returns None."""
-    count = _count(parameters, 1)
-    if count is None:
->>>>>>> 7dde2a76 (docs: say in plain words what each text of the upper layers means)
+    """Return ``small`` and ``tiny`` for a model's number of parameters; {} if it is not a positive number."""
+    if isinstance(parameters, bool) or not isinstance(parameters, int | float):
+        return {}
+    if not parameters > 0:
         return {}
     return {"small": parameters < _SMALL, "tiny": parameters < _TINY}
 

@@ -38,7 +38,8 @@ class SandboxSettings(BaseModel):
     )
     env: tuple[str, ...] = Field(
         default=(),
-        description="Variables that commands get although they look like secrets, from the next start on: DATABASE_URL.",
+        description="Variables that commands get although they look like secrets, such as DATABASE_URL; from the next "
+        "start on.",
     )
     hosts: tuple[Annotated[str, AfterValidator(host_or_network)], ...] = Field(
         default=(),

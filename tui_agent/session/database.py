@@ -385,9 +385,7 @@ class Database:
             empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
             if empty and version == 0 and application == 0:
                 return 0
-            raise NotASessionFile(
-                f"{self.path} is another program's database. It was not changed."
-            )
+            raise NotASessionFile(f"{self.path} is another program's database. It was not changed.")
         if version > self._version:
             raise SchemaTooNew(self.path, version, self._version)
         return version

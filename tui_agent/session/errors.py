@@ -147,8 +147,10 @@ _SENTENCES: dict[int, tuple[type[StoreError], str]] = {
     ),
     sqlite3.SQLITE_CORRUPT: (
         StoreDamaged,
-        "The session file {path} is damaged and no longer written to. What can be read is shown; "
-        "make a copy of the file.",
+        (
+            "The session file {path} is damaged and no longer written to. What can be read is shown; "
+            "make a copy of the file."
+        ),
     ),
     sqlite3.SQLITE_NOTADB: (
         NotASessionFile,

@@ -24,7 +24,7 @@ def line_at(text: str, position: int) -> int:
 
 
 def newline_of(text: str) -> str:
-    """Return "\\r\\n" if more than half of a text's line endings are that, otherwise "\\n"."""
+    """Return CRLF if more than half of a text's lines end with it, otherwise LF."""
     feeds = text.count("\n")
     return "\r\n" if text.count("\r\n") * 2 > feeds else "\n"
 

@@ -111,8 +111,10 @@ class EditInput(ChangeInput):
 
 @frozen
 class _Done:
-    """The result of all edits: the new text, the number of changed places, the kinds of differences
-    ignored."""
+    """The result of all edits of a call.
+
+    The new text, the number of changed places, and the kinds of differences ignored.
+    """
 
     text: str
     count: int

@@ -100,8 +100,11 @@ class WebSearchTool(Tool[WebSearchInput]):
 
 
 def _query(arguments: WebSearchInput) -> WebQuery:
-    """Return a call's arguments as a query; raises ToolError if the words are missing, or a host or
-    the date is invalid."""
+    """Return a call's arguments as a query.
+
+    Raises:
+        ToolError: the words are missing, or a host or the date is invalid.
+    """
     words = " ".join(arguments.query.split())
     if not words:
         raise ToolError("The query has no words.")

@@ -290,7 +290,9 @@ def advice(settings: SearchSettings) -> str:
         api = APIS[settings.service]
         return f"websearch needs a key of {api.title} in {api.variables[0]} or websearch.api_key."
     if settings.api_key is not None:
-        return "websearch.api_key is used only if websearch.service names the service it belongs to."
+        return (
+            "websearch.api_key is used only if websearch.service names the service it belongs to."
+        )
     return (
         "websearch needs a key in TAVILY_API_KEY, EXA_API_KEY or BRAVE_API_KEY,"
         " a SearXNG server in websearch.address, or a model of Anthropic or OpenAI."

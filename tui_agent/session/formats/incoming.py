@@ -251,9 +251,7 @@ class SessionReader:
         if name is None:
             return None
         if name not in self._places:
-            self.leave_out(
-                "record with an unknown parent (added after the record before it)"
-            )
+            self.leave_out("record with an unknown parent (added after the record before it)")
             return self.last
         return self._places[name]
 

@@ -133,7 +133,9 @@ class LineReader:
         if not is_line(node) or node.number("version") < 1:
             raise node.refuse("the line does not begin a session of tui-agent")
         if node.number("version") > SCHEMA_VERSION:
-            raise node.refuse("the file was written by a newer version of tui-agent; update this one")
+            raise node.refuse(
+                "the file was written by a newer version of tui-agent; update this one"
+            )
         created = node.time("created_at")
         name = node.text("id")
         parent = node.text("parent_session", "")
@@ -198,9 +200,7 @@ class LineReader:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(step) for step in first["loc"])
-            raise node.refuse(
-                f"the entry is not valid ({where}: {first['msg'].lower()})"
-            ) from None
+            raise node.refuse(f"the entry is not valid ({where}: {first['msg'].lower()})") from None
         except RecursionError:
             raise node.refuse("the entry is nested too deeply") from None
         if not 0 < entry.id <= _MAX_ID or entry.id in self._ids:

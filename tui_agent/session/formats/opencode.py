@@ -197,7 +197,9 @@ def _stored(source: SourceFile) -> IncomingSession:
     path = source.path.absolute()
     storage = path.parents[2]
     if path.parts[-3] != "session":
-        raise NoConversation(f"{path.name} is only a part of an OpenCode session. Import the session's file.")
+        raise NoConversation(
+            f"{path.name} is only a part of an OpenCode session. Import the session's file."
+        )
     info = source.document()
     name = info.text("id")
 

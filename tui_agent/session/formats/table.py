@@ -152,7 +152,9 @@ def files_of(path: Path) -> list[Path]:
             {file for pattern in patterns for file in path.rglob(pattern) if is_file(file)}
         )
         if not found:
-            raise ImportRefused(f"{path} contains no file of a known format ({', '.join(patterns)}).")
+            raise ImportRefused(
+                f"{path} contains no file of a known format ({', '.join(patterns)})."
+            )
         return found
     if not is_there(path):
         raise ImportRefused(f"There is no file or directory {path}.")

@@ -165,7 +165,10 @@ def _offer(file: FoundFile, loaded: LoadedFile, tools: "dict[str, FileTool]") ->
         else:
             tools[tool.name] = tool
     if len(loaded.tools) > MAX_TOOLS:
-        yield f"{file.shown}: {len(loaded.tools)} functions; the first {MAX_TOOLS} are tools. Choose others with __all__."
+        yield (
+            f"{file.shown}: {len(loaded.tools)} functions; the first {MAX_TOOLS} are tools. "
+            "Choose others with __all__."
+        )
 
 
 async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFile:

@@ -152,8 +152,10 @@ class QuestionPrompt(VerticalGroup):
         self.display = False
 
     def wait_for(self, *, grace: float, typing_pause: float) -> None:
-        """Set the seconds to wait before a question takes the focus: after it is shown (``grace``),
-        and after the user last typed (``typing_pause``)."""
+        """Set how long a question waits before it takes the focus, in seconds.
+
+        ``grace`` counts from when it is shown, ``typing_pause`` from the user's last key.
+        """
         self._grace = grace
         self._typing_pause = typing_pause
         self._choices.hold = min(KEY_HOLD_SECONDS, grace)
