@@ -68,6 +68,16 @@ def test_an_open_standard_input_is_told_of(tmp_path: Path) -> None:
     assert "I am a script" in out
 
 
+@pytest.mark.parametrize("character", ["a", "ж", "中"])
+def test_too_much_standard_input_is_refused_and_not_cut(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], character: str
+) -> None:
+    monkeypatch.setattr(main, "MAX_STDIN_BYTES", 300)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(character.encode() * 301)))
+    assert main.run(["--demo", "-p", "count"]) == ExitCode.USAGE
+    assert "Standard input is larger than 300 bytes" in capsys.readouterr().err
+
+
 PADDING = "x" * 300
 """Longer than a call's title."""
 

@@ -333,7 +333,7 @@ class EditorAgent:
         match config_id, value:
             case "model", str() if value:
                 verdict = await asyncio.to_thread(opened.controller.services.judge_model, value)
-                if verdict is not None and verdict.standing is NameStanding.IMPOSSIBLE:
+                if verdict.standing is NameStanding.IMPOSSIBLE:
                     raise RequestError(-32602, verdict.sentence)
                 agent.change_model(value)
             case "effort", "default":

@@ -90,8 +90,10 @@ def _options(argument: str) -> dict[str, str]:
             raise CommandError(
                 "Use /context, with --at N, --model NAME, --window TOKENS, --json or --request."
             )
-        if takes_value and not (words and (name == "model" or words[0].isdigit())):
+        if takes_value and not words:
             raise CommandError(f"--{name} needs a value.")
+        if name in {"at", "window"} and not words[0].isdecimal():
+            raise CommandError(f"--{name} needs a number, not {words[0]!r}.")
         if takes_value:
             found[name] = words.pop(0)
         else:

@@ -520,13 +520,15 @@ class Controller:
 class Outbox:
     """Sends what the user types into the prompt: messages, commands and shell commands.
 
-    Messages that mention files are sent in their order, however long reading the files takes.
+    Messages are sent in their order, however long reading the files they mention takes.
     """
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
         self._early: list[tuple[str, bool]] = []
         self._sending = asyncio.Lock()
+        self._unsent = 0
+        """Messages whose mentioned files are being read, or that were typed after such a one."""
 
     async def send(self, text: str, *, follow_up: bool = False) -> None:
         """Send a message, or run the ``/command`` or ``!command`` that ``text`` is.
@@ -550,7 +552,8 @@ class Outbox:
                 controller.begin(name, arguments)
             case ShellIntent(command, excluded) if controller.agent is not None:
                 controller.soon(controller.agent.run_shell(command, excluded=excluded))
-            case MessageIntent(message) if has_mention(message):
+            case MessageIntent(message) if has_mention(message) or self._unsent:
+                self._unsent += 1
                 controller.soon(self._send_with_files(message, follow_up=follow_up))
             case MessageIntent(message):
                 self.submit(message, follow_up=follow_up)
@@ -621,16 +624,19 @@ class Outbox:
         from tui_agent.agent.attachments import load_message
 
         controller = self._controller
-        async with self._sending:
-            if (agent := controller.agent) is None:
-                return
-            put_blob = controller.services.store.put_blob
-            loaded = await load_message(
-                text, controller.cwd, agent.session, put_blob, named=self._named
-            )
-            self.submit(loaded.parts, follow_up=follow_up)
-            if loaded.problem is not None:
-                controller.frontend.warn(loaded.problem)
+        try:
+            async with self._sending:
+                if (agent := controller.agent) is None:
+                    return
+                put_blob = controller.services.store.put_blob
+                loaded = await load_message(
+                    text, controller.cwd, agent.session, put_blob, named=self._named
+                )
+                self.submit(loaded.parts, follow_up=follow_up)
+                if loaded.problem is not None:
+                    controller.frontend.warn(loaded.problem)
+        finally:
+            self._unsent -= 1
 
     async def _named(self, name: str) -> tuple[UserPart, ...]:
         """Return the message parts for an ``@name`` that is not a file; empty if unknown.

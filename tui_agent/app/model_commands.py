@@ -84,7 +84,7 @@ async def choose_model(controller: "Controller", name: str, *, only_here: bool =
         await controller.open(OpenRequest(demo=True))
         return False
     verdict = await asyncio.to_thread(controller.services.judge_model, name)
-    if verdict is None or verdict.standing is NameStanding.KNOWN:
+    if verdict.standing is NameStanding.KNOWN:
         return await use_model(controller, name, only_here=only_here)
     if verdict.standing is NameStanding.IMPOSSIBLE or controller.agent is None:
         raise CommandError(f"{verdict.sentence} Nothing was changed.")
@@ -163,7 +163,7 @@ async def use_model(controller: "Controller", model: str, *, only_here: bool = F
         note = await _switch(controller, model, only_here=only_here)
         controller.say(note, "warning" if _NO_KEY in note else "information")
         return True
-    return answer == "switch"
+    return False
 
 
 async def _switch(controller: "Controller", model: str, *, only_here: bool) -> str:

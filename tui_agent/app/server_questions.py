@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_MESSAGE_CHARS = 600
-_MESSAGE_LINES = 8
-"""Maximum characters and lines of a text above a question, so that the answers fit the screen."""
 _TITLE_CHARS = 300
 """Maximum characters for the list of a form's field names."""
 _SKIP = "\0skip"

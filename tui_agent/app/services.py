@@ -201,7 +201,7 @@ class ModelServices(Protocol):
         servers.
         """
 
-    def judge_model(self, name: str, /) -> NameVerdict | None:
+    def judge_model(self, name: str, /) -> NameVerdict:
         """Return whether a model of that name can be used, as far as known; call it in a thread."""
 
     def reread_cost(self, model: str, cached: int, /) -> float | None:

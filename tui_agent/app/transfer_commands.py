@@ -180,8 +180,6 @@ def _place(controller: Controller, text: str) -> Path:
 async def result(controller: Controller, argument: str) -> None:
     target = argument.strip().strip("\"'")
     found = await session_result(controller)
-    if found is None:
-        return
     if not target and found:
         info = found.session.info
         title = (info.title or info.first_message).lower()
@@ -202,7 +200,7 @@ async def result(controller: Controller, argument: str) -> None:
     await write_result(controller, found, target)
 
 
-async def session_result(controller: Controller) -> SessionResult | None:
+async def session_result(controller: Controller) -> SessionResult:
     """Return the result of the open session after recording pending file changes.
 
     Raises `ResultError` if file changes are not recorded at all.

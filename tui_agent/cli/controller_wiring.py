@@ -113,7 +113,7 @@ class ControllerWiring(AppServices):
             found.extend(lines_of(finding))
         return found
 
-    def judge_model(self, name: str) -> NameVerdict | None:
+    def judge_model(self, name: str) -> NameVerdict:
         return self._wiring.catalog.judge(name)
 
     def price(self, model: str, usage: Reported) -> float | None:

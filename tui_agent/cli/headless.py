@@ -244,9 +244,9 @@ class HeadlessRun(Frontend):
 
         try:
             found = await transfer_commands.session_result(self.controller)
-            if found is not None and found:
+            if found:
                 await transfer_commands.write_result(self.controller, found, target)
-            elif found is not None:
+            else:
                 self.say(f"No result was written: this session changed no file.{found.remarks()}")
         except UserFacingError as error:
             self.say(str(error), "error")

@@ -13,7 +13,7 @@ from pathlib import Path
 from tui_agent.cli.arguments import UsageError, named_run, parse
 from tui_agent.cli.output import ExitCode, discard_output, provide_streams, say
 
-MAX_STDIN_CHARS = 2_000_000
+MAX_STDIN_BYTES = 2_000_000
 STDIN_PATIENCE = 3.0
 """Seconds of reading standard input after which a message says that it has not ended."""
 
@@ -157,14 +157,14 @@ def _piped() -> str:
     timer.daemon = True
     timer.start()
     try:
-        text = sys.stdin.buffer.read(MAX_STDIN_CHARS + 1).decode("utf-8", "replace")
+        data = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
     finally:
         timer.cancel()
-    if len(text) > MAX_STDIN_CHARS:
+    if len(data) > MAX_STDIN_BYTES:
         raise UsageError(
-            f"Standard input is larger than {MAX_STDIN_CHARS:,} characters; name a file instead."
+            f"Standard input is larger than {MAX_STDIN_BYTES:,} bytes; name a file instead."
         )
-    return text.strip("\n")
+    return data.decode("utf-8", "replace").strip("\n")
 
 
 def _sentence(error: Exception, *, debug: bool) -> str:

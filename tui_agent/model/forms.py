@@ -331,12 +331,17 @@ def _message_taken(message: Message, shape: Shape) -> Message:
 def left_out_tools(request: ModelRequest, form: ServerForm) -> list[str]:
     """Return the names of the tools left out because the server limits their number.
 
-    Empty if it doesn't. Includes tools that it refuses in any form.
+    Empty if it doesn't. Tools that it refuses in any form are not among them.
     """
     if not form.tool_count:
         return []
     taken = {tool.name for tool in _taken(request, form)}
-    return [tool.name for tool in request.tools if tool.name not in taken]
+    names: list[str] = []
+    for tool in request.tools:
+        is_refused = _key(tool) in form.without_tools
+        if tool.name not in taken and not is_refused:
+            names.append(tool.name)
+    return names
 
 
 def _taken(request: ModelRequest, form: ServerForm) -> tuple[ToolSchema, ...]:

@@ -335,8 +335,10 @@ class EquipmentScreen(Page[None]):
                 )
                 save(f'mcp."{server.name}".deny', list(settings.deny) or None)
                 kept = "kept in config.toml"
-            except (ConfigError, OSError):
+            except ConfigError:
                 kept = "until the program ends; config.toml does not have this server"
+            except OSError as error:
+                kept = f"until the program ends; config.toml can't be written ({error.strerror})"
         self._say(f"{tool.own} is {'off' if tool.on else 'on'}, {kept}. {LATER}")
 
     def action_add(self) -> None:

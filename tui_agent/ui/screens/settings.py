@@ -219,7 +219,7 @@ class SettingsScreen(PickerScreen[None]):
                 self._told(key, "Saved." if changed else "Nothing changed.")
             return
         verdict = await asyncio.to_thread(self._controller.services.judge_model, name)
-        if verdict is not None and verdict.standing is NameStanding.IMPOSSIBLE:
+        if verdict.standing is NameStanding.IMPOSSIBLE:
             self.tell(verdict.sentence, "error")
             return
         self._controller.services.save_setting(key, name)
