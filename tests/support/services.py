@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from tui_agent.app.services import AppServices
 from tui_agent.config import Config
+from tui_agent.model.naming import NameStanding, NameVerdict
 from tui_agent.trust import ProjectState
 
 
@@ -16,6 +17,10 @@ def nothing(*_given: object) -> None:
 
 async def nobody(*_given: object) -> tuple[()]:
     return ()
+
+
+def known(name: str) -> NameVerdict:
+    return NameVerdict(name, NameStanding.KNOWN)
 
 
 def app_services(**given: Any) -> AppServices:
@@ -29,7 +34,7 @@ def app_services(**given: Any) -> AppServices:
         "trust_question": nothing, "project_state": ProjectState, "answer_trust": nothing,
         "forget_rule": nothing, "keep_rule": nothing,
         "check_command": lambda _project: "", "keep_check": nothing,
-        "models": tuple, "ask_servers": nobody, "judge_model": nothing, "reread_cost": nothing, "price": nothing,
+        "models": tuple, "ask_servers": nobody, "judge_model": known, "reread_cost": nothing, "price": nothing,
         "provider_keys": dict, "find_servers": nobody,
         "list_files": nobody, "branch": nobody,
     }  # fmt: skip
