@@ -1,13 +1,14 @@
 """tui-agent: a terminal coding agent whose context window is visible, navigable and reversible.
 
-For use as a library (docs/library.md) it has the names of ``tui_agent.library``, loaded on first use.
+The names of the library API (``tui_agent.library.__all__``, docs/library.md) can be imported from here;
+they are loaded on first use.
 """
 
 from tui_agent.version import __version__ as __version__
 
-TYPE_CHECKING = False  # importing it takes as long as all the rest of this
+TYPE_CHECKING = False  # importing it from typing would take as long as the rest of this module
 if TYPE_CHECKING:
-    from tui_agent.library import *  # noqa: F403 - the list stands there
+    from tui_agent.library import *  # noqa: F403 - library.py has the list
 
 
 def __getattr__(name: str) -> object:

@@ -1,7 +1,8 @@
 """Reads Claude Code's ``settings.json`` files; ``agent/programs`` decides what the settings mean here.
 
-From weak to strong they are the machine's, the user's, the project's and the project's local one.
-Lists are joined; of single values the strongest wins. In Claude Code the machine's is the strongest.
+From weakest to strongest: the machine's file, the user's, the project's, the project's local one.
+Lists are joined; for a single value the strongest file wins. (In Claude Code itself the machine's
+file is the strongest.)
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,12 +24,12 @@ ListName = Literal["allow", "ask", "deny"]
 
 @frozen
 class ClaudeSettings:
-    """One settings file."""
+    """One ``settings.json`` file; its methods and properties return the settings used here."""
 
     file: ForeignFile
 
     def rules(self, name: ListName) -> Iterator[str]:
-        """Yield the rules of a list of permissions."""
+        """Yield the permission rules of one list, as they are written in the file."""
         return _texts(self.file.section("permissions").get(name))
 
     @property
@@ -52,7 +53,10 @@ class ClaudeSettings:
         return list(_texts(self.file.section("permissions").get("additionalDirectories")))
 
     def acting(self) -> Iterator[tuple[str, str, str]]:
-        """Yield the kind, name and effect of each setting that needs trust if it is a project's."""
+        """Yield (kind, name, effect) of each setting that a project's file may only set if trusted.
+
+        These are the allow rules, additional directories, environment variables and hooks.
+        """
         for rule in self.rules("allow"):
             yield "permission rule", rule, "allow"
         for directory in self.directories:
@@ -65,7 +69,7 @@ class ClaudeSettings:
 
 
 def user_settings(home: Path) -> Iterator[ClaudeSettings]:
-    """Yield the machine's settings for all users, then the user's own."""
+    """Yield the machine's settings for all users, then the user's own; missing files are skipped."""
     managed = Path(MANAGED, "managed-settings.json")
     for file in (read_foreign(managed, managed.as_posix()), read_of_user(home, USER_FILE)):
         if file is not None:
@@ -73,7 +77,10 @@ def user_settings(home: Path) -> Iterator[ClaudeSettings]:
 
 
 def project_settings(project: Path, folder: Path) -> Iterator[ClaudeSettings]:
-    """Yield the settings files in a directory of the project, weak to strong."""
+    """Yield the settings files that exist in ``folder``, a directory of the project.
+
+    The local one comes last.
+    """
     for name in PROJECT_FILES:
         path = folder / name
         file = read_foreign(path, path.relative_to(project).as_posix(), project)
@@ -82,7 +89,7 @@ def project_settings(project: Path, folder: Path) -> Iterator[ClaudeSettings]:
 
 
 def effect_of_hook(row: Mapping[str, Any]) -> str:
-    """Return what a hook does, in words."""
+    """Return what a hook does, for people: ``runs COMMAND`` or ``asks the small model: QUESTION``."""
     if question := row.get("prompt"):
         return f"asks the small model: {question}"
     return f"runs {row.get('command') or row.get('url') or row.get('type')}"
@@ -98,6 +105,9 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def hook_rows(groups: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the hooks of an event, which Claude Code's settings have in groups."""
+    """Yield the hooks of one event; ``groups`` is the event's value in Claude Code's settings.
+
+    Anything that is not an object is skipped.
+    """
     for group in objects(groups):
         yield from objects(group.get("hooks"))

@@ -1,8 +1,8 @@
 """The configuration: defaults, the user's TOML file, a trusted project's, ``TUI_AGENT_*`` variables, flags.
 
-Each overrides those before it, and the origin of every value is kept. Unknown keys are reported
-when a file is read, and kept when it is written. An error names the file, the key, the value and
-what is accepted.
+Each source overrides those before it, and the origin of every value is recorded. Unknown keys are
+reported when a file is read, and kept when it is written. An error names the file, the key, the
+value and what is accepted.
 """
 
 import os
@@ -89,7 +89,7 @@ _OTHER_NAMES = {
     "compaction.reserveTokens": "compaction.reserved",
     "autoCompactEnabled": "compaction.auto",
 }
-"""Settings of OpenCode, Pi and Claude Code: their names there, and the names of the same here."""
+"""Settings of OpenCode, Pi and Claude Code, and the names of the same settings in this program."""
 
 _MISSING = object()
 
@@ -107,10 +107,10 @@ _EXPECTED = {
     "float_type": "a number",
     "float_parsing": "a number",
 }
-"""What a value has to be, by the type of pydantic's error."""
+"""What a setting accepts, in words, by the type of pydantic's error."""
 
 _UNION_MEMBERS = {"bool", "str", "int", "float"}
-"""Type names that pydantic appends to the place of an error if a value may have several types."""
+"""Type names that pydantic appends to the key in an error if a value may have several types."""
 
 
 class WhenGiven:
@@ -141,24 +141,24 @@ class CheckpointSettings(BaseModel):
 
 
 class MemorySettings(BaseModel):
-    """``[memory]``: what is kept about a project from one session to the next."""
+    """``[memory]``: facts about a project that are kept from one session to the next."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     propose: Literal["attended", "always", "off"] = Field(
         default="attended",
-        description="Propose lines for /memory at the end of a run: attended (not in -p), always, off.",
+        description="When to propose lines for /memory at the end of a run: attended (not with -p), always, off.",
         json_schema_extra=ONLY_USER,
     )
     tokens: int = Field(
         default=2_000,
         ge=0,
-        description="Tokens of the memory and the project's notes that the model is sent; 0: none.",
+        description="Maximum tokens of memory and project notes sent to the model; 0: none.",
     )
 
 
 class ConfigError(UserFacingError):
-    """The configuration has a mistake; the message says where, what, and what is accepted."""
+    """The configuration has a mistake; the message names the file, the setting and what is accepted."""
 
 
 class UiSettings(BaseModel):
@@ -172,56 +172,57 @@ class UiSettings(BaseModel):
     reduced_motion: bool = Field(default=False, description="No animations.")
     fold_turns: Literal["off", "work", "all"] = Field(
         default="work",
-        description="What is folded of a turn when the next begins: nothing, its work, or its last answer too.",
+        description="What to fold of a turn when the next begins: nothing, its work, or its last answer too.",
     )
     tree_filter: Literal["default", "no tools", "user only", "labelled", "everything"] = Field(
-        default="default", description="What /tree shows at first; ctrl+o switches."
+        default="default", description="Entries that /tree shows first; ctrl+o switches."
     )
     plain: bool = Field(
         default=False,
-        description="Lines of text instead of a full screen, for screen readers; counts from the next start.",
+        description="Lines of text instead of a full screen, for screen readers; takes effect at the next start.",
         json_schema_extra=ONLY_USER,
     )
     cursor_blink: bool = Field(
-        default=False, description="Cursors blink; an idle program then wakes."
+        default=False, description="Blinking cursors, for which an idle program has to wake up."
     )
     permission_grace: float = Field(
         default=0.5,
         ge=0,
         le=10,
-        description="Seconds a permission question takes no keys after it appears.",
+        description="Seconds for which a permission question ignores keys after it appears.",
     )
     typing_pause: float = Field(
         default=1.0,
         ge=0,
         le=10,
-        description="Seconds without typing before a permission question takes keys, or a page that comes late opens.",
+        description="Seconds without typing before a permission question accepts keys, or a delayed page opens.",
     )
     vim: bool = Field(
-        default=False, description="vi keys in the prompt; escape enters normal mode."
+        default=False, description="Use vi keys in the prompt; escape enters normal mode."
     )
     copy_on_select: bool = Field(
-        default=False, description="Text selected with the mouse is copied at once."
+        default=False, description="Copy text as soon as it is selected with the mouse."
     )
     status_line: str | None = Field(
         default=None,
-        description="A command whose first line is shown above the last line; it gets the state as JSON on its input.",
+        description="A command whose first line of output is shown above the last line of the screen; "
+        "it gets the state as JSON on standard input.",
         json_schema_extra=ONLY_USER,
     )
     notify: Literal["off", "bell", "desktop"] = Field(
         default="desktop",
-        description="Signal for a question, or the end of a run of over 10 s, while the terminal has no focus: none, "
-        "the bell, or the bell and the terminal's own notification.",
+        description="Signal a question, or the end of a run of over 10 s, while the terminal has no focus: "
+        "not at all, by the bell, or by the bell and the terminal's own notification.",
     )
     notify_command: str | None = Field(
         default=None,
-        description="A command that is run then too; it gets the event as JSON on its input.",
+        description="A command to run for each such signal; it gets the event as JSON on standard input.",
         json_schema_extra=ONLY_USER,
     )
 
 
 class OtherPrograms(BaseModel):
-    """``[other_programs]``: other programs whose files are not used; ``tui-agent adopt`` lists all."""
+    """``[other_programs]``: other programs whose files are not used; ``tui-agent adopt`` lists the files."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -239,7 +240,7 @@ class AddOnSettings(BaseModel):
 
     leave_out: tuple[str, ...] = Field(
         default=(),
-        description="Add-ons that are not loaded, by the name of the package; “*” for all.",
+        description="Packages of add-ons that are not loaded; “*” for all.",
         json_schema_extra=ONLY_USER,
     )
 
@@ -253,12 +254,12 @@ class OwnProjectSettings(BaseModel):
         default_factory=dict, description="allow, ask or deny."
     )
     check: str = Field(
-        default="", description="The command that checks what the runners of a race did."
+        default="", description="The command that tests each runner of a race; exit code 0 passes."
     )
 
 
 class BudgetSettings(BaseModel):
-    """``[budget]``: how much money may be spent before the program asks."""
+    """``[budget]``: how much money may be spent before the program asks whether to continue."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -266,13 +267,13 @@ class BudgetSettings(BaseModel):
         default=None,
         gt=0,
         allow_inf_nan=False,
-        description="US dollars for a session; it asks when they are spent.",
+        description="US dollars a session may cost before the program asks whether to continue.",
     )
     day: float | None = Field(
         default=None,
         gt=0,
         allow_inf_nan=False,
-        description="US dollars for a day, all sessions together.",
+        description="US dollars all sessions of a day may cost before the program asks whether to continue.",
     )
 
 
@@ -287,11 +288,11 @@ class Config(BaseModel):
     )
     fallback_models: tuple[str, ...] = Field(
         default=(),
-        description="Models that stand in, in order, when the model is overloaded, out of quota or gone.",
+        description="Models to use instead, in order, when the model is overloaded, out of quota or gone.",
     )
     effort: Effort | None = Field(
         default=None,
-        description="How much models think; unset: each model's default. A missing level is lowered.",
+        description="How much models think; unset: each model's default. A level the model lacks is lowered.",
     )
     mode: Literal["build", "auto-edit", "plan"] = Field(
         default="build",
@@ -300,43 +301,43 @@ class Config(BaseModel):
     max_steps: int = Field(
         default=200,
         ge=1,
-        description="Most requests for one message; the last one asks for a wrap-up.",
+        description="Maximum requests for one message; the last one asks the model to wrap up.",
     )
     max_cost: float | None = Field(
         default=None,
         gt=0,
         allow_inf_nan=False,
-        description="Most US dollars for one message, subagents included.",
+        description="Maximum US dollars for one message, subagents included.",
     )
     max_tokens: int | None = Field(
         default=None,
         gt=0,
-        description="Most tokens for one message, requests and answers together.",
+        description="Maximum tokens for one message, requests and answers together.",
     )
     timeout: float | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="Most seconds of work for one message."
+        default=None, gt=0, allow_inf_nan=False, description="Maximum seconds for one message."
     )
     parallel_calls: int = Field(
         default=8,
         ge=1,
-        description="Reading tools and subagents that run in parallel; 1: one at a time.",
+        description="Maximum reading tools and subagents that run in parallel; 1: one at a time.",
     )
     instructions: tuple[str, ...] = Field(
         default=(), description="More instructions for the model: files and globs."
     )
     instructions_order: tuple[str, ...] = Field(
         default=(),
-        description="Where a directory has several instruction files, the names of those that count first; "
+        description="Names of instruction files in order of preference, for directories with several; "
         "unset: AGENTS.md, then CLAUDE.md.",
     )
     other_programs: Annotated[OtherPrograms, WhenGiven] = OtherPrograms.model_construct()
     add_ons: Annotated[AddOnSettings, WhenGiven] = AddOnSettings.model_construct()
     memory: Annotated[MemorySettings, WhenGiven] = MemorySettings.model_construct()
     models: Annotated[dict[str, ModelSettings], WhenGiven] = Field(
-        default_factory=dict, description="Models the catalog doesn't know."
+        default_factory=dict, description="Settings of single models, and models missing from the catalog."
     )
     providers: Annotated[dict[str, ProviderSettings], WhenGiven] = Field(
-        default_factory=dict, description="Keys and base URLs."
+        default_factory=dict, description="API keys and base URLs of providers."
     )
     compaction: Annotated[CompactionSettings, WhenGiven] = CompactionSettings.model_construct()
     prune: Annotated[PruneSettings, WhenGiven] = PruneSettings.model_construct()
@@ -348,7 +349,7 @@ class Config(BaseModel):
     )
     projects: Annotated[dict[str, OwnProjectSettings], WhenGiven] = Field(
         default_factory=dict,
-        description="Your rules for one project, by its directory.",
+        description="Your permission rules and race check for single projects, by directory.",
         json_schema_extra=ONLY_USER,
     )
     budget: Annotated[BudgetSettings, WhenGiven] = BudgetSettings.model_construct()
@@ -361,7 +362,7 @@ class Config(BaseModel):
     code: Annotated[CodeSettings, WhenGiven] = CodeSettings.model_construct()
     checkpoints: Annotated[CheckpointSettings, WhenGiven] = CheckpointSettings.model_construct()
     mcp: Annotated[dict[str, McpServerSettings], WhenGiven] = Field(
-        default_factory=dict, description="Servers that offer tools."
+        default_factory=dict, description="MCP servers, which offer tools."
     )
     hooks: Annotated[tuple[HookSettings, ...], WhenGiven] = Field(
         default=(), description="Commands to run at events."
@@ -369,7 +370,7 @@ class Config(BaseModel):
     ui: Annotated[UiSettings, WhenGiven] = UiSettings.model_construct()
     keys: dict[str, str] = Field(
         default_factory=dict,
-        description='Other keys for actions, such as compact = "f12"; /keys lists them.',
+        description='Your keys for actions, such as compact = "f12"; /keys lists the actions.',
     )
 
     @property
@@ -398,14 +399,17 @@ class Config(BaseModel):
         )
 
     def preset_effort(self, model: str) -> Effort | None:
-        """Return the effort set for a model, or for all models; None leaves it to the model."""
+        """Return the effort configured for a model, or else for all models; None for the model's default."""
         own = self.models.get(model)
         return (own.effort or own.reasoning_effort if own is not None else None) or self.effort
 
 
 @frozen
 class LoadedConfig:
-    """A configuration, the origin of each value, and warnings about what is odd in it."""
+    """A configuration, with the origin of each value and warnings for the user.
+
+    ``path`` is the user's file. ``origins`` is by dotted key; settings with their default are missing.
+    """
 
     config: Config
     path: Path
@@ -415,7 +419,7 @@ class LoadedConfig:
     """The ``[permissions]`` of the project's file."""
 
     def origin(self, key: str) -> Origin:
-        """Return where the value of a dotted key came from; a table has the origin of its first value."""
+        """Return where the value of a dotted key was set; for a table, where any value of it was set."""
         for known, origin in self.origins.items():
             if known == key or known.startswith(f"{key}.") or key.startswith(f"{known}."):
                 return origin
@@ -435,11 +439,12 @@ def load_config(
 ) -> LoadedConfig:
     """Merge the user's file, a trusted project's, the environment and flags into one configuration.
 
-    ``project`` is the settings file of a project that the user trusts. Its permission rules are not
-    merged into the user's; they are returned separately, as ``project_permissions``.
+    ``path`` is the user's file, `config_path` by default. ``project`` is the settings file of a
+    project that the user trusts. Its permission rules are not merged into the user's; they are
+    returned separately, as ``project_permissions``.
 
     Raises:
-        ConfigError: a value is wrong, or the file cannot be read.
+        ConfigError: a value is not accepted, or a file can't be read.
     """
     path = path or config_path()
     environ = os.environ if environ is None else environ
@@ -449,7 +454,7 @@ def load_config(
     if (wider := _tighten(brought)) and project is not None:
         left_out = (
             *left_out,
-            f"{project}: sandbox.{', sandbox.'.join(wider)} left out: a project can't widen your sandbox.",
+            f"{project}: ignoring sandbox.{', sandbox.'.join(wider)}: a project can't widen your sandbox.",
         )
     own = read_table(path)
     layers: list[tuple[Origin, Table]] = [
@@ -470,7 +475,7 @@ def load_config(
     ):
         del compaction["style"]
         warnings.append(
-            'compaction.style = "notes" is gone: summaries are written instead. /remember keeps notes.'
+            'compaction.style = "notes" no longer exists; summaries are written instead. Use /remember for notes.'
         )
     former = merged.pop("notes_tokens", None)
     memory = merged.get("memory", {})
@@ -484,11 +489,11 @@ def load_config(
         raise ConfigError(_explain(error, path, origins, project)) from None
     warnings += [_unknown(path, name) for name in unknown if name not in _FORMER]
     for name in unknown:
-        # One that is not there is not in force either.
+        # An unknown setting has no effect, so it has no origin.
         origins.pop(name, None)
     holds_key = os.name == "posix" and any(key[-1] == "api_key" for key, _value in _leaves(own))
     if holds_key and path.stat().st_mode & 0o077:
-        warnings.append(f"Others may read the API key in your settings; run: chmod 600 {path}")
+        warnings.append(f"Other users can read the API key in your settings; run: chmod 600 {path}")
     if (theme := config.ui.theme) is not None and theme not in THEMES:
         origin = origins.get("ui.theme", "file")
         said = (
@@ -503,7 +508,10 @@ def load_config(
 
 
 def _brought(project: Path) -> tuple[Table, tuple[str, ...]]:
-    """Return a project file's raw contents, and a warning if it is left out; raises as ``read_table``."""
+    """Return the raw contents of a project's file, and warnings; raises as `read_table`.
+
+    A file outside of the project is not read: the contents are then empty, with one warning.
+    """
     try:
         return _parsed(project, lambda: read_inside(project.parent.parent, project)[0]), ()
     except OutsideError as error:
@@ -546,10 +554,10 @@ def _tighten(brought: Table) -> list[str]:
 
 
 def _beside(own: Table, brought: Table) -> Table:
-    """Return a project's settings so that they can be merged over the user's.
+    """Return a project's settings (``brought``), ready to be merged over the user's (``own``).
 
-    Its hooks come after the user's, and its servers don't replace any of the user's. All of them
-    run in the sandbox.
+    The project's hooks are added after the user's, and its MCP servers don't replace the user's. All
+    of the project's hooks and servers are marked to run in the sandbox.
     """
     beside = dict(brought)
 
@@ -573,10 +581,10 @@ def read_table(path: Path) -> Table:
     """Return the raw contents of a settings file, empty if there is no file.
 
     Raises:
-        ConfigError: it is not valid TOML or cannot be read.
+        ConfigError: the file is not valid TOML or can't be read.
     """
     if is_there(path) and not is_file(path):
-        raise ConfigError(f"{path} is no regular file. Move it away.")
+        raise ConfigError(f"{path} is not a regular file. Move it away.")
     return _parsed(path, path.read_bytes)
 
 
@@ -601,9 +609,9 @@ def _parsed(path: Path, read: Callable[[], bytes]) -> Table:
 
 
 def environment_table(environ: Mapping[str, str]) -> Table:
-    """Return the settings in ``TUI_AGENT_*`` variables as a nested table.
+    """Return the settings in ``TUI_AGENT_*`` variables as a nested table; other variables are ignored.
 
-    ``__`` in a name separates tables; values are TOML or plain text.
+    ``__`` in a variable's name separates tables and keys. Values are TOML or plain text.
     """
     table: Table = {}
     for variable, text in environ.items():
@@ -616,7 +624,7 @@ def environment_table(environ: Mapping[str, str]) -> Table:
 
 
 def parse_value(text: str) -> Any:
-    """Parse a TOML value; a text that is none is returned as it is."""
+    """Return the value of a TOML value's text; a text that is not valid TOML is returned unchanged."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -624,12 +632,13 @@ def parse_value(text: str) -> Any:
 
 
 def set_value(key: str, value: Any, path: Path | None = None) -> LoadedConfig:
-    """Set one dotted key in the user's file, and return the configuration that follows.
+    """Set one dotted key in the user's file, and return the configuration read from it.
 
-    All other keys stay; ``None`` removes the key.
+    ``None`` removes the key. All other keys stay; comments are lost. The configuration returned
+    doesn't include the environment, flags or a project's settings.
 
     Raises:
-        ConfigError: the key is unknown or the value not accepted; the file is unchanged.
+        ConfigError: the key is unknown or the value is not accepted; the file is then unchanged.
     """
     path = path or config_path()
     table = read_table(path)
@@ -656,7 +665,7 @@ def split_key(key: str) -> list[str]:
     """Split a dotted key such as ``models."openai/x".base_url`` at the dots outside quotes.
 
     Raises:
-        ConfigError: it is not a TOML key.
+        ConfigError: ``key`` is not valid as a key in TOML.
     """
     try:
         table: Any = tomllib.loads(f"{key} = 0")
@@ -673,10 +682,10 @@ def split_key(key: str) -> list[str]:
 
 
 def get_value(loaded: LoadedConfig, key: str) -> Any:
-    """Return the value of a dotted key.
+    """Return the value of a dotted key; for a table of settings, a dict without the unset ones.
 
     Raises:
-        ConfigError: there is no such key.
+        ConfigError: there is no such setting.
     """
     value: Any = loaded.config
     for name in split_key(key):
@@ -722,7 +731,10 @@ def _leaves(table: Table, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
 
 
 def split_known(model: type[BaseModel], table: Table, prefix: str = "") -> tuple[Table, list[str]]:
-    """Split a table into the settings that a model has, and the dotted names of the others."""
+    """Split a table into the settings that ``model`` has, and the dotted names of unknown ones.
+
+    ``prefix`` is put in front of the names, such as "ui.".
+    """
     known: Table = {}
     unknown: list[str] = []
     for key, value in table.items():
@@ -749,7 +761,7 @@ def split_known(model: type[BaseModel], table: Table, prefix: str = "") -> tuple
 
 
 def is_fixed(info: FieldInfo) -> bool:
-    """Return True if a field is a constant of the program and no setting."""
+    """Return True if a field is a constant of the program, which the user can't set."""
     return FIXED in info.metadata
 
 
@@ -768,7 +780,7 @@ def _table_model(info: FieldInfo) -> tuple[type[BaseModel] | None, bool]:
 
 
 def _place(error: ErrorDetails) -> tuple[int | str, ...]:
-    """Return the place of a wrong value, without the name of the type that it was validated as."""
+    """Return the keys that lead to a wrong value, without the type name that pydantic may append."""
     place = error["loc"]
     form = str(place[-1]) if place else ""
     if len(place) > 1 and ("[" in form or form in _UNION_MEMBERS):
@@ -777,7 +789,7 @@ def _place(error: ErrorDetails) -> tuple[int | str, ...]:
 
 
 def _expected(error: ErrorDetails) -> str:
-    """Return what a value has to be; "" where only pydantic's own message says it."""
+    """Return what the setting in an error accepts, in words; "" if only pydantic's message says it."""
     if error["type"] == "literal_error":
         return str(error["ctx"]["expected"])
     return _EXPECTED.get(error["type"], "")

@@ -1,7 +1,7 @@
-"""The base of every error that the program raises on purpose, and the message a person gets for any error.
+"""Base classes of the errors that the program raises on purpose, and the message shown for any error.
 
-Each layer derives its own errors from it, each with one sentence for a person. Any other error that
-reaches an edge of the program (`report`) is a defect, and is logged with its traceback.
+Each layer derives its errors from `UserFacingError`, each with one sentence for a person. Any other
+error that reaches `report`, except an OSError, is a defect and is logged with its traceback.
 """
 
 import logging
@@ -14,7 +14,7 @@ _BY_ITSELF = "The log has the details; the session goes on."
 
 
 class UserFacingError(Exception):
-    """Something can't be done. The text is one sentence for a person, with a remedy."""
+    """An expected error. Its text is one sentence for a person and says what to do."""
 
 
 class ToolError(Exception):
@@ -27,7 +27,7 @@ class CommandError(UserFacingError):
 
 @frozen
 class Problem:
-    """An error as shown to a person. ``expected`` is False for a defect of the program."""
+    """The message shown for an error. ``expected`` is False if the error is a defect of the program."""
 
     sentence: str
     expected: bool = True
@@ -50,7 +50,7 @@ def problem_of(error: BaseException) -> Problem:
 
 
 def report(error: BaseException) -> Problem:
-    """Log an error, a defect with its traceback, and return its message for a person."""
+    """Log an error and return the message to show for it; a defect is logged with its traceback."""
     problem = problem_of(error)
     if problem.expected:
         log.warning("%s", problem.sentence)

@@ -1,4 +1,4 @@
-"""Reads another program's settings file, and finds the line of a name in it."""
+"""Reads settings files of other coding agents (TOML or JSON), and finds the line that a name is on."""
 
 import json
 import os
@@ -17,22 +17,23 @@ from tui_agent.places import in_home, shown_in_home
 from tui_agent.text_files.encodings import settings_text
 
 MAX_BYTES = 20_000_000
-"""Maximum size of a user's file, in bytes: Claude Code's has its history beside its servers."""
+"""Maximum bytes read of a user's file. It is large because Claude Code's file also has its history."""
 
 MAX_PROJECT_BYTES = 256_000
-"""Maximum size of a project's file, in bytes: anybody may have written it, and each of its rules takes
-time at each call."""
+"""Maximum size of a project's file, in bytes. It may come from a stranger, and each of its rules takes
+time at every tool call."""
 
-# What is never closed goes to the end, so that each character is looked at once.
+# An unclosed string or comment matches up to the end of the text, so that matching takes linear time.
 _COMMENTED = LazyPattern(r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _TRAILING_COMMA = LazyPattern(r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))|,(?=\s*[}\]])', re.DOTALL)
 
 
 @frozen
 class ForeignFile:
-    """The contents of a settings file.
+    """A settings file and its contents.
 
-    ``shown`` is the file's name for people; ``problem`` says why it can't be read, "" if it can.
+    ``shown`` is the file's path for people. ``problem`` says why the file can't be used ("can't be
+    read: …"), "" if it can; with a problem ``table`` is empty.
     """
 
     path: Path
@@ -43,13 +44,13 @@ class ForeignFile:
     problem: str = ""
 
     def section(self, *keys: str) -> Mapping[str, Any]:
-        """Return the table that nested keys lead to, or an empty one if there is none."""
+        """Return the table at the nested ``keys``, or an empty one if there is none."""
         return table_in(self.table, *keys)
 
     def place(self, name: str) -> str:
         """Return ``FILE:LINE`` of the first place where a name or text is written in the file.
 
-        Returns the file alone for "" and for a name that isn't found.
+        Returns ``FILE`` alone for "" and for a name that isn't found.
         """
         if not name:
             return self.shown
@@ -61,10 +62,11 @@ class ForeignFile:
 
 
 def read_foreign(path: Path, shown: str, project: Path | None = None) -> ForeignFile | None:
-    """Read a TOML file, or a JSON file, which may have comments; returns None if there is no file.
+    """Read a TOML file, or a JSON file, which may have comments; return None if there is no file.
 
-    A file that hasn't changed is not read again. ``project`` is given for a project's file, which
-    is not read if a link leads out of the project.
+    A file that can't be read or parsed is returned with a ``problem``. A file that hasn't changed is
+    not read again. Pass ``project`` for a project's file: it is then not read if it is outside of
+    the project or larger than `MAX_PROJECT_BYTES`.
     """
     if not os.path.lexists(path):
         return None
@@ -94,12 +96,15 @@ def _read(path: Path, shown: str, project: Path | None) -> ForeignFile | None:
     except (OSError, ValueError) as error:
         return ForeignFile(path, shown, of_project, {}, problem=f"can't be read: {error}")
     if not isinstance(table, dict):
-        return ForeignFile(path, shown, of_project, {}, problem="holds no table")
+        return ForeignFile(path, shown, of_project, {}, problem="is not a JSON object")
     return ForeignFile(path, shown, of_project, table, text)
 
 
 def read_of_user(home: Path, name: str) -> ForeignFile | None:
-    """Read the user's file whose usual place in the home directory is ``name``; None if there is none."""
+    """Read the user's file ``name``, relative to the home directory; return None if there is none.
+
+    An environment variable of the other program may move the file (`tui_agent.places.in_home`).
+    """
     path = in_home(home, name)
     if not os.path.lexists(path):
         return None

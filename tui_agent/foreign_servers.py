@@ -1,4 +1,4 @@
-"""MCP servers that other programs' settings files name, converted to this program's settings.
+"""Reads the MCP servers in other programs' settings files, converted to this program's settings.
 
 Sources: the pages on MCP of Claude Code, Codex and OpenCode.
 """
@@ -16,19 +16,20 @@ from tui_agent.places import OPENCODE_FILES, OPENCODE_HOME_FILES
 from tui_agent.plugins import MANIFEST, Plugin
 
 PROJECT_FILE = ".mcp.json"
-"""A project's file of servers that several programs read; its rows may have all of our keys."""
+"""A project's file of MCP servers, read by several programs. Its servers may have all keys of `Row`."""
 
 _OFF = "disabledMcpjsonServers"
 
 Row = dict[str, Any]
-"""A server with our keys: command, args, env, url, headers, enabled, timeout, allow, deny."""
+"""Settings of one server as in this program's own file: command, args, env, url, headers, enabled,
+timeout, allow, deny."""
 
 
 @frozen
 class ServerFile:
-    """A file that may name servers.
+    """A settings file of another program that may have MCP servers, and how to read them.
 
-    ``path`` is relative to the home directory, or to a directory of the project.
+    ``path`` is relative to the home directory, or, with ``of_project``, to a directory of the project.
     """
 
     program: str
@@ -37,15 +38,15 @@ class ServerFile:
     keys: tuple[str, ...]
     """The nested keys of the table of servers."""
     row_of: Callable[[Mapping[str, Any]], Row]
-    """Converts a server's settings to ours."""
+    """Converts one server's settings in that file to a `Row`."""
 
 
 @frozen
 class ForeignServer:
-    """One server. If it can't be used, ``row`` is None and ``problem`` says why.
+    """One server in a settings file. If it can't be used, ``row`` is None and ``problem`` says why.
 
-    ``name`` is "" for a file that can't be read at all. ``directory`` is the one that the file's
-    path is relative to: the home directory, or one of the project.
+    ``place`` is ``FILE:LINE``. ``name`` is "" if the whole file can't be used. ``directory`` is the
+    home directory, or the directory of the project that has the file.
     """
 
     program: str
@@ -57,7 +58,10 @@ class ForeignServer:
 
 
 def servers_of_user(home: Path, project: Path) -> Iterator[ForeignServer]:
-    """Yield the servers in the user's own files; those that Claude Code keeps for this project last."""
+    """Yield the servers in the user's own settings files, one file after the other.
+
+    Claude Code's file also has servers for single projects; those of ``project`` come after its others.
+    """
     for source in _FILES:
         if not source.of_project:
             file = read_of_user(home, source.path)
@@ -68,7 +72,10 @@ def servers_of_user(home: Path, project: Path) -> Iterator[ForeignServer]:
 
 
 def servers_of_project(project: Path, folders: Sequence[Path]) -> Iterator[ForeignServer]:
-    """Yield the servers of the project's directories, the last of ``folders`` first; later ones win."""
+    """Yield the servers in the project's files, those of the last of ``folders`` first.
+
+    If two have the same name, the later one is to be used.
+    """
     for folder in reversed(folders):
         for source in _FILES:
             if source.of_project:
@@ -78,7 +85,10 @@ def servers_of_project(project: Path, folders: Sequence[Path]) -> Iterator[Forei
 def without_switched_off(
     servers: Iterable[ForeignServer], home: Path, project: Path
 ) -> Iterator[ForeignServer]:
-    """Yield a project's servers, those of ``.mcp.json`` disabled that Claude Code's settings disable."""
+    """Yield the given servers of a project, with ``enabled`` False for those that Claude Code disables.
+
+    Claude Code's settings disable servers of ``.mcp.json`` by name.
+    """
     layers = (*user_settings(home), *project_settings(project, project))
     own = read_of_user(home, ".claude.json")
     names = set()
@@ -95,7 +105,7 @@ def without_switched_off(
 
 
 def servers_in(project: Path, path: Path) -> Iterator[ForeignServer]:
-    """Yield the servers of one file in a project; none if it isn't a file that names servers."""
+    """Yield the servers in a project's file; none if no program keeps servers in a file of that name."""
     shown = path.relative_to(project).as_posix()
     sources = []
     for one in _FILES:
@@ -122,7 +132,7 @@ def servers_of_plugins(plugins: Iterable[Plugin]) -> Iterator[ForeignServer]:
 
 
 def server_files(project: Path, folder: Path) -> Iterator[Path]:
-    """Yield a directory's files that name a server, or that should but can't be read."""
+    """Yield the files in ``folder`` that have a server, or that can't be read as a file of servers."""
     for path in (folder / source.path for source in _FILES if source.of_project):
         if any(True for _server in servers_in(project, path)):
             yield path
@@ -152,10 +162,10 @@ def _servers(
 
 
 def _problem_of(source: ServerFile, file: ForeignFile) -> str:
-    """Return why nothing in a file can be used, "" if it can."""
+    """Return why no server of a file can be used; "" if there is no such problem."""
     is_for_servers = file.path.name.endswith("mcp.json")
     if not file.problem and is_for_servers and not isinstance(file.table.get(source.keys[0]), dict):
-        return f"holds no table “{source.keys[0]}”"
+        return f"has no table “{source.keys[0]}”"
     return file.problem
 
 
@@ -228,4 +238,4 @@ _FILES = (
     _of_project("Claude Code", PROJECT_FILE, "mcpServers", dict),
 )
 SERVER_FILES = tuple(source.path for source in _FILES if source.of_project)
-"""Files of a project that may name servers."""
+"""Files that may have servers, relative to a directory of the project."""

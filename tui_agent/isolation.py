@@ -1,8 +1,8 @@
 """Keeps a project's code out of the program's own Python processes.
 
-Python also loads modules from the working directory and from where its variables point, which may
-be in a project: a ``sitecustomize.py`` or an ``httpx.py`` there would run in the program before the
-user is asked anything.
+Python also loads modules from the working directory and from directories in its environment
+variables. These may belong to a project: a ``sitecustomize.py`` or an ``httpx.py`` there would run in
+the program before the user is asked whether to trust the project.
 """
 
 import os
@@ -16,10 +16,11 @@ CODE_VARIABLES = (
     "PYTHONPYCACHEPREFIX",
     "PYTHONWARNINGS",
 )
-"""Variables that make Python load other code. The commands that the program runs keep them."""
+"""Environment variables that make Python load code from elsewhere. Commands that the program runs
+still get them."""
 
 NAME_VARIABLE = "TUI_AGENT_DETACHED"
-"""Variable that holds the name of the detached run in its own process."""
+"""Environment variable with the name of a detached run, set in the process of that run."""
 
 _PLACE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib takes 5 ms
 """The directory that holds this package."""
@@ -33,16 +34,16 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def isolated_module(name: str, *arguments: str) -> tuple[str, ...]:
-    """Return the command line that runs a module of this package, out of reach of a project's files."""
+    """Return the command line that runs a module of this package without importing a project's files."""
     return (sys.executable, "-E", "-P", "-c", _RUN_MODULE, _PLACE, name, *arguments)
 
 
 def isolate_program() -> None:
-    """Make sure that modules are loaded only from where the program is installed.
+    """Make sure that modules are imported only from where the program is installed.
 
-    The command ``tui-agent`` starts Python isolated. If the program was started as ``python -m
-    tui_agent`` with a variable that makes Python load other code, it starts again without; code
-    that Python has loaded by then has already run.
+    Does nothing if Python was started isolated, as the command ``tui-agent`` does. For ``python -m
+    tui_agent``, removes the working directory from ``sys.path``. If one of `CODE_VARIABLES` is set,
+    replaces the process by an isolated one; code that Python has imported by then has already run.
     """
     if sys.flags.ignore_environment and sys.flags.safe_path:
         return

@@ -1,12 +1,11 @@
-"""Reads JSON from outside: from a model, a provider, a server, a hook."""
+"""Parses JSON from outside the program (a model, a provider, a server, a hook), and picks values safely."""
 
 import json
 import re
 from typing import Any
 
 _NUMBER = re.compile(r"-?\d{4301,}")
-"""An integer with more digits than Python converts (``sys.set_int_max_str_digits``), as the time grows
-with their square."""
+"""Matches an integer with more digits than Python converts (see ``sys.set_int_max_str_digits``)."""
 
 
 def loads(text: str | bytes, *, strict: bool = True) -> Any:
@@ -17,7 +16,7 @@ def loads(text: str | bytes, *, strict: bool = True) -> Any:
             integer of thousands of digits. No other error is raised.
     """
     try:
-        # Any argument makes json build a decoder of its own, which takes longer than a small text.
+        # With any option, json builds a new decoder, which takes longer than parsing a small text.
         if strict:
             return json.loads(text)
         return json.loads(text, strict=False)
@@ -35,10 +34,10 @@ def loads(text: str | bytes, *, strict: bool = True) -> Any:
 
 
 def read_literal(text: str) -> Any:
-    """Return the value of a Python literal if JSON has the same: single quotes, True, None.
+    """Return the value of a text that has Python's syntax instead of JSON's: single quotes, True, None.
 
     Raises:
-        ValueError: the text is not a literal, or JSON can't hold its value.
+        ValueError: the text is not a Python literal, or its value can't be written as JSON.
     """
     import ast
 
@@ -51,7 +50,7 @@ def read_literal(text: str) -> Any:
 
 
 def as_dict(value: object) -> dict[str, Any]:
-    """Return a JSON value if it is an object, and otherwise an empty object."""
+    """Return a JSON value if it is an object, otherwise an empty dict."""
     return value if isinstance(value, dict) else {}
 
 
@@ -60,18 +59,18 @@ def as_list(value: object) -> list[Any]:
 
 
 def objects(value: object) -> list[dict[str, Any]]:
-    """Return the objects in a JSON list; an empty list for any other value."""
+    """Return the items of a JSON list that are objects; an empty list for any other value."""
     return [item for item in as_list(value) if isinstance(item, dict)]
 
 
 def first_object(value: object) -> dict[str, Any]:
-    """Return the first item of a JSON list, or an empty object if it is not an object."""
+    """Return the first item of a JSON list if it is an object, otherwise an empty dict."""
     rows = as_list(value)
     return as_dict(rows[0]) if rows else {}
 
 
 def table_in(value: object, *keys: str) -> dict[str, Any]:
-    """Return the object that nested keys lead to, or an empty one if there is none."""
+    """Return the object at the nested ``keys``, or an empty dict if there is none."""
     for key in keys:
         value = as_dict(value).get(key)
     return as_dict(value)

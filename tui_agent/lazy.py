@@ -1,6 +1,6 @@
-"""Makes things on first use: compiled regular expressions, cached properties, methods of dataclasses.
+"""Delays work to the first use: compiling regular expressions, generating the methods of dataclasses.
 
-The program defines hundreds of expressions and dataclasses, and one start uses few of them. An
+The program defines hundreds of expressions and dataclasses, and a run uses few of them. An
 expression takes up to 3 ms to compile. The standard library takes 0.45 ms to make a frozen
 dataclass; here it takes 0.01 ms, 0.03 ms more for the first object, and 0.1 ms for a compiled
 constructor once there are many objects.
@@ -24,11 +24,11 @@ UNCOMPILED_OBJECTS = 32
 """How many objects of a dataclass are filled field by field before its constructor is compiled."""
 
 _collecting = RLock()
-"""Held while a class's fields are collected, which collects those of its bases, too."""
+"""Held while the fields of a class are collected; reentrant, as this also collects those of its bases."""
 
 
 class _Fields:
-    """Placeholder for the fields of a dataclass, which collects them when they are first read."""
+    """Stands in for ``__dataclass_fields__`` of a class until it is first read, then collects the fields."""
 
     def __init__(self, kind: Any, kw_only: bool) -> None:  # noqa: FBT001 - as it was given
         self._kind = kind
@@ -44,7 +44,7 @@ class _Fields:
 
 
 class _MatchArgs:
-    """Placeholder for ``__match_args__``, which is made when a pattern first matches by position."""
+    """Stands in for ``__match_args__`` of a class until a pattern first matches by position."""
 
     def __init__(self, kind: Any) -> None:
         self._kind: Any = kind
@@ -65,8 +65,8 @@ else:
     class cached_property(functools.cached_property):  # noqa: N801, TID251 - named as the standard one, which it is made of
         """A cached property that is computed once even if two threads ask for it at the same time.
 
-        From Python 3.12 on, the standard one computes it in both threads, and one of them continues
-        with a value that no one else has.
+        From Python 3.12 on, the standard one may compute it in both threads, and one of the threads
+        then uses a value that is not the cached one.
         """
 
         def __init__(self, make):
@@ -78,7 +78,10 @@ else:
                 return super().__get__(owner, kind)
 
     class LazyPattern:
-        """A regular expression with the methods of a compiled one."""
+        """A regular expression that is compiled when one of its methods is first used.
+
+        Has the methods of ``re.Pattern``, and the attribute ``pattern``.
+        """
 
         def __init__(self, pattern, flags=0):
             self.pattern = pattern
@@ -91,10 +94,10 @@ else:
             return method
 
     def dataclass(kind=None, /, *, frozen=False, slots=False, kw_only=False, eq=True, repr=True):  # noqa: A002 - as the standard one
-        """Make a class a dataclass, whose fields and constructor are made when they are first used.
+        """Make a class a dataclass whose fields and constructor are only made when first used.
 
         ``fields``, ``replace``, ``asdict`` and matching work as for any dataclass. Use ``slots`` only
-        for classes with very many objects: the class is then made a second time, at once.
+        for classes with very many objects, as the class is then built twice when it is defined.
         """
         if kind is None:
             return lambda kind: dataclass(
@@ -103,8 +106,8 @@ else:
         own = set(kind.__dict__) - {"__hash__"} | (
             {"__hash__"} if kind.__dict__.get("__hash__") else set()
         )
-        # Without a text it would be made of the constructor's signature, which takes longer than
-        # all the rest.
+        # Without a docstring, the standard library makes one from the constructor's signature, which
+        # takes longer than everything else.
         kind.__doc__ = kind.__doc__ or kind.__name__
         if slots:
             kind = dataclasses.dataclass(
@@ -129,7 +132,10 @@ else:
 
 
 def _first_init(kind: Any, *, frozen: bool) -> Callable[..., None]:
-    """Return a constructor for the first objects, which later replaces itself by a compiled one."""
+    """Return a constructor that sets the fields of the first `UNCOMPILED_OBJECTS` objects one by one.
+
+    For the next object it replaces itself by a compiled constructor.
+    """
     made = 0
 
     def init(self: object, /, *given: object, **named: object) -> None:
@@ -145,7 +151,10 @@ def _first_init(kind: Any, *, frozen: bool) -> Callable[..., None]:
 
 
 def _fill(self: Any, kind: Any, given: tuple[object, ...], named: dict[str, object]) -> bool:
-    """Set the fields of a new object; returns False for arguments that the constructor must refuse."""
+    """Set the fields of a new object; return False for wrong arguments.
+
+    The compiled constructor then raises the TypeError.
+    """
     fields, plain = _shape(kind)
     values = dict(zip(plain, given, strict=False))
     if len(given) > len(plain) or not values.keys().isdisjoint(named):
@@ -179,13 +188,13 @@ def _shape(kind: Any) -> tuple[tuple[dataclasses.Field[Any], ...], list[str]]:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def frozen(kind: type[T]) -> type[T]:
-    """Make a class a frozen dataclass."""
+    """Make a class a frozen dataclass: ``dataclass`` with ``frozen=True``."""
     return dataclass(kind, frozen=True)
 
 
 def _compiled_init(kind: Any, *, frozen: bool) -> Callable[..., None]:
-    """Return a constructor made from source text: fields in order, keyword-only ones last."""
-    # Underscores keep these from being taken for fields.
+    """Return a constructor compiled from source; it has a parameter per field, keyword-only ones last."""
+    # The underscores avoid clashes with the names of fields.
     known: dict[str, Any] = {"__missing": dataclasses.MISSING, "__put": object.__setattr__}
     plain: list[str] = []
     named: list[str] = []
@@ -233,13 +242,13 @@ def _repr(self: Any) -> str:
 
 @cache
 def _compared(kind: Any) -> Callable[[Any], Any]:
-    """Return a function that gets the values by which two objects are compared."""
+    """Return a function that returns the values of an object by which it is compared."""
     return _getter(field.name for field in dataclasses.fields(kind) if field.compare)
 
 
 @cache
 def _hashed(kind: Any) -> Callable[[Any], object]:
-    """Return a function that gets the values from which an object's hash is made."""
+    """Return a function that returns the values of an object from which its hash is computed."""
     names = []
     for field in dataclasses.fields(kind):
         if field.compare if field.hash is None else field.hash:
@@ -265,7 +274,10 @@ def _hash(self: Any) -> int:
 
 def _frozen(kind: Any) -> dict[str, Any]:
     def change(self: object, name: str, *value: object) -> None:
-        """Set an attribute or, without a value, delete it; raises FrozenInstanceError for a field."""
+        """Set an attribute or, without a value, delete it.
+
+        Raises FrozenInstanceError for a field, and in objects of this very class for any attribute.
+        """
         if type(self) is kind or name in kind.__dataclass_fields__:
             raise dataclasses.FrozenInstanceError(
                 f"cannot {'assign to' if value else 'delete'} field {name!r}"

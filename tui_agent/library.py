@@ -1,6 +1,6 @@
 """The program as a library: a session, an agent that works in it, tools of your own (docs/library.md).
 
-Only what is passed in is used: none of the user's settings, keys, instructions or sessions.
+The user's settings, keys, instructions and sessions are not used unless the caller passes them in.
 """
 
 import asyncio
@@ -99,27 +99,29 @@ T = TypeVar("T")
 Answer = bool | PermissionAnswer
 Ask = Callable[[PermissionRequest], Answer | Awaitable[Answer]]
 NOBODY = (
-    "Nobody can be asked here. Work within what is allowed, or say what would have to be allowed."
+    "No one can be asked for permission here. Use what is allowed, or say which permission you need."
 )
 
 _NO_LOOPS = Rule("doom_loop", "*", Action.DENY, "default")
 
 
 class LibraryError(UserFacingError):
-    """A call of the library can't work as it is; the message names the remedy."""
+    """The library was called wrongly; the message says how to correct the call."""
 
 
 def user_store() -> Path:
-    """Return the file in which the program keeps the user's sessions."""
+    """Return the path of the database with the user's sessions, to pass to `Session` as ``file``."""
     return data_dir() / "sessions.db"
 
 
 @frozen
 class Turn:
-    """The result of a message. ``cost`` is in US dollars, None if prices are not known.
+    """The result of one message to the agent.
 
-    ``reason`` is why it ended: done, length (the answer was cut off), interrupted, error,
-    step_limit, budget or stopped. ``error`` is the message of an error.
+    ``text`` is the model's last text, "" if it wrote none. ``reason`` is why the turn ended: done,
+    length (the answer was cut off), interrupted, error, step_limit, budget or stopped. ``error`` is
+    the error's message, None without an error. ``entries`` are the entries appended to the session,
+    oldest first. ``cost`` is in US dollars, None if the price of a request is not known.
     """
 
     text: str
@@ -130,22 +132,23 @@ class Turn:
 
     @property
     def ok(self) -> bool:
-        """Whether the model finished."""
+        """True if the model finished its answer (``reason`` is "done")."""
         return self.reason == "done"
 
 
 class Session:
-    """A tree of entries in a file, for reading; an ``Agent`` appends to it and moves in it.
+    """A session: a tree of entries in a file. This class reads it; an `Agent` appends entries and moves.
 
     Args:
         file: the database that keeps the session, created if missing. Without one, the session is
-            gone when it is closed.
-        id: the session to open: its id, the beginning or end of it, or "last". Without one, a new
-            session begins.
-        cwd: the directory that a new session works in.
+            deleted when it is closed.
+        id: the session to open: its id, the beginning or end of the id, or "last" for the newest.
+            Without one, a new session is created.
+        cwd: the working directory of a new session.
 
     Raises:
-        UserFacingError: the file can't be used, or has no such session.
+        UserFacingError: the file can't be used or has no such session, or another program has the
+            session open.
     """
 
     def __init__(
@@ -208,48 +211,53 @@ class Session:
         return self._session.path(leaf)
 
     def tree(self) -> list[EntryHeader]:
-        """Return every entry of every branch, oldest first: id, parent, kind, preview, tokens."""
+        """Return a header for every entry of every branch, oldest first.
+
+        A header has the entry's id, parent, kind, preview and tokens, but not its content.
+        """
         return list(self._session.skeleton())
 
     def entry(self, entry_id: int) -> Entry:
-        """Return one entry.
+        """Return the entry with an id.
 
         Raises:
-            UserFacingError: there is no such entry.
+            UserFacingError: the session has no entry with this id.
         """
         return self._session.entry(entry_id)
 
 
 class Agent:
-    """Works in a session: ``async with Agent(...) as agent``, or ``with`` and ``wait``.
+    """An agent that works in a session. Use it as ``async with Agent(...) as agent``.
 
-    Use it from one thread only.
+    In a program without an event loop, use ``with`` and `wait`. Use an agent from one thread only.
 
     Args:
         model: ``demo``, or ``provider/name`` as in docs/models.md; with ``base_url``, any name that
             the server knows.
-        session: the session to work in; without one, a session that is gone when the agent is
-            closed.
+        session: the session to work in; without one, a temporary session that is deleted when the
+            agent is closed.
         base_url: the address of an OpenAI-compatible server, with its ``/v1``.
         api_key: the key for the model.
         context_window: the size of the model's window in tokens, if neither the server nor the
             catalog knows it.
-        environ: variables in which providers' keys and addresses are looked for; pass
-            ``os.environ`` for the user's.
-        tools: functions with types and a docstring, each a tool that is called in this process;
-            and paths of tool files (docs/tools.md), whose functions run in processes of their own.
+        environ: environment variables that may have providers' keys and addresses; pass
+            ``os.environ`` for the user's. None are used by default.
+        tools: functions with type hints and a docstring, each a tool that is called in this
+            process; and paths of tool files (docs/tools.md), whose functions run in separate
+            processes.
         builtin_tools: names of the built-in tools to offer; all by default.
-        ask: decides about calls that no rule decides: True, False or a ``PermissionAnswer``.
-            Without it such calls are refused.
-        allow: rules as for ``--allow``: ``edit``, ``bash:git *``.
-        deny: rules for calls that are refused.
+        ask: called for each tool call that no rule allows or denies; returns True, False or a
+            ``PermissionAnswer``, and may be async. Without it such calls are refused.
+        allow: rules for calls that are allowed, written as for ``--allow``: ``edit``, ``bash:git *``.
+        deny: rules for calls that are refused, written in the same way.
         mode: build, auto-edit, plan or yolo.
-        instructions: text sent to the model after the program's own prompt.
+        instructions: text added to the end of the program's system prompt.
         sandbox: auto (commands run in a sandbox if the machine has one), off, or required.
         max_steps: maximum requests for one message.
         max_cost: maximum US dollars for one message. The turn ends before the request that would
             exceed it, with the reason "budget"; a model without known prices gets no request.
-        max_tokens: maximum tokens for one message, requests and answers together; ends likewise.
+        max_tokens: maximum tokens for one message, requests and answers together; the turn then ends
+            with the reason "budget", too.
         timeout: maximum seconds for one message.
 
     Raises:
@@ -385,7 +393,7 @@ class Agent:
             self._owned.close()
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine of the agent to its end: ``agent.wait(agent.send("…"))``.
+        """Run a coroutine of the agent and return its result: ``agent.wait(agent.send("…"))``.
 
         For programs without an event loop.
 
@@ -400,17 +408,17 @@ class Agent:
     # -- a turn
 
     async def run(self, message: str) -> AsyncGenerator[AgentEvent, None]:
-        """Send a message and yield the events up to ``RunEnded``.
+        """Send a message and yield the events of the run; the last one is ``RunEnded``.
 
-        Leaving the loop earlier interrupts the model.
+        Leaving the loop earlier interrupts the run.
 
         Raises:
-            LibraryError: another message is being worked on.
-            Exception: the error that ``ask`` raised, once the run has ended.
+            LibraryError: the agent is still working on another message.
+            Exception: the error that ``ask`` raised; it is raised after the run has ended.
         """
         if self._agent.running:
-            # A loop that was just left: asyncio closes its generator in a task of its own, which
-            # has begun after the first of these.
+            # The caller may just have left the loop over an earlier message: asyncio closes that
+            # generator in a separate task, which has started after the first of these sleeps.
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             if self._left:
@@ -440,10 +448,10 @@ class Agent:
     async def send(
         self, message: str, on_event: Callable[[AgentEvent], None] | None = None
     ) -> Turn:
-        """Send a message and return its result; ``on_event`` is called with each event.
+        """Send a message and return the result of the turn; ``on_event`` is called with each event.
 
         Raises:
-            LibraryError, Exception: as for ``run``.
+            LibraryError, Exception: as `run` does.
         """
         entries: list[Entry] = []
         ending = RunEnded("interrupted")
@@ -467,7 +475,7 @@ class Agent:
         return Turn(text, ending.reason, ending.error, tuple(entries), cost)
 
     def interrupt(self) -> None:
-        """Stop the turn; the session can go on from there."""
+        """Interrupt the turn. The next message continues from the entries recorded so far."""
         self._agent.interrupt()
 
     async def _decide(self, request: PermissionRequest) -> PermissionAnswer:
@@ -476,7 +484,7 @@ class Agent:
             try:
                 said = self._ask(request)
                 answer = await said if inspect.isawaitable(said) else said
-            except Exception as error:  # noqa: BLE001 - the caller's own, who gets it when the run has ended
+            except Exception as error:  # noqa: BLE001 - from the caller's function; raised when the run has ended
                 self._failure = error
                 self._agent.interrupt()
         if isinstance(answer, bool):
@@ -490,43 +498,49 @@ class Agent:
         return self._agent.model
 
     def change_model(self, model: str) -> None:
-        """Use another model from the next request on."""
+        """Use another model from the next request on: ``demo`` or ``provider/name``."""
         self._agent.change_model(model)
 
     async def move(self, entry_id: int | None) -> None:
-        """Make an entry the leaf, so that the next message continues there; None is before the first.
+        """Make an entry the leaf, so that the next message is appended to it.
+
+        None: before the first entry. Files are not changed.
 
         Raises:
-            UserFacingError: there is no such entry, or a message is being worked on.
+            UserFacingError: there is no such entry, or the agent is working on a message.
         """
         await self._agent.navigator.go(entry_id)
 
     async def undo(self) -> int | None:
-        """Undo the newest turn, move, compaction or context edit, and return the leaf.
+        """Undo the newest turn, move, compaction or context edit, and return the id of the new leaf.
 
         Raises:
-            UserFacingError: there is nothing to undo, or a message is being worked on.
+            UserFacingError: there is nothing to undo, or the agent is working on a message.
         """
         return await self._agent.navigator.undo()
 
     async def compact(self, focus: str = "") -> str | None:
-        """Have the model summarise the conversation; returns why that failed, None if it succeeded."""
+        """Replace older entries in the context by a summary that a model writes.
+
+        ``focus`` says what the summary should concentrate on. Returns why it failed; None if it
+        succeeded or, while the agent works on a message, was put off until the next step.
+        """
         return (await self._agent.compact(focus)).problem
 
     async def request(self) -> ModelRequest:
-        """Return the request that would be sent now, without another message."""
+        """Return the model request for the session as it is now, without a new message."""
         await self._agent.warm()
         return self._agent.inspector.next_request()
 
     async def tokens(self) -> tuple[int, int]:
-        """Return the tokens of the next request, and the size of the model's window in tokens."""
+        """Return the size of the next request and that of the model's context window, in tokens."""
         await self._agent.warm()
         size = self._agent.context_size()
         return size.total, size.window
 
 
 def _check_lists(**given: object) -> None:
-    """Raise LibraryError for a string in place of a list of strings, which would count as its letters."""
+    """Raise LibraryError if an argument is a string instead of a list: it would be read letter by letter."""
     for name, value in given.items():
         if isinstance(value, str):
             raise LibraryError(f"{name} takes a list: write {name}=[{value!r}].")
@@ -535,7 +549,7 @@ def _check_lists(**given: object) -> None:
 def _check_limits(**given: float | None) -> None:
     for name, value in given.items():
         if value is not None and value <= 0:
-            raise LibraryError(f"{name} has to be more than 0, not {value}; None is no limit.")
+            raise LibraryError(f"{name} has to be more than 0, not {value}. None means no limit.")
 
 
 def _functions_and_files(
@@ -547,7 +561,7 @@ def _functions_and_files(
         if isinstance(tool, str | os.PathLike):
             path = real_path(Path(tool))
             if not is_file(path):
-                raise LibraryError(f"There is no file {path} with tools.")
+                raise LibraryError(f"There is no tool file {path}.")
             files.append(FoundFile(path, path.name))
         elif callable(tool):
             added.append(FunctionTool(tool))

@@ -1,6 +1,7 @@
-"""Finds ``@path`` imports in Markdown instructions, and removes HTML comments, which models are not sent.
+"""Finds ``@path`` imports in Markdown instructions, and removes HTML comments, which models don't get.
 
-Code, in spans and fences, is left alone. Source: Claude Code's page on memory files.
+Imports and comments in code spans and code blocks don't count. Source: Claude Code's page on memory
+files.
 """
 
 import re
@@ -16,24 +17,24 @@ _IMPORT = LazyPattern(r"(?:^|(?<=[\s(\[\"']))@(?P<path>(?:\\ |[^\s\\])+)")
 _OUTSIDE = LazyPattern(r"(?:^|\s)@(?:~/|/|(?:[^\s/]+/)*\.\./)")
 _COMMENT = LazyPattern(r"\s*(?><!--.*?-->\s*)+", re.DOTALL)
 _ENDING = ".,;:!?)]\"'`"
-"""Punctuation that belongs to the sentence if it follows a path."""
+"""Characters removed from the end of an import: punctuation of the sentence around it."""
 
 
 @frozen
 class Import:
-    """A file that a text imports. ``line`` counts from 1."""
+    """An import in a text: the path after the ``@``, and its line, counted from 1."""
 
     path: str
     line: int
 
     @property
     def leads_out(self) -> bool:
-        """Whether the path begins at the home directory or the root, or contains ``..``."""
+        """True if the path is absolute, begins with ``~``, or contains ``..``."""
         return self.path.startswith(("/", "~")) or ".." in self.path.split("/")
 
     @property
     def looks_like_a_file(self) -> bool:
-        """False for what may be a person's name or a package: ``@ann``, ``@types/node``."""
+        """True if the last part has a dot; False for names of people and packages, as ``@types/node``."""
         name = self.path.rsplit("/", 1)[-1]
         return "." in name.strip(".")
 
@@ -53,12 +54,15 @@ def imports_of(text: str) -> Iterator[Import]:
 
 
 def may_import_from_outside(text: str) -> bool:
-    """Return True if a text may import files by ``~/``, ``/`` or ``../``; a quick look, code included."""
+    """Return True if a text may import files by ``~/``, ``/`` or ``../``.
+
+    Fast, as it doesn't parse the text: an import in code counts, too.
+    """
     return _OUTSIDE.search(text) is not None
 
 
 def without_comments(text: str) -> str:
-    """Return a Markdown text without the HTML comments that have lines of their own."""
+    """Return a Markdown text without the HTML comments that fill whole lines."""
     if "<!--" not in text:
         return text
     lines = text.splitlines(keepends=True)

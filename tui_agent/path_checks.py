@@ -1,7 +1,7 @@
-"""Questions about paths that a user, a model or a repository named. None of them raises OSError.
+"""Checks of paths given by a user, a model or a repository. None of the functions raises OSError.
 
-A path that can't be looked at is not there. `pathlib` would raise for a directory that may not be
-entered, a name that is too long, and links in a circle.
+A path that can't be examined counts as missing. `pathlib` would raise for a directory without
+permission, a name that is too long, and links that form a loop.
 """
 
 import os
@@ -31,7 +31,7 @@ def at_home(text: str) -> Path:
 
 
 def is_inside(project: Path, path: str | os.PathLike[str]) -> bool:
-    """Return True if a path, links followed, is in a project."""
+    """Return True if a path is the project's directory or below it, with all links followed."""
     return real_path(path).is_relative_to(real_path(project))
 
 
@@ -41,7 +41,7 @@ def is_among(path: Path, places: Iterable[Path]) -> bool:
 
 
 def folders_around(paths: Iterable[str]) -> set[str]:
-    """Return every directory above the given relative paths; pure."""
+    """Return all parent directories of the given relative paths, at every level; pure."""
     found = set[str]()
     for path in paths:
         folder = path.rpartition("/")[0]
@@ -52,5 +52,5 @@ def folders_around(paths: Iterable[str]) -> set[str]:
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:
-    """Return an absolute path with its links followed, as far as they may be read."""
+    """Return the absolute path with links followed; links that can't be read stay in it."""
     return Path(os.path.realpath(path))

@@ -1,4 +1,7 @@
-"""The program's directories on this platform: settings, data, cache, logs. Two variables override them."""
+"""The program's directories on this platform: settings, data, cache, logs.
+
+The environment variables TUI_AGENT_CONFIG_DIR and TUI_AGENT_DATA_DIR override them.
+"""
 
 import os
 import pwd
@@ -11,7 +14,7 @@ DATA_VARIABLE = "TUI_AGENT_DATA_DIR"
 
 
 def provide_home() -> None:
-    """Set HOME to ``/``, as containers do, for a user that the system's user database doesn't know."""
+    """Set HOME to ``/``, as containers do, if the user database has no entry for the current user."""
     try:
         pwd.getpwuid(os.getuid())
     except KeyError:
@@ -31,7 +34,7 @@ def keep_nothing() -> None:
         if os.access(data_dir(), os.W_OK):
             return
     except OSError:
-        pass  # it is the reason for another place
+        pass  # use a temporary directory
     import atexit
     import shutil
     import tempfile
@@ -49,14 +52,14 @@ def config_dir() -> Path:
 
 
 def data_dir() -> Path:
-    """Return the directory of the session database."""
+    """Return the directory of the data the program keeps: the session database, memory, plugins."""
     return _override(DATA_VARIABLE) or _absolute(
         Path(platformdirs.user_data_dir(_NAME, appauthor=False))
     )
 
 
 def cache_dir() -> Path:
-    """Return the directory of files that can be made again."""
+    """Return the directory of cached files, which may be deleted at any time."""
     if override := _override(DATA_VARIABLE):
         return override / "cache"
     return _absolute(Path(platformdirs.user_cache_dir(_NAME, appauthor=False)))
@@ -70,7 +73,10 @@ def log_dir() -> Path:
 
 
 def kept() -> list[Path]:
-    """Return the program's existing directories of this user, which removing the program leaves."""
+    """Return the user's directories of the program that exist; uninstalling it doesn't remove them.
+
+    A directory inside another one of them is left out.
+    """
     log = log_dir()
     if log.name == "log":
         log = log.parent

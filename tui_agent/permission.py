@@ -1,4 +1,4 @@
-"""What a call needs to be allowed: permissions, each with the pattern that rules are matched against."""
+"""The permissions that a tool call needs, each with the pattern that rules are matched against."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -7,19 +7,19 @@ from typing import Final, Literal
 from tui_agent.lazy import frozen
 
 Change = Literal["sources", "repository", "data"]
-"""Changes a command in the sandbox may make beyond those of the mode: to the project's files, to its
-repository, or to files that no checkpoint can restore."""
+"""Changes by a sandboxed command that the mode may not allow: "sources", to the project's files;
+"repository", to its Git repository; "data", to files that no checkpoint can restore."""
 
 CHANGES_A_FILE: Final = "it changes a file"
 
 HOLDS_SECRETS: Final = "usually holds secrets"
-"""Reasons for a question that are not shown with it: the question says the same."""
+"""The two reasons for a permission question that aren't shown with it, as the question says the same."""
 
 _SAYS: Final = " The user says: "
 
 
 class Permission(StrEnum):
-    """A kind of action that has to be allowed."""
+    """A kind of action that permission rules allow, ask about or deny."""
 
     READ = "read"
     EDIT = "edit"
@@ -39,13 +39,13 @@ class Permission(StrEnum):
 
     @property
     def runs(self) -> bool:
-        """Whether the permission is to run something that the sandbox can confine."""
+        """True for actions that start a process which the sandbox can confine."""
         return self in {Permission.BASH, Permission.TOOL}
 
 
 @frozen
 class PermissionNeed:
-    """One thing a call wants to do: a permission, and the pattern that rules are matched against.
+    """One permission that a call needs, and the pattern that rules are matched against.
 
     ``pattern`` is a path relative to the project for files, the command for bash, the URL for
     webfetch, the words for websearch, the host for the network. ``detail`` is shown to the user:
@@ -57,19 +57,19 @@ class PermissionNeed:
     detail: str = ""
     detail_kind: Literal["text", "command", "diff"] = "text"
     sandboxed: bool = False
-    """It runs in the sandbox, where it can make the changes of the mode and those in ``changes``."""
+    """True if it runs in the sandbox, which allows the mode's changes and those in ``changes``."""
     changes: tuple[Change, ...] = ()
-    """Changes that it is known to make, or has tried to make."""
+    """Changes that the command is known to make or has tried to make."""
     secret: bool = False
-    """A file whose content holds a secret, though its name doesn't suggest it."""
+    """True for a file whose content holds a secret although its name doesn't suggest it."""
     harmless: bool = False
-    """A command known to read only; allowed in every mode unless a rule says otherwise."""
+    """True for a command known to only read; allowed in every mode unless a rule says otherwise."""
     unclear: str = ""
-    """Why its effect can't be known, "" if it can; if set, only a rule for everything allows it."""
+    """Why the command's effect can't be known, "" if it can; if set, only a rule ``*`` allows it."""
     always: str = ""
     """Pattern of the rule that the answer "always" creates; "" for the permission's usual pattern."""
     exceeds: str = ""
-    """Pattern of the family's rule that doesn't cover it, because of an option outside the family."""
+    """Pattern of a rule that matches the command but may not allow it, because of one of its options."""
     aliases: tuple[str, ...] = ()
     """Other spellings of the pattern; a rule that denies one of them denies this."""
 

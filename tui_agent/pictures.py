@@ -1,7 +1,7 @@
-"""The one door for pictures: recognises them by their bytes, and makes them what providers accept.
+"""Recognises pictures by their bytes, and scales and converts them to what providers accept.
 
-The type that a file name, a server or another program claims is ignored. Pillow is imported with
-the first picture, and reads only the formats named here. A PDF is a picture that is sent unchanged.
+The type claimed by a file name, a server or another program is ignored. Pillow is imported with the
+first picture, and reads only the formats in ``_READ``. A PDF that can be sent is a `Picture`, too.
 """
 
 import io
@@ -19,10 +19,10 @@ log = logging.getLogger(__name__)
 MAX_BYTES = 3_750_000
 """Maximum size of a picture sent, in bytes; providers accept 5 MB of base64."""
 MAX_SIDE = 2_000
-"""Maximum pixels of a sent picture's longer side. Providers scale down to less, and refuse more than
-8,000, or more than 2,000 in a request with many pictures (platform.claude.com/docs, "Vision")."""
+"""Maximum pixels of a sent picture's longer side. Providers scale larger pictures down, and refuse more
+than 8,000, or more than 2,000 in a request with many pictures (platform.claude.com/docs, "Vision")."""
 MAX_PIXELS = 64_000_000
-"""Maximum pixels of a picture that is decoded: a small file may hold any number of them."""
+"""Maximum pixels of a picture that is decoded, width times height: a small file may claim any number."""
 MAX_SOURCE_BYTES = 40_000_000
 """Maximum size of a picture file that is read, in bytes."""
 TYPES = {
@@ -45,7 +45,7 @@ _PLAIN_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
 _QUALITY = 85
 """JPEG quality, 1 to 95."""
 _SMALLER = 0.7
-"""Factor by which both sides shrink, again and again, until a picture has few enough bytes."""
+"""Factor by which both sides are scaled, repeatedly, until a picture has few enough bytes."""
 _MIN_SIDE = 16
 """Pixels of the longer side below which a picture is not shrunk further."""
 
@@ -60,7 +60,7 @@ _HEIC = (b"heic", b"heix", b"hevc", b"mif1", b"msf1")
 
 @frozen
 class PictureLimits:
-    """The pictures that a provider accepts: types, maximum bytes, maximum pixels of the longer side."""
+    """The pictures that a provider accepts: MIME types, maximum bytes, maximum pixels of the longer side."""
 
     types: tuple[str, ...] = tuple(SUFFIXES)
     bytes: int = MAX_BYTES
@@ -69,7 +69,7 @@ class PictureLimits:
 
 @frozen
 class Picture:
-    """A picture or PDF that can be sent. A picture has a size in pixels, a PDF has pages."""
+    """A picture or PDF that can be sent. ``pages`` is 0 for a picture, the size in pixels 0 for a PDF."""
 
     data: bytes
     mime: str
@@ -89,7 +89,7 @@ STANDARD = PictureLimits()
 
 
 def picture_type(data: bytes) -> str:
-    """Return a picture's MIME type by its first bytes, "" if it would have to be converted."""
+    """Return the MIME type of a PNG, JPEG, GIF or WebP picture by its first bytes; "" for other data."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -102,14 +102,18 @@ def picture_type(data: bytes) -> str:
 
 
 def fits(data: bytes, mime: str, limits: PictureLimits) -> bool:
-    """Whether a picture may be sent as it is, judged by its first bytes and its size."""
+    """Return True if ``data`` is of type ``mime``, and type and size in bytes are within the limits.
+
+    The size in pixels is not checked.
+    """
     return picture_type(data) == mime and mime in limits.types and len(data) <= limits.bytes
 
 
 def read_picture(data: bytes, limits: PictureLimits = STANDARD) -> Picture | NoPicture:
     """Decode a picture, and scale or convert it as far as the limits require.
 
-    May take seconds, so call it in a thread.
+    Returns NoPicture for data that can't be decoded or made small enough. May take seconds, so call
+    it in a thread.
     """
     if len(data) > MAX_SOURCE_BYTES:
         return NoPicture(f"a file of more than {MAX_SOURCE_BYTES // 1_000_000} MB")
@@ -121,7 +125,10 @@ def read_picture(data: bytes, limits: PictureLimits = STANDARD) -> Picture | NoP
 
 
 def picture_size(path: Path) -> tuple[int, int]:
-    """Return width and height in pixels from a file's head, 0 if unknown; raises OSError."""
+    """Return width and height in pixels, read from the start of a picture file; (0, 0) if unknown.
+
+    Raises OSError if the file can't be opened.
+    """
     with path.open("rb") as file:
         try:
             return _opened(file).size

@@ -9,11 +9,11 @@ from typing import Literal
 from tui_agent.lazy import frozen
 
 FOLDER = ".tui-agent"
-"""This program's directory in a project. Everything in it may act."""
+"""This program's directory in a project. All files in it need the user's trust."""
 
 MAX_DEPTH = 9
-"""Deepest file that is read below one of these folders, in path components; the same limit holds for
-what the user is asked to trust."""
+"""Maximum depth of files that are read below one of these folders, in path components. Trust covers
+files to the same depth."""
 
 MANAGED = "/etc/claude-code"
 """Claude Code's directory with settings for all users of a machine."""
@@ -30,7 +30,8 @@ ACTING = {
     "hooks": "hook",
     "tools": "tool",
 }
-"""The kinds that act, and so need trust, with what one of each is called."""
+"""The kinds that can run something or direct the model, and so need trust; the value names one such
+file for people."""
 
 
 @frozen
@@ -49,7 +50,7 @@ class Place:
     instead: tuple[str, ...] = ()
     """Files that replace it if they exist."""
     is_further: bool = False
-    """Whether these instructions are read in addition to the directory's main file."""
+    """True if these instructions are read in addition to the directory's main file."""
 
 
 PLACES = (
@@ -122,10 +123,10 @@ OPENCODE_HOME_FILES = (
 
 
 class LeftOut(frozenset[str]):
-    """Programs, or groups of their files, that the user chose not to use here.
+    """Other programs, or groups of their files, that the user chose not to use (``leave_out``).
 
-    A program is written ``Codex``, a group ``Claude Code/hooks``: a kind of place, or permissions,
-    environment, servers or hooks.
+    A program is written ``Codex``, a group ``Claude Code/hooks``. A group is a `Kind`, "permissions",
+    "environment" or "servers".
     """
 
     def covers(self, program: str, group: str) -> bool:
@@ -139,12 +140,15 @@ _MOVED = {
     ".config/opencode": ("XDG_CONFIG_HOME", "opencode"),
     ".pi/agent": ("PI_CODING_AGENT_DIR", ""),
 }
-"""Places in the home directory that an environment variable of their program moves: the variable,
-and the name in the directory it gives."""
+"""Paths in the home directory that an environment variable of their program moves: the variable, and
+the new path relative to the variable's directory."""
 
 
 def in_home(home: Path, name: str) -> Path:
-    """Return the path of the user's file or folder ``name``, which its program's variable may move."""
+    """Return the path of a file or folder whose usual place is ``name``, relative to the home directory.
+
+    An environment variable of the program it belongs to may move it, such as CODEX_HOME.
+    """
     for place, (variable, moved) in _MOVED.items():
         if not f"{name}/".startswith(f"{place}/"):
             continue
@@ -155,7 +159,7 @@ def in_home(home: Path, name: str) -> Path:
 
 
 def shown_in_home(home: Path, path: Path) -> str:
-    """Return a path for people: ``~/…`` if it is in the home directory."""
+    """Return a path for people: ``~/…`` if it is in the home directory, otherwise the whole path."""
     if path.is_relative_to(home):
         return f"~/{path.relative_to(home).as_posix()}"
     return path.as_posix()

@@ -1,4 +1,4 @@
-"""Draws a value for each of many steps as columns of characters: the columns, and their cells. Pure."""
+"""Lays out a bar chart made of characters: one value per step, as columns of cells. Pure."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _BASE = "▓"
 """Glyph for the lowest of several parts, so that they differ without colour, too."""
 _WIDEST = 6
-"""Maximum cells across of one step."""
+"""Maximum width of a step's column, in cells."""
 FREE = -1
 """The ``part`` of an empty cell."""
 
@@ -20,9 +20,10 @@ FREE = -1
 class Series:
     """Values to plot: for each step a stack of one or more parts.
 
-    ``levels`` has, for each part from the lowest up, the height at which it ends at each step; so
-    the last row has the whole heights. ``top`` is the value at the top of the plot. ``marks`` are
-    characters under steps; if two fall under one column, the one with the greater weight is shown.
+    ``levels`` has one row for each part, the lowest part first, with the value at which the part ends
+    at each step; so the last row has the total values. ``top`` is the value at the top of the plot.
+    ``marks`` are characters to show under steps, by the step's index; of two under one column, the
+    one with the greater weight is shown.
     """
 
     levels: Sequence[Sequence[float]]
@@ -36,7 +37,10 @@ class Series:
 
 
 class Column(NamedTuple):
-    """Adjacent cells for the steps from ``first`` up to ``end`` (excluded), as high as step ``peak``."""
+    """A column ``cells`` wide for the steps from ``first`` to before ``end``, as high as step ``peak``.
+
+    ``mark`` is the character under it, "" for none.
+    """
 
     first: int
     end: int
@@ -46,7 +50,11 @@ class Column(NamedTuple):
 
 
 def columns(series: Series, width: int) -> list[Column]:
-    """Return the columns of a plot of at most ``width`` cells, for any number of steps."""
+    """Return the columns of a plot that is at most ``width`` cells wide, from left to right.
+
+    With more steps than cells, each column is one cell wide and stands for several steps. Empty
+    without steps.
+    """
     count = series.count
     heights = series.levels[-1]
     if not count or width < 1:
@@ -80,9 +88,10 @@ class Cell(NamedTuple):
 
 
 def stacked(levels: Sequence[float], top: float, height: int) -> list[Cell]:
-    """Return the cells of a column from the top down. ``levels`` are the heights where its parts end.
+    """Return the ``height`` cells of a column from the top down, on a scale from 0 to ``top``.
 
-    A value above 0 fills at least an eighth of a cell.
+    ``levels`` are the values at which the column's parts end, the lowest first. A total above 0 fills
+    at least an eighth of a cell.
     """
     eighths = [0] * len(levels)
     if top > 0:
@@ -95,7 +104,7 @@ def stacked(levels: Sequence[float], top: float, height: int) -> list[Cell]:
     for low in range(0, height * 8, 8):
         if whole <= low:
             cells.append(Cell(" ", FREE))
-        # Half of a cell decides.
+        # The lowest part gets a cell if it fills at least half of it.
         elif base >= low + 4 and whole >= low + 8:
             cells.append(Cell(_BASE, 0))
         else:

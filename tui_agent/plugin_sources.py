@@ -20,9 +20,10 @@ _ADDRESSES = ("https://", "http://", "git@", "ssh://", "git://", "file://")
 
 @contextmanager
 def fetched(source: str, name: str, base: Path) -> Iterator[Plugin]:
-    """Yield the plugin in a folder or at an address; of a marketplace the one called ``name``. Blocks.
+    """Yield the plugin in a folder or a Git repository; in a marketplace, the plugin ``name``. Blocks.
 
-    A relative folder is in ``base``. A repository is cloned, and the clone removed after the block.
+    A relative folder is resolved against ``base``. A repository is cloned into a temporary directory,
+    which is removed after the ``with`` block.
 
     Raises:
         PluginError: there is no such plugin, or it can't be read or cloned.
@@ -43,7 +44,7 @@ def fetched(source: str, name: str, base: Path) -> Iterator[Plugin]:
 
 
 def lines_of(plugin: Plugin) -> list[str]:
-    """Return the lines that show a plugin before it is added: its name and everything it adds."""
+    """Return the lines shown before a plugin is added: name, version, description, what it adds."""
     lines = [f"{plugin.name} {one_line(plugin.version, 40)}".rstrip()]
     if plugin.description:
         lines.append(f"  {one_line(plugin.description, 200)}")
@@ -87,10 +88,10 @@ def _clone(address: str, folder: Path) -> None:
 
 
 def _chosen(folder: Path, name: str) -> Path:
-    """Return a plugin's folder: ``folder`` or, if that is a marketplace, its plugin ``name``'s.
+    """Return ``folder``, or, if it is a marketplace, the folder of its plugin ``name``.
 
-    ``name`` may be "" if the marketplace has only one. Raises PluginError if it has no such plugin,
-    or keeps it elsewhere.
+    ``name`` may be "" if the marketplace has only one plugin. Raises PluginError if the marketplace
+    has no such plugin, or only refers to another place for it.
     """
     market = market_of(folder)
     if not market:

@@ -1,7 +1,7 @@
 """Plugins in Claude Code's layout: folders with skills, commands, agents, hooks and servers.
 
-Each is copied into the data directory, with a digest of its files. A plugin whose copy has changed
-since the user added it is not used. Source: Claude Code's plugins reference.
+An added plugin is copied into the data directory, and a digest of its files is recorded. A plugin
+whose copy has changed since is not used. Source: Claude Code's plugins reference.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from tui_agent.places import Kind
 from tui_agent.server_rows import effect_of_server
 
 PLUGINS = "plugins"
-"""Name of the plugins' directory, in the data directory."""
+"""Name of the directory of plugins in the data directory."""
 MANIFEST = ".claude-plugin/plugin.json"
 MARKETPLACE = ".claude-plugin/marketplace.json"
 ROOT_VARIABLE = "CLAUDE_PLUGIN_ROOT"
@@ -39,9 +39,9 @@ MAX_BYTES = 50_000_000
 _REGISTRY = "plugins.json"
 _NAME = LazyPattern(r"[a-z0-9][a-z0-9_-]{0,63}")
 KINDS: tuple[Kind, ...] = ("skills", "commands", "agents", "output-styles")
-"""The kinds of documents that a plugin may bring."""
+"""The kinds of documents that a plugin may contain."""
 _KEYS = {"output-styles": "outputStyles"}
-"""The manifest's key for a kind, where it differs from the folder's name."""
+"""The key for a kind in a plugin's manifest, if it differs from the name of the kind's folder."""
 _NOT_READ = {
     "lspServers": "language servers",
     "monitors": "monitors",
@@ -50,7 +50,7 @@ _NOT_READ = {
 _FOLDERS_NOT_READ = {"bin": "programs"}
 
 Files = tuple[tuple[Path, int], ...]
-"""A plugin's files, each with its executable bits."""
+"""A plugin's files, each as its path and the executable bits of its mode."""
 
 
 class PluginError(UserFacingError):
@@ -59,7 +59,7 @@ class PluginError(UserFacingError):
 
 @frozen
 class Plugin:
-    """The contents of a plugin's folder. ``unused`` names the parts that have no effect here."""
+    """A plugin read from its folder ``root``. ``unused`` names the parts that have no effect here."""
 
     name: str
     description: str
@@ -69,7 +69,10 @@ class Plugin:
     unused: tuple[str, ...] = ()
 
     def folders(self, kind: Kind) -> list[Path]:
-        """Return the existing folders of a kind: the usual one, and those that the manifest names."""
+        """Return the plugin's folders for a kind: the usual one, and those that the manifest names.
+
+        Folders that don't exist or are outside of the plugin are left out.
+        """
         named = _listed(self.manifest, _KEYS.get(kind, kind))
         names = [name for name in named if isinstance(name, str)]
         paths = [self.root / kind, *(self.root / name for name in names)]
@@ -88,7 +91,10 @@ class Plugin:
         yield from self._tables("mcpServers", ".mcp.json")
 
     def brings(self) -> Iterator[tuple[str, str]]:
-        """Yield what the plugin adds, each as a kind and a name or effect, to show before it is added."""
+        """Yield everything the plugin adds, to show before it is added: its kind, and a name or effect.
+
+        The kind of parts that aren't used is "no effect here".
+        """
         for kind in KINDS:
             for folder in self.folders(kind):
                 pattern = "*/SKILL.md" if kind == "skills" else "**/*.md"
@@ -131,14 +137,14 @@ class Plugin:
 
 @frozen
 class Installed:
-    """An added plugin in the registry: where it came from, and the digest of its files."""
+    """An added plugin in the registry: the folder or address it came from, and the digest of its files."""
 
     source: str
     digest: str
 
 
 class PluginStore:
-    """The plugins that the user added, in a directory of the data directory."""
+    """The plugins that the user added: their copies and the registry, in the directory ``place``."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
@@ -154,7 +160,10 @@ class PluginStore:
             return {}
 
     def plugins(self, problems: list[str] | None = None) -> list[Plugin]:
-        """Return the plugins that are unchanged; a sentence about each other one goes to ``problems``."""
+        """Return the plugins whose files are unchanged since they were added.
+
+        Appends a sentence about each other plugin to ``problems``.
+        """
         said = [] if problems is None else problems
         found: list[Plugin] = []
         for name, row in self.installed().items():
@@ -175,12 +184,13 @@ class PluginStore:
         return found
 
     def add(self, plugin: Plugin, source: str, digest: str) -> None:
-        """Copy a plugin's files and register it, in place of one of the same name.
+        """Copy a plugin's files and register it; a plugin of the same name is replaced.
 
-        ``digest`` is that of the files which the user agreed to.
+        ``digest`` is the digest of the files that the user agreed to.
 
         Raises:
-            PluginError: a link leads out of its folder, it is too large, or it has changed.
+            PluginError: a link leads out of the plugin's folder, the plugin is too large, or its files
+                no longer have this digest.
         """
         target = self._place / plugin.name
         self._place.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -197,7 +207,7 @@ class PluginStore:
         self._write(rows)
 
     def remove(self, name: str) -> None:
-        """Remove a plugin; raises PluginError where there is none of that name."""
+        """Remove a plugin and its files; raises PluginError if there is none of that name."""
         rows = self.installed()
         if name not in rows:
             if not rows:
@@ -248,7 +258,7 @@ def read_plugin(root: Path) -> Plugin:
 
 
 def _listed(manifest: Mapping[str, Any], key: str) -> list[Any]:
-    """Return a key of a manifest as a list: a single value becomes a list of one."""
+    """Return the value of a manifest's key as a list: one value becomes a list of one, none an empty list."""
     given = manifest.get(key)
     if isinstance(given, list):
         return given
@@ -256,7 +266,10 @@ def _listed(manifest: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def _not_found(manifest: Mapping[str, Any], root: Path) -> Iterator[str]:
-    """Yield what a manifest names that is not read here: single files, tables, what doesn't exist."""
+    """Yield, in words, the parts that a manifest names but that aren't used.
+
+    These are documents given as single files or within the manifest, and missing folders and files.
+    """
     for kind in KINDS:
         for name in _listed(manifest, _KEYS.get(kind, kind)):
             if not isinstance(name, str):
@@ -270,9 +283,9 @@ def _not_found(manifest: Mapping[str, Any], root: Path) -> Iterator[str]:
 
 
 def market_of(root: Path) -> dict[str, Path | str]:
-    """Return a marketplace's plugins by name, each with its folder in it.
+    """Return the plugins of the marketplace in ``root`` by name; empty if it is not a marketplace.
 
-    In place of the folder of a plugin that is somewhere else there is its source, as JSON.
+    The value is the plugin's folder, or its source as JSON if the plugin is not in the marketplace.
     """
     file = read_foreign(root / MARKETPLACE, MARKETPLACE, root)
     if file is None or file.problem:
@@ -289,9 +302,9 @@ def market_of(root: Path) -> dict[str, Path | str]:
 
 
 def digest_of(root: Path) -> str:
-    """Return a digest of the names, executable bits and contents of a folder's files.
+    """Return a SHA-256 digest of the names, executable bits and contents of a folder's files, as hex.
 
-    Unchanged files are not read again.
+    If no file has changed since the last call, the files are not read again.
 
     Raises:
         PluginError: the folder is too large, or has a link that leads out of it.
@@ -319,7 +332,7 @@ def _digest(root: Path, files: Files) -> str:
 
 
 def _files(root: Path) -> Iterator[tuple[Path, int]]:
-    """Yield a plugin's files with their executable bits, in a fixed order."""
+    """Yield a plugin's files with their executable bits, in a fixed order; raises as `digest_of`."""
     count = 0
     size = 0
     for directory, folders, names in os.walk(root):

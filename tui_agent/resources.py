@@ -1,4 +1,4 @@
-"""Finds prompts and styles: the user's own file, or else the one of the program."""
+"""Finds prompts and styles: the user's own file if there is one, otherwise the program's."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +12,7 @@ _PACKAGE = Path(__file__).parent
 
 
 class ResourceError(UserFacingError):
-    """A prompt or style that should be part of the program is missing."""
+    """A prompt can't be read, or a prompt that should be part of the program is missing."""
 
 
 @lru_cache(maxsize=1)
@@ -29,7 +29,7 @@ def prompt(name: str) -> str:
     """Return the text of ``prompts/NAME.md``, the user's own in the config directory if there is one.
 
     Raises:
-        ResourceError: there is no such prompt, or it cannot be read as UTF-8.
+        ResourceError: there is no such prompt, or the file can't be read.
     """
     own = config_dir() / "prompts" / f"{name}.md"
     if is_file(own):
@@ -38,7 +38,7 @@ def prompt(name: str) -> str:
 
 
 def packaged_prompt(name: str) -> str:
-    """Return the text of ``prompts/NAME.md`` as it is shipped.
+    """Return the text of the program's own ``prompts/NAME.md``, even if the user has replaced it.
 
     Raises:
         ResourceError: there is no such prompt.

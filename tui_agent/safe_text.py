@@ -1,8 +1,7 @@
-"""Makes text from outside safe for a terminal: no character can act, hide, or reorder a line.
+"""Makes text from outside safe for a terminal: replaces control, reordering and invisible characters.
 
-Text that can't be stored or sent is made valid on its way into a session (`valid`); everything else
-is stored unchanged, and made harmless on its way to the screen or the command line. This module
-decides which characters are harmful.
+Characters that can't be stored or sent are replaced when a text enters a session (`valid`). All
+others are stored unchanged, and replaced when a text is shown on the screen or the command line.
 """
 
 import re
@@ -12,7 +11,8 @@ from typing import Any
 from tui_agent.lazy import LazyPattern
 
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
-"""Control characters except tab and line feed; like the next ones the body of a character class."""
+"""Control characters except tab and line feed. This and the following texts are the bodies of character
+classes of regular expressions."""
 
 REORDERING = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 """Marks that change the direction of text within a line."""
@@ -28,7 +28,7 @@ INVISIBLE = (
     + "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0100-\U000e01ef"
 )
-"""Characters without a shape or a width."""
+"""Characters that are drawn without a glyph, or with no width."""
 
 SMUGGLING = "\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
 """Characters with no use in any text: lone surrogates, annotations, and tags, an invisible alphabet
@@ -66,37 +66,38 @@ def valid_texts(value: Any) -> Any:
 
 
 def codes_of(characters: str) -> Iterator[int]:
-    """Yield the code points of the body of a character class."""
+    """Yield the code points of the body of a character class, such as `CONTROLS`."""
     for first, last in re.findall("(.)(?:-(.))?", characters, re.DOTALL):
         yield from range(ord(first), ord(last or first) + 1)
 
 
 def visible(text: str, characters: re.Pattern[str] = _HIDDEN) -> str:
-    """Return the text with harmful and invisible characters replaced by visible pictures.
+    """Return the text with harmful and invisible characters replaced by visible symbols.
 
-    Line feeds and tabs stay. ESC becomes ``␛``, a character without a picture ``⟨U+202E⟩``. With
-    ``characters=UNSEEN`` the joiners of emoji stay.
+    Line feeds and tabs stay. ESC becomes ``␛``; a character without a symbol becomes its code, as in
+    ``⟨U+202E⟩``. With ``characters=UNSEEN`` the joiners of emoji stay.
     """
     return characters.sub(_picture, text.replace("\r\n", "\n"))
 
 
 def readable(text: str) -> str:
-    """Return the text with only the characters of ``ACTING`` replaced, for whole answers and outputs.
+    """Return the text with only the characters of `ACTING` replaced, for whole answers and outputs.
 
-    Emoji stay joined.
+    Invisible characters stay, so that emoji stay joined.
     """
     return ACTING.sub(_picture, text.replace("\r\n", "\n"))
 
 
 def escaped_json(text: str) -> str:
-    """Return the same JSON with every harmful or invisible character escaped."""
+    """Return a JSON text with every harmful or invisible character escaped as ``\\uXXXX``."""
     return _HIDDEN.sub(_escape, text)
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """Return the beginning of a text as one visible line of at most ``limit`` characters.
+    """Return the beginning of a text as one safe line of at most ``limit`` characters.
 
-    Emoji are taken apart, so that the width of the line is the sum of its characters' widths.
+    White space becomes single spaces; a line that was cut ends with ``…``. Joiners are removed from
+    emoji, so that the width of the line is the sum of its characters' widths.
     """
     line = " ".join(visible(_JOINERS.sub("", text[: limit * 4])).split())
     if len(line) <= limit:

@@ -7,7 +7,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class SayOnce:
-    """Remembers what a session has shown: whole sentences, or keys for what they are about."""
+    """Remembers which messages were shown, each by its text or by a key for its subject."""
 
     def __init__(self) -> None:
         self._said: set[Hashable] = set()
@@ -20,7 +20,7 @@ class SayOnce:
         return True
 
     def news(self, candidates: Iterable[T]) -> list[T]:
-        """Return the candidates that were never asked about before, in their order."""
+        """Return the candidates that `is_new` is True for, in the order given."""
         return [what for what in candidates if self.is_new(what)]
 
     def forget(self) -> None:

@@ -1,11 +1,11 @@
-"""Finds secrets in text: the one place that recognises them.
+"""Finds secrets in text, such as keys, tokens and passwords.
 
 There are three kinds of rules. *Shapes*: the forms of known services' keys. *Named*: values that are
 assigned to a name, a header or an option for a secret. *Wrapped*: private keys, and any of the
 others in base64. A rule is tried only on a text that contains one of its literal traces, so most
-texts cost no more than the search for a few words. No service is ever asked whether a key is valid.
+texts cost no more than the search for a few words. Whether a key is valid is never checked.
 
-Code that passes a password on, a type, a placeholder or a sentence about keys is not a secret.
+Code that passes on a password, a type, a placeholder or a sentence about keys is not a secret.
 """
 
 import base64
@@ -25,10 +25,10 @@ _MAX_BASE64_CHARS = 200_000
 """Maximum characters of one piece of base64 that are decoded."""
 
 _MAX_LINE_CHARS = 4_000
-"""Characters of a line that are searched at once for named secrets; a line may have megabytes."""
+"""Length of the pieces in which a long line is searched for named secrets, in characters."""
 
 _OVERLAP = 500
-"""Characters that two pieces of a long line have in common."""
+"""Characters by which each piece of a long line is extended at both ends."""
 
 _BREAK = r"""\\?["']?[ \t]*(?:\\n|\\?\r?\n)[ \t]*(?:[>|+\-][ \t]+)?["']?"""
 
@@ -45,7 +45,7 @@ _TELLING = in_order(
     pass pwd secret token key auth cred cookie login aws pat= session
     """
 )
-"""Parts of names for secrets; a line without any of them, in any case, has no named secret."""
+"""Parts of names for secrets; a line with none of them, in upper or lower case, has no named secret."""
 
 _COOKIES = re.compile(r"(?i)\b(set-)?cookie[\"']?\s*:\s*[\"']?([^\r\n\"']{4,})")
 _PAIR = re.compile(r"([^=;\s]{1,80})=([^;\s\"',]{6,})")
@@ -72,12 +72,12 @@ _BESIDE_CHARS = 200
 """Characters before a setting in which another setting is looked for."""
 
 _FEWEST_IN_SETTING = 4
-"""Characters of the shortest value that is a secret by its place among settings."""
+"""Minimum length of a value that counts as a secret because of its place among settings."""
 _PAIR_BEFORE = re.compile(r"(?:^|[\s\"'`;])[\w.-]+=[^\s,;()\"'`]+(?:[ \t]+|;[ \t]*)$")
 
 _PAIR_AFTER = re.compile(r"[\"']?(?:[ \t]+|;[ \t]*)[A-Za-z][\w. -]*=[^\s,;()=]")
-"""The next setting in a list without commas, as libpq has it: ``host=db password=…``. Code has commas
-there."""
+"""Matches the next setting in a list without commas, such as libpq's ``host=db password=…``. In code,
+arguments are separated by commas."""
 
 _NAME = re.compile(
     r"""
@@ -96,8 +96,8 @@ _NAME = re.compile(
 )
 
 _KEPT = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_PAGER", "GPG_KEY"})
-"""Variables named like secrets whose values are none. GPG_KEY is a public fingerprint that the official
-Python images set."""
+"""Variables that are named like secrets but hold none. GPG_KEY is a public fingerprint in the official
+Python images."""
 
 _PASSWORD_NAME = re.compile(r"PASS|PWD|(^|_)PW($|_)")
 
@@ -126,10 +126,10 @@ _TYPES = re.compile(
 
 _FEWEST_ALONE = 40
 _MOST_ALONE = 400
-"""Characters of the shortest and longest value that is a secret by its form alone."""
+"""Minimum and maximum length of a value that counts as a secret because of its form alone."""
 
 _DISTINCT = 9
-"""Fewest different characters of a random value."""
+"""Minimum number of different characters in a random value."""
 
 _ALONE = (
     re.compile(r"[5KL][1-9A-HJ-NP-Za-km-z]{50,51}"),
@@ -173,8 +173,8 @@ _IN_VARIABLE = (
     ),
     re.compile(r"^WIFI:.*;P:[^;]{4,};"),
 )
-"""Passwords and keys in options, headers and cookies, for the values of variables: in other texts the
-same forms are too common."""
+"""Match passwords and keys in options, headers and cookies. Used only for values of environment
+variables, as these forms are too common in other texts."""
 
 _GIVEN = re.compile(
     r"""
@@ -187,7 +187,7 @@ _GIVEN = re.compile(
     """,
     re.VERBOSE,
 )
-"""A value given to a name or an option, within the value of a variable."""
+"""Matches a value given to a name or an option within the value of an environment variable."""
 
 _LONG = re.compile(
     r"(?<![A-Za-z0-9+/_\-=.])(?:(?:[A-Za-z0-9+/]{60,76}\r?\n[ \t]*)+[A-Za-z0-9+/]{4,}|[A-Za-z0-9+/_\-]{24,})={0,2}"
@@ -230,9 +230,9 @@ class _Rule:
     traces: tuple[str, ...]
     pattern: str
     random: bool = False
-    """Whether a match must have letters and digits, not counting a trace at its beginning."""
+    """True if a match must mix letters with digits or upper with lower case, after a leading trace."""
     fewest: int = 0
-    """Characters of the shortest match, not counting a line break."""
+    """Minimum length of a match in characters, not counting a line break."""
 
 
 def _shape(
@@ -243,8 +243,8 @@ def _shape(
     With ``strict``, for a beginning that is common in other texts, a digit or a capital letter must
     follow.
     """
-    # The pattern begins with the text, which is fast to find. A line break before it may be written
-    # as two characters.
+    # The pattern begins with the literal text, which is fast to find. A line break before it may be
+    # written as two characters, such as \n.
     start = re.escape(begin)
     apart = rf"(?:(?<![A-Za-z0-9_\-]{start})|(?<=\\[nrt]{start}))"
     return _Rule(
@@ -258,7 +258,7 @@ def _shape(
 def _shapes(
     begins: str, fewest: int, body: str = r"[A-Za-z0-9_\-]", *, strict: bool = False
 ) -> Iterator[_Rule]:
-    """Yield a rule as by `_shape` for each of several beginnings, separated by spaces."""
+    """Yield the rule of `_shape` for each of several beginnings; ``begins`` separates them by spaces."""
     for begin in begins.split():
         yield _shape(begin, fewest, body, strict=strict)
 
@@ -357,7 +357,7 @@ _RULES = (
     _Rule(("NRAL",), r"(?<!\w)[0-9A-Za-z]{36}(?:[0-9A-Za-z]{8})?NRAL(?!\w)", random=True),
     _Rule((":AA",), r"(?<!\d)\d{6,12}:AA[A-Za-z0-9_\-]{30,40}(?![A-Za-z0-9_\-])"),
     _Rule(("8Q~",), r"(?<![\w~.\-])([\w~.\-]{3}8Q~[\w~.\-]{31,34})(?![\w~.\-])"),
-    # Hashes of passwords; with its first dollar sign one would be taken for the name of a variable.
+    # Hashes of passwords, without the first dollar sign: with it they would look like a variable.
     _Rule(
         ("$2", "$5$", "$6$", "$y$", "$a"),
         r"\$((?:2[aby]|5|6|y|argon2id?|apr1)\$[A-Za-z0-9./$=,+]{20,})",
@@ -445,7 +445,7 @@ _BY_TRACE = [(trace, rule) for rule in _RULES for trace in rule.traces]
 
 
 def find_secrets(text: str) -> list[Secret]:
-    """Return the secrets in a text, in order; overlapping ones are joined."""
+    """Return the secrets in a text, in order of position; overlapping ones are merged."""
     found = sorted(_found(text), key=lambda secret: (secret.start, -secret.end))
     kept: list[Secret] = []
     for secret in found:
@@ -465,7 +465,7 @@ def has_secret(text: str) -> bool:
 def is_secret_value(value: str, name: str = "") -> bool:
     """Return True if the whole value of a variable or a file has the form of a key.
 
-    Keys of 32 bytes look like digests; for a ``name`` such as SHA256 the value is taken for one.
+    Keys of 32 bytes look like digests, so they don't count if ``name`` suggests a digest, as SHA256.
     """
     if len(value) < _FEWEST_ALONE or len(value) > _MOST_ALONE:
         return False
@@ -479,7 +479,7 @@ def is_secret_value(value: str, name: str = "") -> bool:
 def is_secret_in_variable(value: str) -> bool:
     """Return True if a variable's value holds options or settings with a secret: ``-uroot -pS3cr3tPass9``.
 
-    Here, unlike in code, any value that is assigned to the name of a secret is one.
+    Unlike in code, any value assigned to a name for secrets counts, except placeholders and paths.
     """
     return any(form.search(value) for form in _IN_VARIABLE) or any(
         map(_is_given, _GIVEN.finditer(value))
@@ -499,7 +499,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def remove_secrets(text: str) -> str:
-    """Return a text with ``[redacted]`` in place of each secret."""
+    """Return a text with each secret found in it replaced by ``[redacted]``."""
     found = find_secrets(text)
     if not found:
         return text
@@ -559,7 +559,7 @@ def _named(text: str) -> Iterator[Secret]:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text, each with the index where it begins; long ones in overlapping pieces."""
+    """Yield the index and text of each line of a text; a long line in several overlapping pieces."""
     at = 0
     for line in text.split("\n"):
         for piece in range(0, len(line), _MAX_LINE_CHARS):
@@ -581,7 +581,7 @@ def _assigned(line: str) -> Iterator[tuple[int, int]]:
     while match := _ASSIGNED.search(line, at):
         group = "plain" if match["plain"] is not None else "quoted"
         at = match.end("sign")
-        # The text between has been looked at as a name already.
+        # A value that is not a secret may itself be a name with a value, so it is searched, too.
         if _is_for_secret(match["name"]) and (
             _is_value(match, group, line) or _is_setting(match, group, line)
         ):
@@ -591,8 +591,8 @@ def _assigned(line: str) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=4_096)
 def _is_for_secret(name: str) -> bool:
-    """Return True if the name is for a secret itself, and not for something about one."""
-    # Of a dotted name the last parts tell: ``Token.Comment`` is none.
+    """Return True if a name is for a secret, and not for something about one, such as its length."""
+    # The last parts of a dotted name decide: ``Token.Comment`` is not a secret.
     parts = name.split(".")
     last = _upper("_".join(parts[-1:] if name[0].isupper() else parts[-2:]))
     if _ABOUT.search(last) or last.endswith("TOKENS"):
@@ -606,7 +606,7 @@ def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR
     sign = match["sign"]
     value = match[group]
     rest = line[match.end(group) :]
-    # Written as variables of the environment are: no code looks like that.
+    # Written like an environment variable, which code is not.
     is_variable = name.isupper() and sign.strip() == sign
     is_password = _PASSWORD_NAME.search(_upper(name)) is not None
     if _PLACEHOLDER.match(value) or _is_removed(value):
@@ -630,7 +630,7 @@ def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR
         return _is_mixed(value) or is_password or is_variable
     if _is_jumbled(value):
         return True
-    # A word: a value where only data can be, a name where there may be code.
+    # A single word is a value if the line can only be data, and a name if it may be code.
     if value.lower() in name.lower() or rest[:1] in {",", ")", "]"}:
         return False
     if not line.strip().startswith(name) or rest.strip() or len(value) < 6:
@@ -643,7 +643,7 @@ def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR
 
 
 def _is_setting(match: re.Match[str], group: str, line: str) -> bool:
-    """Return True if the place of a value makes it a secret: an option's value, or one of a list of settings."""
+    """Return True if a value is a secret because it is an option's value, or in a list of settings."""
     value = match[group]
     rest = line[match.end(group) :]
     start = match.start("name")
@@ -682,7 +682,10 @@ def _private_keys(text: str) -> Iterator[Secret]:
 
 
 def _block(text: str, start: int) -> Iterator[Secret]:
-    """Yield the body of a private key that begins at ``start``, up to its end line or its last line."""
+    """Yield the body of a private key whose BEGIN line ends at ``start``.
+
+    The body ends before the END line or, without one, with the last line that looks like a key's.
+    """
     first = _LINE_BREAK.match(text, start)
     if first is None:
         return
@@ -700,7 +703,7 @@ def _block(text: str, start: int) -> Iterator[Secret]:
 
 
 def _wrapped(text: str) -> Iterator[Secret]:
-    """Yield secrets in base64, and Amazon's secret keys, known only by their length and randomness."""
+    """Yield secrets in base64, and Amazon's secret keys, which have no other mark than 40 random characters."""
     for match in _LONG.finditer(text):
         is_amazons = match.end() - match.start() == 40 and _is_random(match[0])
         if is_amazons or any(_plain(_decoded("".join(match[0].split())))):
@@ -708,7 +711,7 @@ def _wrapped(text: str) -> Iterator[Secret]:
 
 
 def _decoded(text: str) -> str:
-    """Return the ASCII text that base64 encodes; "" if it encodes anything else."""
+    """Return the text that base64 encodes; "" if that is not printable ASCII."""
     text = text[:_MAX_BASE64_CHARS].rstrip("=")
     text = text[: len(text) - (len(text) % 4 == 1)]
     try:
@@ -734,7 +737,7 @@ def _is_removed(text: str) -> bool:
 
 
 def _is_mixed(text: str) -> bool:
-    """Return True for letters mixed with digits, or capitals within small letters, unlike in a word."""
+    """Return True if a text mixes letters with digits, or upper with lower case as no word does."""
     if any(map(str.isdigit, text)):
         return any(map(str.isalpha, text))
     return re.search("[a-z][A-Z].*[A-Z]|[A-Z][a-z].*[a-z][A-Z]", text) is not None
@@ -763,14 +766,17 @@ def _changes(kinds: list[str]) -> int:
 
 
 def _kind_of(char: str, *, other: str) -> str:
-    """Return "a" for a small letter, "A" for a capital one, and ``other`` for any other character."""
+    """Return "a" for a lower-case letter, "A" for an upper-case one, and otherwise ``other``."""
     if char.islower():
         return "a"
     return "A" if char.isupper() else other
 
 
 def remove_known(text: str, secrets: Iterable[str]) -> str:
-    """Return a text with the given secrets redacted, except those short enough to be parts of words."""
+    """Return a text with the given secrets replaced by ``[redacted]``.
+
+    Secrets of fewer than 6 characters stay, as they may be parts of words.
+    """
     for secret in secrets:
         if len(secret) >= 6:
             text = text.replace(secret, REMOVED)

@@ -1,6 +1,6 @@
-"""Known secrets in every form in which the program may write them: plain, escaped, in base64.
+"""Finds given secrets in every form in which the program may write them: plain, escaped, in base64.
 
-Unknown secrets are found by `tui_agent.secret_detector`.
+`tui_agent.secret_detector` finds unknown secrets.
 """
 
 import base64
@@ -12,12 +12,12 @@ from urllib.parse import quote
 from tui_agent.secret_detector import REMOVED
 
 MIN_CHARS = 6
-"""Characters of the shortest secret that is looked for; shorter texts occur within words."""
+"""Minimum length of a secret to search for, in characters; shorter texts occur within words."""
 
 _FEWEST_IN_LINE = 16
-"""Characters of the shortest line of a private key that is looked for by itself."""
+"""Minimum length of one line of a private key that is searched for on its own, in characters."""
 _FEWEST_IN_BASE64 = 8
-"""Characters of the shortest piece of base64 that is looked for."""
+"""Minimum length of a piece of base64 that is searched for, in characters."""
 _ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be", "cp1252")
 _COVER = b"*"
 
@@ -26,9 +26,9 @@ class SecretForms:
     """Finds and replaces given secrets.
 
     Args:
-        secrets: the secrets. If one has several lines, its lines without spaces are looked for
-            singly, too: a numbered listing separates them.
-        blocks: texts that are looked for as a whole only.
+        secrets: the secrets. The long words of a secret with several lines are also searched for
+            one by one, because a numbered listing separates the lines.
+        blocks: secrets that are only searched for as a whole.
     """
 
     def __init__(self, secrets: Iterable[str], blocks: Iterable[str] = ()) -> None:
@@ -47,11 +47,11 @@ class SecretForms:
 
     @property
     def longest(self) -> int:
-        """Bytes of the longest form."""
+        """Length of the longest form, in bytes."""
         return len(self._bytes[0])
 
     def text(self, text: str) -> str:
-        """Return the text with ``[redacted]`` in place of the secrets; JSON stays JSON."""
+        """Return the text with each secret replaced by ``[redacted]``; a JSON text stays valid."""
         for form in self.texts:
             if form in text:
                 text = text.replace(form, REMOVED)
@@ -61,7 +61,7 @@ class SecretForms:
         return any(form in data for form in self._bytes)
 
     def masked(self, data: bytes) -> bytes:
-        """Return bytes of the same length with the secrets overwritten."""
+        """Return bytes of the same length with each secret overwritten by asterisks."""
         for form in self._bytes:
             if form in data:
                 data = data.replace(form, _COVER * len(form))
@@ -79,7 +79,7 @@ def _forms(text: str) -> Iterator[str]:
     once.add(quote(text, safe=""))
     for form in once:
         yield form
-        # The arguments of a call are JSON in the JSON of an entry, and so are pages in exports.
+        # A call's arguments are JSON within the JSON of an entry; exported pages nest JSON, too.
         for twice in _in_json(form):
             yield twice
             yield from _in_json(twice)
@@ -91,7 +91,10 @@ def _in_json(text: str) -> set[str]:
 
 
 def _in_base64(data: bytes) -> Iterator[str]:
-    """Yield the base64 of the bytes for each alignment, without the characters that depend on neighbours."""
+    """Yield the base64 of the bytes at each of the three alignments, in both alphabets.
+
+    Characters that also depend on the neighbouring bytes are left out.
+    """
     for before in range(3):
         whole = base64.b64encode(b"\0" * before + data).decode("ascii")
         start = -(-before * 8 // 6)

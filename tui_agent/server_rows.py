@@ -1,4 +1,4 @@
-"""The effect of an MCP server's settings in words."""
+"""Describes an MCP server's settings in words, for questions about trust."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from tui_agent.json_text import as_list
 
 
 def effect_of_server(row: Mapping[str, Any]) -> str:
-    """Return what a server connects to or runs, for a question to the user: ``runs npx …``."""
+    """Return what a server does, for people: ``connects to URL``, or ``runs COMMAND`` with its arguments."""
     if url := row.get("url"):
         return f"connects to {url}"
     return f"runs {' '.join(map(str, [row.get('command', ''), *as_list(row.get('args'))]))}"

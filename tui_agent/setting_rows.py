@@ -35,7 +35,7 @@ _COUNTS_LATER = {
     "hooks": _SESSION,
     "mcp": "with /mcp reload",
 }
-"""When a change takes effect, for the settings and tables that a running program doesn't follow at once."""
+"""When a change takes effect, by setting or table; changes of all other settings take effect at once."""
 
 _ABBREVIATED = {"ui": "interface", "mcp": "MCP servers"}
 
@@ -49,7 +49,10 @@ def counts(key: str) -> str:
 
 
 def changed_keys(before: BaseModel, after: BaseModel, prefix: str = "") -> Iterator[str]:
-    """Yield the settings that differ, named as in the file; a table of names counts as one."""
+    """Yield the dotted keys of the settings that differ between two configurations.
+
+    A table whose keys are names, such as ``models``, counts as one setting.
+    """
     for name in type(before).model_fields:
         old = getattr(before, name)
         new = getattr(after, name)
@@ -61,7 +64,11 @@ def changed_keys(before: BaseModel, after: BaseModel, prefix: str = "") -> Itera
 
 @frozen
 class SettingRow:
-    """One setting. ``key`` is dotted, as in the file; ``value`` is written as in the file."""
+    """One setting, for display.
+
+    ``key`` is dotted, as in ``ui.theme``. ``value`` is `UNSET` if there is none, the number of entries
+    for a table or list, and "…" for a key. ``origin`` is where the value was set.
+    """
 
     key: str
     value: str
@@ -71,7 +78,7 @@ class SettingRow:
     choices: tuple[str, ...] = ()
     """All accepted values if they can be listed."""
     editable: bool = True
-    """Whether the setting is a single value, which a page can edit, and not a table or a list."""
+    """True if the setting is a single value, which the settings page can edit, not a table or a list."""
 
     @property
     def words(self) -> str:
@@ -91,7 +98,10 @@ def _in_words(name: str) -> str:
 def setting_rows(
     loaded: LoadedConfig, table: BaseModel | None = None, prefix: str = ""
 ) -> tuple[SettingRow, ...]:
-    """Return the rows of all settings, or of one ``table``, whose keys begin with ``prefix``."""
+    """Return a row for every setting, in the order of `Config`, the tables' settings included.
+
+    ``table`` and ``prefix`` are for the settings of one table only, such as ``ui`` with "ui.".
+    """
     table = table or loaded.config
     described = _docstrings(type(table))
     rows: list[SettingRow] = []

@@ -1,7 +1,7 @@
-"""Trust in a project: whether its settings, rules, commands, hooks and servers may act.
+"""Trust in a project: whether its settings, rules, commands, hooks and servers may be used.
 
-None of them is active until the user trusts the project. Trust is remembered for the directory
-and for the exact contents of these files: after a change the user is asked again.
+None of them takes effect until the user trusts the project. The answer is stored with the
+project's directory and a digest of these files: after a change the user is asked again.
 """
 
 import hashlib
@@ -51,21 +51,24 @@ _MAIN_FILES = tuple(
 _IMPORTING = {Path(name).name for name in _MAIN_FILES}
 CODEX_HOOKS = ".codex/hooks.json"
 MAX_FILES = 2_000
-"""Maximum files that may act in one project; a project with more can't be trusted."""
+"""Maximum files that need trust in one project; a project with more can't be trusted."""
 MAX_BYTES = 4_000_000
-"""Maximum size of these files together, in bytes."""
+"""Maximum total size of the files that need trust, in bytes."""
 MAX_MAIN_BYTES = 32 * 1024
-"""Bytes of an instruction file that are searched for imports; models are sent no more of it."""
+"""Bytes of an instruction file that are searched for imports. Models are never sent more than that."""
 
 TrustDecision = Literal["trusted", "refused"]
 
 _KINDS = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"}
-"""What one setting is called, by its table; in any other table it is a "setting"."""
+"""The kind of a setting for people, by its table; a setting of any other table is a "setting"."""
 
 
 @frozen
 class TrustItem:
-    """Something of a project that would act: its kind, name and effect, and the file it is in."""
+    """One thing in a project that needs trust, such as a hook.
+
+    ``text`` is its effect or description, ``place`` the file it is in, relative to the project.
+    """
 
     kind: str
     name: str
@@ -75,10 +78,10 @@ class TrustItem:
 
 @frozen
 class ProjectState:
-    """What in a project would act (``items``), and whether it may.
+    """Everything in a project that needs trust (``items``), and whether the project is trusted.
 
-    ``refused`` is True if the user answered "never"; ``problem`` says why the project can't be
-    trusted at all, "" if it can.
+    ``digest`` identifies the contents of the files. ``refused`` is True if the user answered "never".
+    ``problem`` says why the project can't be trusted at all, "" if it can.
     """
 
     items: tuple[TrustItem, ...] = ()
@@ -89,20 +92,20 @@ class ProjectState:
 
     @property
     def is_held_back(self) -> bool:
-        """Whether the project has something that would act and is not trusted."""
+        """True if the project has something that needs trust, and is not trusted."""
         return bool(self.items) and not self.trusted
 
 
 class TrustStore:
-    """The user's answers by directory, in a file of the data directory."""
+    """The user's answers about trust, by project directory, in the JSON file ``path``."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def answer(self, project: Path, digest: str) -> TrustDecision | None:
-        """Return the user's answer for a project with these contents, None if there is none.
+        """Return the user's answer for a project; None if there is none.
 
-        "Never" holds whatever the contents are.
+        "trusted" counts only for the files with this ``digest``, "refused" whatever they are.
         """
         match self._read().get(os.path.realpath(project)):
             case {"answer": "refused"}:
@@ -112,12 +115,12 @@ class TrustStore:
         return None
 
     def remember(self, project: Path, digest: str, answer: TrustDecision) -> None:
-        """Write an answer to the file; raises OSError if that fails."""
+        """Store an answer; raises OSError if the file can't be written."""
         kept = {"answer": answer, "digest": digest, "at": int(time.time())}
         self._write({**self._read(), os.path.realpath(project): kept})
 
     def forget(self, project: Path) -> None:
-        """Forget the answer for a project, so that it is asked about again."""
+        """Delete the answer for a project, so that the user is asked again."""
         known = self._read()
         if known.pop(os.path.realpath(project), None) is not None:
             self._write(known)
@@ -136,7 +139,10 @@ class TrustStore:
 
 
 def named_files(project: Path, command: str) -> Iterator[Path]:
-    """Yield the project's files that a command names; names count from each directory it names, too."""
+    """Yield the existing files of a project that a command names.
+
+    Names are resolved against the project, and against each directory that the command names.
+    """
     words = dict.fromkeys(re.findall(r"[^\s'\"=;|&<>()$`]+", command))
     seen: set[Path] = set()
     for place in (project, *(project / word for word in words)):
@@ -149,13 +155,16 @@ def named_files(project: Path, command: str) -> Iterator[Path]:
 
 
 class PinnedFiles:
-    """Digests of the project files that the user's own commands run, taken when first asked about."""
+    """Digests of the project files that the user's own commands run, taken when a file is first checked."""
 
     def __init__(self) -> None:
         self._digests: dict[Path, str] = {}
 
     def changed(self, project: Path, command: str) -> str:
-        """Return the name of a file that a command runs and that has changed since; "" if none has."""
+        """Return the first file named in a command that has changed since it was first checked.
+
+        The path is relative to the project; "" if no file has changed.
+        """
         for path in named_files(project, command):
             digest = hashlib.sha256(read_inside(project, path)[0]).hexdigest()
             if self._digests.setdefault(path, digest) != digest:
@@ -171,11 +180,11 @@ def project_state(
     assume_trust: bool = False,
     commands: Iterable[str] = (),
 ) -> ProjectState:
-    """Return what in a project would act, and whether it may.
+    """Return everything in a project that needs trust, and whether the project is trusted.
 
-    Looks in the project's root, the folders from there to ``cwd``, and at the files that
-    ``commands`` of the user's own settings name. With ``assume_trust`` the project is trusted
-    whatever the user answered before.
+    Includes the files in the project's root and the directories from there down to ``cwd``, and the
+    project's files that ``commands`` of the user's own settings name. With ``assume_trust`` the
+    project is trusted whatever the user has answered.
     """
     acting = islice(_files(project, cwd or project), MAX_FILES + 1)
     named: dict[Path, None] = {}
@@ -202,7 +211,7 @@ def project_config(project: Path) -> Path:
 
 
 def _files(project: Path, cwd: Path) -> Iterator[Path]:
-    """Yield every file that could act, in a fixed order."""
+    """Yield every file that needs trust, in a fixed order."""
     for folder in _folders(project, cwd):
         for path in server_files(project, folder):
             if is_inside(project, path):
@@ -222,7 +231,10 @@ def _files(project: Path, cwd: Path) -> Iterator[Path]:
 
 
 def importing_files(project: Path, cwd: Path) -> Iterator[Path]:
-    """Yield the instruction files that may import files from outside the project."""
+    """Yield a project's instruction files that may import files from outside of it.
+
+    Covers the root and the directories from there down to ``cwd``.
+    """
     for folder in _folders(project, cwd):
         for path in (folder / name for name in _MAIN_FILES):
             if not is_file(path) or not is_inside(project, path):
@@ -278,7 +290,7 @@ def _text(project: Path, path: Path) -> str:
 
 
 def _below(project: Path, place: Path) -> Iterator[Path]:
-    """Yield the files below a directory, except those that a link leads to outside the project."""
+    """Yield the files below a directory, sorted, down to `MAX_DEPTH`; not those outside of the project."""
     for directory, names, files in os.walk(place, followlinks=True):
         names.sort()
         inside = is_inside(project, Path(directory))
@@ -290,9 +302,9 @@ def _below(project: Path, place: Path) -> Iterator[Path]:
 
 
 def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
-    """Return a digest of names and contents, or "" and the reason why there is none."""
+    """Return a digest of names and contents, and ""; or "" and why there is no digest."""
     if len(files) > MAX_FILES:
-        return "", f"it has more than {MAX_FILES:,} files that would act"
+        return "", f"it has more than {MAX_FILES:,} files that need trust"
     whole = hashlib.sha256()
     size = 0
     for path in files:
@@ -302,7 +314,7 @@ def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
             return "", f"{path.relative_to(project)} cannot be read: {error.strerror or error}"
         size += len(data)
         if size > MAX_BYTES:
-            return "", f"its files that would act have more than {MAX_BYTES // 1_000_000} MB"
+            return "", f"its files that need trust have more than {MAX_BYTES // 1_000_000} MB"
         name = path.relative_to(project).as_posix().encode("utf-8", "surrogateescape")
         whole.update(b"%d %s %d " % (len(name), name, len(data)))
         whole.update(data)
@@ -370,7 +382,7 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def _summary(text: str, kind: str) -> str:
-    """Return the names of a tool file's functions, the first line of any other file."""
+    """Return the names of the functions for a tool file, the first line of text for any other file."""
     if kind == ACTING["tools"]:
         return ", ".join(re.findall(r"^(?:async )?def ([a-zA-Z]\w*)", text, re.MULTILINE))
     for line in text.splitlines():

@@ -7,5 +7,5 @@ def listed(text: str) -> frozenset[str]:
 
 
 def in_order(text: str) -> tuple[str, ...]:
-    """Return the words of a text in their order."""
+    """Return the words of a text in the order given."""
     return tuple(text.split())

@@ -143,6 +143,7 @@ async def test_an_attack_that_runs_unasked_harms_nothing(
     kept = (aviary.project / "build/kept.js").exists()
     assert kept is (mode != "plan")
     assert harm(aviary, said, mode) == []
-    assert way not in WAYS[:2] or "Not kept" in said or "Thrown away" in said or mode == "plan"
+    noted = any(word in said for word in ("Not kept", "Thrown away", "Renamed or removed"))
+    assert way not in WAYS[:2] or noted or mode == "plan"
     assert victim.poll() is None
     await sandbox.aclose()

@@ -70,7 +70,7 @@ async def test_a_change_of_what_is_no_file_ends(tmp_path: Path, kind: str) -> No
 
 def test_settings_that_never_end_are_no_settings(tmp_path: Path) -> None:
     (tmp_path / "config.toml").symlink_to("/dev/zero")
-    with pytest.raises(ConfigError, match="no regular file"):
+    with pytest.raises(ConfigError, match="not a regular file"):
         read_table(tmp_path / "config.toml")
 
 

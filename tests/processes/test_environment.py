@@ -104,12 +104,12 @@ def test_values_that_builds_need_stay() -> None:
     [
         (
             'echo "[$DATABASE_URL]"',
-            "like secrets: DATABASE_URL. The user's setting sandbox.env lets them in.",
+            "like secrets: DATABASE_URL. The user can pass them on by the setting sandbox.env.",
         ),
         ("echo KeyError: MYAPIKEY >&2; exit 1", "like secrets: MYAPIKEY."),
         (
             "echo authentication failed: no credentials; exit 1",
-            "DATABASE_URL, MYAPIKEY. The user's setting",
+            "DATABASE_URL, MYAPIKEY. The user can",
         ),
         ("echo hi", ""),
         ("false", ""),

@@ -205,7 +205,7 @@ async def test_what_is_no_file_says_so(space: Workspace, path: str, told: str) -
 
 async def test_half_a_pdf_says_that_it_can_not_be_read(space: Workspace) -> None:
     space.file("a.pdf", b"%PDF-1.4\n1 0 obj\n")
-    assert "[It can't be read further: " in (await space.call(READ, path="a.pdf")).output
+    assert "[The rest can't be read: " in (await space.call(READ, path="a.pdf")).output
 
 
 async def test_what_the_system_makes_up_is_not_read_to_its_end(

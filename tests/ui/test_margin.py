@@ -235,7 +235,7 @@ async def test_an_overflow_that_was_mended_is_no_failure_any_more() -> None:
         )
         assert "retry" not in view.text()
         await view.play(EntryAppended(said("done").model_copy(update={"id": 3})), RunEnded("done"))
-        assert "· The request was made again: prompt is too long" in view.text()
+        assert "· Retried after an error: prompt is too long" in view.text()
         assert "retry" not in view.text()
     async with shown(list_source([asked("go").model_copy(update={"id": 1})])) as view:
         await view.play(
@@ -250,7 +250,7 @@ async def test_an_overflow_that_was_mended_is_no_failure_any_more() -> None:
         assert "✗ prompt is too long" in view.text(), (
             "another request was answered, and that one never"
         )
-        assert "made again" not in view.text()
+        assert "Retried" not in view.text()
 
 
 @pytest.mark.parametrize("text", ["hello my friend", "the tree", "yes and no", "do not be eaten"])

@@ -404,9 +404,8 @@ async def test_an_answer_for_the_project_and_a_rule_that_was_changed_first(tmp_p
         await press(pilot, "r")
         offered = "rm -rf build && make [all]"
         assert stage.view.question.query(Input).last().value == offered
-        assert "allow bash:  * matches anything. Enter takes it, Escape goes back" in screen_text(
-            stage
-        )
+        hint = "allow bash:  * matches anything. Enter accepts the pattern, Escape goes back"
+        assert hint in screen_text(stage)
         await press(pilot, *["backspace"] * len(" && make [all]"), "space", "asterisk", "enter")
         assert "always in this session: commands that begin with “rm -rf build”" in screen_text(
             stage
@@ -435,7 +434,7 @@ async def test_the_screen_on_top_says_that_the_agent_asks(stage: Stage, name: st
         await run_command(stage, pilot, name, "")
         await ask(stage, pilot)
         (chip,) = chips(stage)
-        assert chip.startswith("▲ The agent asks about bash, esc goes back to it: rm -rf")
+        assert chip.startswith("▲ The agent asks about bash, esc shows the question: rm -rf")
         await press(pilot, "escape")
         assert stage.app.screen is stage.main
         assert chips(stage) == []

@@ -234,7 +234,7 @@ async def test_a_word_that_names_nothing_is_said_to_and_enter_sends(tmp_path: Pa
     async with stage.run() as pilot:
         await write(pilot, "see @")
         await until(lambda: stage.main.popup.display, pilot)
-        assert "no files here yet" in str(stage.main.popup.options[0].prompt)
+        assert "no files in this directory yet" in str(stage.main.popup.options[0].prompt)
         await write(pilot, "nosuch")
         await until(lambda: "“nosuch”" in str(stage.main.popup.options[0].prompt), pilot)
         await pilot.press("enter")

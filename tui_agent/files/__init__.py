@@ -1,1 +1,1 @@
-"""Access to a project's files: finds, opens and writes them safely, asks git, recognises secrets."""
+"""Finds, opens and writes a project's files safely, asks git, and recognises secrets."""

@@ -8,7 +8,7 @@ from tui_agent.path_checks import is_there, real_path
 
 
 def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> None:
-    """Replace a file's contents, following symlinks; creates the file and its directories if missing.
+    """Replace a file's contents, following symlinks; creates missing files and directories.
 
     ``mode`` None keeps the file's permission bits, or gives a new one those of the umask. Raises
     OSError with the path if the file can't be written; it is then unchanged.

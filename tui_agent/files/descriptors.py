@@ -1,8 +1,8 @@
-"""Opens, copies and removes files by directory descriptors, in trees that other processes may change.
+"""Opens, copies and removes files by directory descriptors, in trees that others may change.
 
-A path is looked up again at each call, and another process may have replaced a part of it by a link;
-a descriptor always means the same directory. No function here follows a link below the descriptor
-that it gets, or waits for a pipe.
+A path is looked up again at each call, and another process may have replaced a part of it by a
+link; a descriptor always means the same directory. No function here follows a link below the
+descriptor that it gets, or waits for a pipe.
 """
 
 import contextlib
@@ -89,10 +89,10 @@ def using(descriptor: int) -> Iterator[int]:
 
 
 def open_beneath(root: int, path: str, *, make: bool = False) -> int:
-    """Return a new descriptor of the directory at the relative ``path`` below ``root``, "" for itself.
+    """Return a new descriptor of the directory ``path`` below ``root``; "" means ``root``.
 
-    With ``make``, missing directories are created. Raises OSError if the directory doesn't exist, or
-    the path contains a link.
+    With ``make``, missing directories are created. Raises OSError if the directory doesn't exist,
+    or the path contains a link.
     """
     if not path:
         return os.dup(root)
@@ -189,8 +189,8 @@ def set_mode(parent: int, name: str, mode: int) -> None:
 def open_directory(parent: int, name: str) -> int:
     """Open a directory in another one and return its descriptor.
 
-    If the owner lacks a right to it, the permissions are changed before. Raises OSError if it doesn't
-    exist or is not a directory.
+    If the owner lacks a right to it, the permissions are changed before. Raises OSError if it
+    doesn't exist or is not a directory.
     """
     state = os.stat(name, dir_fd=parent, follow_symlinks=False)
     if stat.S_ISDIR(state.st_mode) and state.st_mode & stat.S_IRWXU != stat.S_IRWXU:
@@ -274,8 +274,8 @@ def _empty(top: int) -> None:
 def _clear(here: int, top: int, names: Iterable[str]) -> Iterator[str]:
     """Remove the files in the directory ``here``, and move its directories to ``top``.
 
-    Yields the moved directories' names in ``top``, taken from ``names``; if ``here`` is ``top``, their
-    present names.
+    Yields the moved directories' names in ``top``, taken from ``names``; if ``here`` is ``top``,
+    their present names.
     """
     free = iter(names)
     for row in entries(here):

@@ -1,4 +1,4 @@
-"""Makes patches, merges and commits with git, without the settings and hooks of the user's repository.
+"""Makes patches, merges and commits with git, without the repository's settings and hooks.
 
 A patch is made in a temporary repository, a commit from a temporary working tree and index. The
 user's repository only gets objects and one branch; its index and files stay unchanged.
@@ -49,7 +49,8 @@ class FileEdit:
 def make_patch(edits: Sequence[FileEdit]) -> bytes:
     """Return a patch of all edits for ``git apply``, with binary files, modes and renames.
 
-    b"" for no edits. Blocks, so call it in a thread. Raises GitWriteError if git is missing or fails.
+    b"" for no edits. Blocks, so call it in a thread. Raises GitWriteError if git is missing or
+    fails.
     """
     if not edits:
         return b""
@@ -120,8 +121,8 @@ def commit_to_branch(
     changes before its edit, they are left out of the commit, unless they conflict with the edit.
 
     Raises:
-        GitWriteError: there is no git, no repository or no commit in it, the branch exists or has an
-            invalid name, or nothing is left to commit.
+        GitWriteError: there is no git, no repository or no commit in it, the branch exists or its
+            name is invalid, or nothing is left to commit.
     """
     repository = repository_of(project)
     if repository is None:
@@ -213,7 +214,7 @@ def not_of_git(project: Path, paths: Sequence[str]) -> dict[str, str]:
 
 
 def _unwritable(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
-    """Return the paths in submodules, and those with a filter such as Git LFS, each with the reason."""
+    """Return the paths in submodules or with a filter such as Git LFS, each with the reason."""
     listed = git.run("ls-files --stage -z").split(b"\0")
     links = {row.partition(b"\t")[2] for row in listed if row.startswith(_LINK)}
     filtered = _filters(git, paths)
@@ -233,7 +234,7 @@ def _listed(paths: Iterable[str]) -> bytes:
 
 
 def _filters(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
-    """Return the name of the filter (such as ``lfs``) for each path whose git attributes set one."""
+    """Return the name of the git filter (such as ``lfs``) for each path that has one."""
     fields = git.run("check-attr -z --stdin filter", text=_listed(paths)).split(b"\0")
     unset = {b"unspecified", b"unset", b"set"}
     rows = zip(fields[::3], fields[2::3], strict=False)
@@ -245,7 +246,7 @@ def _filters(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
 
 
 def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
-    """Return a file's content for the commit, and whether it includes earlier uncommitted changes."""
+    """Return a file's content for the commit, and whether earlier changes are included."""
     after = edit.after.content or b""
     before = edit.before.content
     committed = git.try_run("cat-file --filters", f":{edit.path}")
@@ -272,8 +273,9 @@ class _Git:
     def run(self, command: str, *more: str, text: bytes = b"", author: str = "") -> bytes:
         """Run git and return its output; ``text`` is its input.
 
-        The arguments are ``command``, split at spaces, then ``more``. ``author`` is "NAME <ADDRESS>".
-        Raises GitWriteError if git is missing or fails, then with the first line of git's errors.
+        The arguments are ``command``, split at spaces, then ``more``. ``author`` is "NAME
+        <ADDRESS>". Raises GitWriteError if git is missing or fails, then with the first line of
+        git's errors.
         """
         environment = {"GIT_DIR": str(self.repository or self.tree)}
         if self.repository is not None and self.repository != self.tree:

@@ -1,8 +1,8 @@
 """Glob patterns of the tools, turned into regular expressions for paths separated by ``/``.
 
-``*`` and ``?`` match within one name, ``**`` across directories, ``{a,b}`` either text, ``[abc]`` and
-``[!abc]`` one character. A pattern without a slash matches a file's name at any depth; one with a
-slash, even only at its start, matches the whole path.
+``*`` and ``?`` match within one name, ``**`` across directories, ``{a,b}`` either text, ``[abc]``
+and ``[!abc]`` one character. A pattern without a slash matches a file's name at any depth; one with
+a slash, even only at its start, matches the whole path.
 
 Brackets and braces also match themselves, because some frameworks use them in file names
 (``app/[id]/page.tsx``).
@@ -28,7 +28,7 @@ failing match grows as the n-th power of the path's length."""
 
 @lru_cache(maxsize=256)
 def compile_glob(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression of a glob; use its ``fullmatch`` on paths relative to the root."""
+    """Return the regular expression of a glob; use its ``fullmatch`` on relative paths."""
     pattern = pattern.removeprefix("./").rstrip("/")
     anchored = "/" in pattern
     body = _translate(pattern.lstrip("/"))
@@ -52,7 +52,10 @@ def is_open(pattern: str) -> bool:
 
 
 def split_glob(pattern: str) -> tuple[str, str]:
-    """Split a pattern after its plain directories: ``src/a/**/*.py`` → ``src/a``, ``**/*.py``."""
+    """Split a pattern after its plain directories: ``src/a/**/*.py`` → ``src/a``, ``**/*.py``.
+
+    The first part is "" if there is no plain directory.
+    """
     parts = PurePosixPath(pattern).parts
     literal = 0
     while literal < len(parts) - 1 and not has_magic(parts[literal]):
@@ -93,7 +96,7 @@ def _translate(pattern: str, depth: int = 0) -> str:
 
 
 def _piece(pattern: str, position: int, depth: int) -> tuple[str, int]:
-    """Return the regular expression for the part of a pattern at ``position``, and the next position.
+    """Return the expression for the part of a pattern at ``position``, and the next position.
 
     ``depth`` is the number of braces around it.
     """

@@ -32,7 +32,7 @@ class IgnoreRules:
 
     @classmethod
     def above(cls, directory: Path) -> "IgnoreRules":
-        """Return the rules that a directory inherits from the directories above it in its repository.
+        """Return the rules that a directory inherits from those above it in its repository.
 
         Its own ignore files are not included; see `entering`. A directory that is itself ignored
         inherits nothing, because a user who names it wants to see its files.

@@ -1,9 +1,9 @@
 """Opens files so that no link leads to another place than the one that was checked or allowed.
 
 A repository can contain a link to a private file of the user (``AGENTS.md -> ../.ssh/id_rsa``), so
-`read_inside` and `open_inside` refuse paths that lead out of the project. A command in the background
-could replace a directory by a link after the user has allowed a path, so `directory` and the
-functions that use it follow no link at all.
+`read_inside` and `open_inside` refuse paths that lead out of the project. A command in the
+background could replace a directory by a link after the user has allowed a path, so `directory` and
+the functions that use it follow no link at all.
 """
 
 import errno
@@ -171,9 +171,9 @@ def walk_beneath(
 ) -> Iterator[tuple[Path, int, list["os.DirEntry[str]"]]]:
     """Yield ``top`` and the directories below it: path, descriptor and entries of each.
 
-    A subdirectory is entered if ``enters`` returns True for its parent's path and its name. Links are
-    not followed. A descriptor is valid until the next step. Directories that can't be opened are
-    skipped, also ``top``.
+    A subdirectory is entered if ``enters`` returns True for its parent's path and its name. Links
+    are not followed. A descriptor is valid until the next step. Directories that can't be opened
+    are skipped, also ``top``.
     """
     with suppress(OSError), directory(top) as root:
         pending = [""]

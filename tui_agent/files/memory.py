@@ -71,9 +71,9 @@ class MemoryLine(BaseModel):
     """A remembered line about a topic.
 
     ``source`` is the entry it comes from, as ``SESSION#ENTRY``, `NOTES_FILE` for a note in the
-    project's file, "" for a line that the user wrote. ``origin`` is where its words come from: `USER`,
-    `MODEL`, or for example ``webfetch example.com``. ``topic`` is "" until one is chosen. Times are
-    milliseconds since the epoch.
+    project's file, "" for a line that the user wrote. ``origin`` is where its words come from:
+    `USER`, `MODEL`, or for example ``webfetch example.com``. ``topic`` is "" until one is chosen.
+    Times are milliseconds since the epoch.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -115,8 +115,8 @@ class Proposal(BaseModel):
 class MemoryChange(BaseModel):
     """One change of the lines or proposals that can be undone.
 
-    ``before`` and ``after`` are the line changed; None before an added and after a removed line, both
-    None if only a proposal was declined. ``proposal`` is the one that the change answered.
+    ``before`` and ``after`` are the line changed; None before an added and after a removed line,
+    both None if only a proposal was declined. ``proposal`` is the one that the change answered.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -207,7 +207,7 @@ class MemoryState(BaseModel):
         return state.model_copy(update={"declined": declined})
 
     def with_proposals(self, proposals: Iterable[Proposal]) -> "MemoryState":
-        """Add proposals, except known, waiting or declined ones; a later one replaces one on its topic."""
+        """Add proposals, except known and declined ones; a new one replaces that on its topic."""
         state = self
         for proposal in proposals:
             if state._is_news(proposal):
@@ -233,7 +233,7 @@ class MemoryState(BaseModel):
         return self.model_copy(update={"lines": tuple(lines)})
 
     def undone(self) -> "MemoryState":
-        """Undo the newest change; the proposal that it answered waits again. No change: no effect."""
+        """Undo the newest change, if any; the proposal that it answered waits again."""
         if not self.changes:
             return self
         change = self.changes[-1]
@@ -287,7 +287,7 @@ class Memory:
         self.path = folder / f"{name}-{digest}.json"
 
     def read(self) -> MemoryState:
-        """Return the memory on disk, empty without a file; raises NotKeptError if it isn't valid."""
+        """Return the memory on disk, empty if there is no file; raises NotKeptError if invalid."""
         if not is_there(self.path):
             return MemoryState.model_construct()
         try:
@@ -322,8 +322,8 @@ class Memory:
     def add(self, text: str, now: int) -> MemoryLine:
         """Add a line that the user wrote, on a free topic, and return it; ``now`` in milliseconds.
 
-        Raises NotKeptError if it is known already, too long or can't be stored; NoteError and OSError
-        if the project's notes can't be read.
+        Raises NotKeptError if it is known already, too long or can't be stored; NoteError and
+        OSError if the project's notes can't be read.
         """
         line = line_of(text)
         if line.text in map(line_text, self.notes()):
@@ -338,7 +338,7 @@ class Memory:
         return self.change(change).lines[-1]
 
     def drop(self, line: MemoryLine) -> None:
-        """Remove a line from the memory or, if its source is `NOTES_FILE`, from the project's notes.
+        """Remove a line from the memory or, if it comes from `NOTES_FILE`, from the notes.
 
         Raises NotKeptError; for notes also NoteError and OSError.
         """
@@ -438,7 +438,8 @@ def _replaced(
 ) -> tuple[MemoryLine, ...]:
     """Return the lines with ``new`` in place of the line that has the topic of ``old``.
 
-    If no line has that topic, ``new`` is added at the end. If ``new`` is None, the old line is removed.
+    If no line has that topic, ``new`` is added at the end. If ``new`` is None, the old line is
+    removed.
     """
     rows = list(lines)
     topics = [line.topic for line in rows]

@@ -9,7 +9,7 @@ from pathlib import Path
 def nearest_files(
     places: Iterable[Path], enters: Callable[[str], bool], *, names: int, depth: int
 ) -> Iterator["os.DirEntry[str]"]:
-    """Yield entries below ``places`` that are not directories, those of the nearest directories first.
+    """Yield entries below ``places`` that are not directories, the nearest ones first.
 
     Enters a subdirectory if ``enters`` returns True for its name and it is at most ``depth`` levels
     down. Stops after the directory with the ``names``-th entry. Follows no links; yields them.

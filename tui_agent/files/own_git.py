@@ -2,10 +2,10 @@
 
 A repository's settings can name programs to run (``core.fsmonitor``, filters, ``diff.external``,
 hooks, remotes from which missing objects are fetched) and lead to other files (``core.worktree``,
-``include.path``); so can those of submodules and embedded repositories. So none of these settings are
-read. `run_git` gives git a temporary directory with this program's own configuration and links to the
-repository's index and objects, and runs only the subcommands in ``_SUBCOMMANDS``, which read. git
-looks into no submodule, fetches nothing and writes nothing.
+``include.path``); so can those of submodules and embedded repositories. So none of these settings
+are read. `run_git` gives git a temporary directory with this program's own configuration and links
+to the repository's index and objects, and runs only the subcommands in ``_SUBCOMMANDS``, which
+read. git looks into no submodule, fetches nothing and writes nothing.
 """
 
 import contextlib
@@ -33,8 +33,8 @@ _SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "ls-files": (),
     "status": ("--ignore-submodules=all", "--no-renames"),
 }
-"""The subcommands, with options that are always given. Without these, git would start another git in
-a submodule, which reads the submodule's settings.
+"""The subcommands, with options that are always given. Without these, git would start another git
+in a submodule, which reads the submodule's settings.
 
 ``git diff`` is not among them: it writes files' times into the index even without optional locks.
 """
@@ -61,8 +61,8 @@ _KEPT_SETTINGS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "extensions": {"objectformat": ("sha1", "sha256")},
 }
-"""Settings of a repository that affect how files are compared, with their allowed values. Only these
-are taken over from the repository."""
+"""Settings of a repository that affect how files are compared, with their allowed values. Only
+these are taken over from the repository."""
 
 _OWN_SETTINGS = """\
 [core]
@@ -99,7 +99,7 @@ _MAX_LOG_BYTES = 16_000_000
 _COMMITTED = LazyPattern(
     r"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*> (\d+) [+-]\d{4}\t(?:commit|merge|revert|cherry-pick|am)\b"
 )
-"""A line in ``logs/HEAD`` about a new commit; its groups are the commit's id and time in seconds."""
+"""A line in ``logs/HEAD`` about a new commit; its groups are the commit's id and time (seconds)."""
 _BRANCH = LazyPattern(r"ref: refs/heads/([^\s\x00-\x1f\x7f~^:?*\[\\]{1,250})")
 _COMMIT = LazyPattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -109,8 +109,8 @@ def run_git(
 ) -> bytes | None:
     """Run a reading git command in a folder of the user's repository, and return its output.
 
-    ``command`` is a subcommand in ``_SUBCOMMANDS`` (KeyError otherwise) with options, split at spaces;
-    the arguments ``more`` follow. ``text`` is git's input. Blocks, so call it in a thread.
+    ``command`` is a subcommand in ``_SUBCOMMANDS`` (KeyError otherwise) with options, split at
+    spaces; the arguments ``more`` follow. ``text`` is git's input. Blocks, so call it in a thread.
 
     Returns:
         None if there is no repository or no git, or if git fails or takes longer than ``seconds``.
@@ -307,11 +307,11 @@ def repository_of(top: Path) -> Path | None:
 
 
 def private_repository(project: Path, place: Path, original: Path) -> tuple[Path, Path] | None:
-    """Create a git directory ``place`` with all of the project's history, independent of the project's.
+    """Create a git directory ``place`` with the project's history, independent of the project.
 
     Index and references are copied. Objects are read from the project's repository; their path goes
-    through ``original``, a link to the project, because the project's own path may be hidden where git
-    runs.
+    through ``original``, a link to the project, because the project's own path may be hidden where
+    git runs.
 
     Returns:
         The path through which objects are read, and the real path; None if the project has no
@@ -347,7 +347,7 @@ def private_repository(project: Path, place: Path, original: Path) -> tuple[Path
 
 
 def furnish(own: Path, repository: Path) -> None:
-    """Make the empty directory ``own`` a git directory for reading ``repository``'s index and objects.
+    """Make ``own`` a git directory for reading the index and objects of ``repository``.
 
     They are links. Settings and hooks that could run programs are left out.
     """
@@ -441,5 +441,5 @@ def _line(path: Path) -> str | None:
 
 
 def find_project(cwd: Path) -> Path:
-    """Return the nearest directory, from ``cwd`` upwards, with a ``.git``; ``cwd`` if there is none."""
+    """Return the nearest directory from ``cwd`` upwards with a ``.git``, else ``cwd``."""
     return next((folder for folder in (cwd, *cwd.parents) if is_there(folder / ".git")), cwd)

@@ -1,8 +1,8 @@
 """Recognises files of installed Python packages that are exactly as they were published.
 
 Packages contain keys for their tests and bundles of certificates. Each lists its files with digests
-and sizes (``RECORD``, which is written last). A file that still matches is public, so it is no secret
-of the user. Looks at files.
+and sizes (``RECORD``, which is written last). A file that still matches is public, so it is no
+secret of the user. Looks at files.
 """
 
 import base64
@@ -25,8 +25,8 @@ _REMEMBERED = 16
 class _Listed(NamedTuple):
     """A file as its package's ``RECORD`` lists it.
 
-    ``digest`` is ``sha256=`` and base64, ``size`` the bytes as text; ``changed`` is the status change
-    time of the ``RECORD``, in nanoseconds.
+    ``digest`` is ``sha256=`` and base64, ``size`` the bytes as text; ``changed`` is the status
+    change time of the ``RECORD``, in nanoseconds.
     """
 
     digest: str
@@ -56,7 +56,7 @@ def is_published(path: str, state: os.stat_result) -> bool:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _listed(place: Path, _changed: int) -> dict[str, _Listed]:
-    """Return the files listed by all packages in a ``site-packages`` directory, by relative path."""
+    """Return the files that packages in a ``site-packages`` directory list, by relative path."""
     found: dict[str, _Listed] = {}
     with os.scandir(place) as rows:
         records = [Path(row.path) / _LIST for row in rows if row.name.endswith(".dist-info")]

@@ -1,10 +1,10 @@
 """Decides which files hold secrets, and redacts secrets in texts, for tools, commands and diffs.
 
-The user is asked about a file whose name says that it holds secrets, or whose text is mostly secret.
-In all other files secrets are redacted and the rest is shown. Exceptions: source code, text for
-people and files made to be shared (``.env.example``) are judged by name only, because their keys are
-made up; a file of an installed Python package is shown if the package lists its digest; of other
-installed files only small ones are searched.
+The user is asked about a file whose name says that it holds secrets, or whose text is mostly
+secret. In all other files secrets are redacted and the rest is shown. Exceptions: source code, text
+for people and files made to be shared (``.env.example``) are judged by name only, because their
+keys are made up; a file of an installed Python package is shown if the package lists its digest; of
+other installed files only small ones are searched.
 """
 
 import os
@@ -37,8 +37,8 @@ _CODE = listed(
 _MAX_PROGRAM_NAMES = 4_000
 _MAX_PROGRAM_DEPTH = 5
 _MAX_SETTINGS_BYTES = 4_096
-"""Maximum size of an installed program's file that is searched, in bytes; larger ones are data of the
-program, not settings."""
+"""Maximum size of an installed program's file that is searched, in bytes; larger ones are data of
+the program, not settings."""
 _FEWEST_BETWEEN_ZEROS = 16
 """A text has at most one zero byte for this many bytes; programs and databases have more."""
 _PACKAGES = ("/node_modules/", "/site-packages/")
@@ -55,9 +55,9 @@ _LIBRARIES = listed(
 class _Content:
     """What was found in a file.
 
-    ``lines`` are the lines with secrets, redacted, by number from 1; ``secrets`` are the secrets, one
-    string for each line of them. ``is_secret``: the file as a whole is a secret. ``is_longer``: it has
-    more than `MAX_BYTES`, and only these were searched.
+    ``lines`` are the lines with secrets, redacted, by number from 1; ``secrets`` are the secrets,
+    one string for each line of them. ``is_secret``: the file as a whole is a secret. ``is_longer``:
+    it has more than `MAX_BYTES`, and only these were searched.
     """
 
     lines: Mapping[int, str]
@@ -113,8 +113,8 @@ def text_in(data: bytes) -> str:
 def secrets_among_programs(places: Iterable[Path]) -> Iterator[Path]:
     """Yield the files with secrets in directories of installed programs, such as settings.
 
-    Only files with a telling name and small ones are considered. Directories of libraries are skipped,
-    and the search ends after some thousand names; those nearest to ``places`` come first.
+    Only files with a telling name and small ones are considered. Directories of libraries are
+    skipped, and the search ends after some thousand names; those nearest to ``places`` come first.
     """
     rows = nearest_files(
         places, _may_hold_settings, names=_MAX_PROGRAM_NAMES, depth=_MAX_PROGRAM_DEPTH

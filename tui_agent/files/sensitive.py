@@ -15,8 +15,8 @@ SENSITIVE_NAMES = in_order(
     *.pfx *.jks *.keystore *.kdbx id_rsa id_dsa id_ecdsa id_ed25519 credentials credentials.json
     """
 )
-"""Glob patterns for names of files that usually hold secrets. Searches skip these files unless their
-path is given."""
+"""Glob patterns for names of files that usually hold secrets. Searches skip these files unless
+their path is given."""
 
 _SENSITIVE = LazyPattern("|".join(map(fnmatch.translate, SENSITIVE_NAMES)))
 
@@ -60,13 +60,13 @@ _BARE_NAMES = _BARE[0] | _BARE[1]
 
 
 def is_sensitive(path: str | os.PathLike[str]) -> bool:
-    """Return True if the last name of a path is one of a file that usually holds secrets: ``.env``."""
+    """Return True if a path's last name is usual for a file with secrets, such as ``.env``."""
     name = os.path.basename(path).lower()  # noqa: PTH119 - called for every file of a project
     return _SENSITIVE.match(name) is not None and not is_made_to_be_shared(name)
 
 
 def is_made_to_be_shared(name: str) -> bool:
-    """Return True if a file's name says that it is an example without real secrets: ``.env.example``."""
+    """Return True if a file's name marks an example without real secrets: ``.env.example``."""
     return name.lower().endswith(HARMLESS_ENDS)
 
 
@@ -77,7 +77,7 @@ def is_bare_repository(names: Iterable[str]) -> bool:
 
 
 def is_of_repository(name: str) -> bool:
-    """Return True for the name of an entry that can make a directory a git repository, or control it.
+    """Return True for a name that can make a directory a git repository, or control it.
 
     That is ``HEAD``, ``objects``, ``refs``, ``commondir`` or ``config``, in any case.
     """

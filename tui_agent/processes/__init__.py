@@ -1,1 +1,1 @@
-"""Child processes: started, watched, read, and ended with everything they left running."""
+"""Starts child processes, reads their output, and ends them with all that they left running."""

@@ -1,4 +1,4 @@
-"""Collects a command's output as it comes in: bounded in memory, lines counted, errors kept."""
+"""Collects a command's output in limited memory, counts its lines, and turns it into plain text."""
 
 import re
 from collections import deque
@@ -7,19 +7,19 @@ from tui_agent.lazy import LazyPattern
 
 HEAD_BYTES = 8 * 1024 * 1024
 HEAD_LINES = 200_000
-"""Maximum bytes and lines kept from the start of an output; each line takes memory, too."""
+"""Maximum bytes and lines kept from the start of an output."""
 
 TAIL_BYTES = 1024 * 1024
 TAIL_LINES = 50_000
 """Maximum bytes and lines kept from the end of an output."""
 
 ERROR_LINES = 20
-"""Maximum lines that look like errors kept from the part in between."""
+"""Maximum number of lines that look like errors kept from the part between start and end."""
 
 _ERROR_LINE_BYTES = 400
 _ERROR_MARKS = (b"rror", b"RROR", b"ailed", b"FAIL", b"xception", b"raceback", b"anic", b"atal")
-"""Parts of words that mark an error line. Plain searches keep up with hundreds of megabytes a
-second."""
+"""Parts of words that mark an error line. Searching for fixed bytes is fast enough for hundreds of
+megabytes a second."""
 
 _ESCAPES = LazyPattern(
     r"""
@@ -42,14 +42,14 @@ _FEW_CONTROLS = 8
 _CONTROL_SHARE = 0.02
 
 _NUL_SHARE = 0.3
-"""Share of NUL bytes above which output is binary; a list of names may have one after each name."""
+"""Share of NUL bytes above which output is binary. A list of names may have one after each name."""
 
 _LINES_BETWEEN = 20
-"""Maximum lines without control characters between two binary parts that count as one."""
+"""Two binary parts count as one if there are at most this many lines between them."""
 
 
 class Capture:
-    """Keeps the head and the tail of a stream of any length, and lines between that look like errors."""
+    """Keeps the start and end of an output, and lines between that look like errors."""
 
     def __init__(self) -> None:
         self.total_bytes = 0
@@ -65,7 +65,7 @@ class Capture:
 
     @property
     def total_lines(self) -> int:
-        """Number of lines so far; an unterminated last line counts."""
+        """Number of lines so far, dropped ones and an unterminated last line included."""
         return self._newlines + (self._last != b"\n")
 
     def feed(self, chunk: bytes) -> None:
@@ -100,7 +100,7 @@ class Capture:
             self._dropped_lines += lines
 
     def raw(self) -> bytes:
-        """Return everything kept, with a note where something was dropped."""
+        """Return the bytes kept; where some were dropped, a note and the error lines among them."""
         kept = [bytes(self._head)]
         if self._dropped_bytes:
             dropped = f"{self._dropped_lines:,} lines, {self._dropped_bytes:,} bytes"
@@ -114,7 +114,10 @@ class Capture:
         return b"".join(kept)
 
     def _note_errors(self, chunk: bytes) -> None:
-        """Keep the chunk's lines that look like errors; a line that goes over its edge is kept in part."""
+        """Keep the chunk's lines that look like errors, by line number.
+
+        Of a line that continues in another chunk, only the part in this one is kept.
+        """
         for mark in _ERROR_MARKS:
             position = chunk.find(mark)
             while position >= 0 and len(self._errors) < ERROR_LINES:
@@ -128,12 +131,12 @@ class Capture:
 
 
 def plain_text(raw: bytes) -> str:
-    """Return output as shown to the model: the text on a screen, without cursor control.
+    """Return output as the model gets it: plain text without escape sequences and controls.
 
-    Binary parts become a size note; other invalid UTF-8 becomes replacement characters. Of a line
-    that carriage returns rewrote (a progress bar) only the last version stays.
+    Binary parts become a note with their size; other invalid UTF-8 becomes U+FFFD, and NUL a line
+    feed. Of a line that carriage returns rewrote (a progress bar) only the last version stays.
     """
-    # A NUL in text stands between names.
+    # In text, NUL separates names.
     text = (
         _binary_described(raw).decode("utf-8", "replace").replace("\0", "\n").replace("\r\n", "\n")
     )
@@ -171,7 +174,7 @@ def _binary_described(raw: bytes) -> bytes:
 
 
 def _suspicious(raw: bytes) -> list[tuple[int, int]]:
-    """Return the ranges of lines with control characters, merged if they are close together."""
+    """Return the byte ranges of lines with control characters, merged if close together."""
     spans: list[tuple[int, int]] = []
     end = 0
     while (found := _CONTROL_BYTE.search(raw, end)) is not None:

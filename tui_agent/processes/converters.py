@@ -1,4 +1,4 @@
-"""Converts bytes from outside to text, in a process of limited memory."""
+"""Converts untrusted data, such as documents and web pages, in a separate process."""
 
 import asyncio
 import contextlib
@@ -11,9 +11,10 @@ from tui_agent.processes.environment import SafeEnvironment, own
 async def convert(
     module: str, *arguments: str, data: bytes, environment: Mapping[str, str]
 ) -> bytes | None:
-    """Run a module on ``data`` in a process of its own; returns its output, None if it fails.
+    """Run a Python module as a process with ``data`` as input, and return its standard output.
 
-    A large document takes seconds, and a hostile one may crash the process. Cancelling ends it.
+    None if it ends with another exit code than 0: a malicious document may crash it. A large one
+    takes seconds. Cancelling the call ends the process.
     """
     process = await asyncio.create_subprocess_exec(
         *isolated_module(module, *arguments),
@@ -36,7 +37,10 @@ async def convert(
 async def document_text(
     kind: str, data: bytes, lines: int, environment: Mapping[str, str]
 ) -> str | None:
-    """Return the first ``lines`` lines of a document's text, None if it can't be converted."""
+    """Return the first ``lines`` lines of a document's text, None if the conversion crashed.
+
+    ``kind`` is a result of `kind_of`. Errors in the document are noted in the text.
+    """
     module = "tui_agent.text_files.documents"
     converted = await convert(module, kind, str(lines), data=data, environment=environment)
     if converted is None:

@@ -1,4 +1,4 @@
-"""The environment of child processes: enough for builds, without secrets, and without prompts."""
+"""Makes the environments of child processes: without secrets, pagers, editors and prompts."""
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -7,33 +7,33 @@ from tui_agent.lazy import LazyPattern, cached_property
 from tui_agent.processes.environment_table import without_left_out
 
 MAX_NAMED = 6
-"""Maximum withheld variables that a command's result names."""
+"""Maximum number of withheld variables that a note names."""
 _SEARCHED = 10_000
 _MISSES_SETTINGS = LazyPattern(
     r"not set|is required|missing|KeyError|unauthori[sz]ed|authenticat|credential|api.?key|access.?token|"
     r"secret|\b401\b",
     re.IGNORECASE,
 )
-"""Error messages of programs that lack a setting or a key."""
+"""Words in the error messages of programs that lack a setting or a key."""
 
 MARK = "TUI_AGENT_CALL"
-"""Environment variable that names the call a process belongs to."""
+"""Name of the environment variable with the id of the command that a process belongs to."""
 
 OWN = "own"
-"""Its value in processes that this program starts for itself, which stay when a call's are
-ended."""
+"""Value of ``MARK`` in processes that this program starts for itself. They aren't ended together
+with a command's processes."""
 
 
 class SafeEnvironment(Mapping[str, str]):
-    """An environment without the variables that hold secrets, judged by their names and values.
+    """An environment without the variables that look like secrets, by their names and values.
 
-    The variables are judged on first use, not when the program starts.
+    The variables are checked on first use, because that takes time.
     """
 
     def __init__(
         self, environ: Mapping[str, str], keep: Iterable[str] = (), masked: Iterable[str] = ()
     ) -> None:
-        """Wrap ``environ``; names in ``keep`` are always passed on, names in ``masked`` never."""
+        """Copy ``environ``; names in ``masked`` are never passed on, others in ``keep`` always."""
         self._environ = dict(environ)
         self._masked = frozenset(masked)
         self.keep = frozenset(keep) - self._masked
@@ -85,10 +85,11 @@ def withheld_from(
     failed: bool,
     given: Container[str] = (),
 ) -> str:
-    """Return a note on withheld variables that a command may have missed, "" if there are none.
+    """Return a note for the model on withheld variables that a command may have missed, or "".
 
-    These are the ones that the command or its output names, or all of them if it ``failed`` for lack
-    of a setting or a key. Those in ``given`` reached it in another way.
+    These are the ones that the command or its output names, or all if it ``failed`` and its output
+    looks like a missing setting or key. Variables in ``given`` don't count: the command had them as
+    placeholders.
     """
     withheld = environment.withheld if isinstance(environment, SafeEnvironment) else ()
     names = [name for name in withheld if name not in given]
@@ -101,21 +102,24 @@ def withheld_from(
     more = ""
     if len(missed) > MAX_NAMED:
         more = f" and {len(missed) - MAX_NAMED} more"
-    why = "Not in its environment, as they look like secrets"
-    return f"[{why}: {named}{more}. The user's setting sandbox.env lets them in.]"
+    why = "Not in the command's environment, because they look like secrets"
+    return f"[{why}: {named}{more}. The user can pass them on by the setting sandbox.env.]"
 
 
 def command_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a command without a terminal: no pager, editor, colour or prompts."""
+    """Return ``environ`` as commands get it: without pager, editor, colours and prompts.
+
+    Variables that a `SafeEnvironment` keeps on request stay.
+    """
     keep = environ.keep if isinstance(environ, SafeEnvironment) else ()
     return without_left_out("commands", environ, keep)
 
 
 def server_environment(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the environment of an MCP server, without the variables of its own settings."""
+    """Return the environment for MCP servers; the caller adds a server's own variables."""
     return SafeEnvironment(own(without_left_out("servers", environ)))
 
 
 def own(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with the mark of processes that this program starts for itself."""
+    """Return a copy of an environment with the mark `OWN`, for processes of this program itself."""
     return {**environment, MARK: OWN}

@@ -1,7 +1,8 @@
-"""A table of environment variables: which of them reach the programs that are started, and why.
+"""A table of environment variables: which of them are passed on to child processes, and why.
 
-A variable without a row reaches servers, commands and hooks unless it looks like a secret. The
-program's own helpers get only the variables whose rows say so. The user's editor gets all variables.
+A variable without a row is passed on to servers, commands and hooks unless it looks like a secret.
+The program's own helpers get only the variables whose rows say so. The user's editor gets all
+variables.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,8 +14,9 @@ from tui_agent.lazy import frozen
 from tui_agent.word_lists import in_order
 
 Reader = Literal["own", "host", "servers", "commands", "sandbox"]
-"""Who gets an environment: ``own`` is git and ripgrep run for the program itself, ``host`` the model
-host, ``servers`` MCP servers, ``commands`` commands and hooks, ``sandbox`` commands in the sandbox."""
+"""A kind of child process: ``own`` are git and ripgrep run for the program itself, ``host`` is the
+model host, ``servers`` are MCP servers, ``commands`` commands and hooks, ``sandbox`` commands in
+the sandbox."""
 
 PASSED = "passed on"
 LEFT_OUT = "left out"
@@ -22,17 +24,18 @@ LEFT_OUT = "left out"
 
 @frozen
 class Row:
-    """What each reader gets of some variables: `PASSED`, `LEFT_OUT`, or another value in their place."""
+    """How each reader gets some variables: `PASSED`, `LEFT_OUT`, or with another value."""
 
     names: tuple[str, ...]
     """Names of variables; ``*`` matches any characters."""
     why: str
+    """Why, as a sentence for the documentation."""
     own: str = LEFT_OUT
     host: str = LEFT_OUT
     servers: str = PASSED
     commands: str = PASSED
     sandbox: str = PASSED
-    """For commands in the sandbox, which get nothing that other commands don't get."""
+    """Applied in the sandbox in addition to ``commands``."""
 
     def has(self, name: str) -> bool:
         return any(fnmatchcase(name, pattern) for pattern in self.names)
@@ -49,26 +52,26 @@ def _for_commands(value: str, names: str, why: str) -> Row:
 TABLE = (
     Row(
         in_order("LANG LANGUAGE LC_* TZ TMPDIR"),
-        "How texts and times are read and written, and where temporary files go.",
+        "They set the language, the time zone and the place of temporary files.",
         own=PASSED,
         host=PASSED,
     ),
     Row(
         ("PATH",),
-        "For the program's own sake only its absolute places count.",
+        "For its own helpers the program uses only the absolute directories in it.",
         own=PASSED,
         host=PASSED,
     ),
     Row(
         ("HOME",),
-        "The user's settings of git must not change what the program reads.",
+        "The user's git settings must not change what the program's own git reads.",
         own="/dev/null",
         host=PASSED,
     ),
     Row(("USER", "LOGNAME"), "Providers' libraries look up the user.", host=PASSED),
     Row(
         in_order("SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE AWS_CA_BUNDLE"),
-        "The certificates a company trusts.",
+        "They name the certificates that a company trusts.",
         host=PASSED,
     ),
     Row(
@@ -77,36 +80,36 @@ TABLE = (
             HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy
             """
         ),
-        "The network's proxies. The model host gets them as the program reads them; in the sandbox they name its own.",
+        "The network's proxies. The model host gets them through the program; in the sandbox they name the sandbox's proxy.",
     ),
     Row(
         in_order("AWS_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE CLOUDSDK_CONFIG"),
-        "Where providers' libraries find logins.",
+        "Providers' libraries read logins from these files.",
         host=PASSED,
     ),
     Row(
         CODE_VARIABLES,
-        "Python loads code by them: the program and its helpers heed none, commands do.",
+        "They make Python load code. The program and its helpers ignore them; commands get them.",
     ),
     _left_out(
         "GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_COMMON_DIR GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES "
         "GIT_PREFIX GIT_INTERNAL_SUPER_PREFIX GIT_IMPLICIT_WORK_TREE GIT_SHALLOW_FILE GIT_GRAFT_FILE "
         "GIT_NO_REPLACE_OBJECTS GIT_REPLACE_REF_BASE GIT_CONFIG GIT_CONFIG_PARAMETERS GIT_CONFIG_COUNT "
         "GIT_NAMESPACE GIT_QUARANTINE_PATH GIT_REFLOG_ACTION",
-        "Of the git whose hook started the program: git of a command would write into that repository.",
+        "Set by a git whose hook started the program: a command's git would write into that repository.",
     ),
     _left_out(
         "MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES MAKE_TERMOUT MAKE_TERMERR",
-        "Of the make that started the program: make of a command would take over its options.",
+        "Set by a make that started the program: a command's make would take over its options.",
     ),
     _left_out(
         "BASH_ENV ENV SHELLOPTS BASHOPTS",
-        "The shell would run a file, or read commands in another way.",
+        "They make the shell run a file, or read commands in another way.",
     ),
     _left_out(
         "CDPATH GLOBIGNORE GREP_OPTIONS RIPGREP_CONFIG_PATH "
         "GIT_LITERAL_PATHSPECS GIT_GLOB_PATHSPECS GIT_NOGLOB_PATHSPECS GIT_ICASE_PATHSPECS",
-        "A command would reach or do something else than its words say, by which it was judged.",
+        "They change what a command does, so that its text no longer shows it.",
     ),
     Row(
         in_order(
@@ -114,39 +117,41 @@ TABLE = (
             COLUMNS LINES COLORTERM FORCE_COLOR CLICOLOR_FORCE TERM_PROGRAM GIT_PAGER_IN_USE
             """
         ),
-        "About the screen, which commands don't have.",
+        "They describe a screen, and commands have none.",
         commands=LEFT_OUT,
     ),
-    Row(("SSH_ASKPASS", "SUDO_ASKPASS"), "They would open a window and wait.", commands=LEFT_OUT),
-    _for_commands("dumb", "TERM", "There is no terminal."),
-    _for_commands("1", "NO_COLOR", "Colours are noise in a result."),
+    Row(("SSH_ASKPASS", "SUDO_ASKPASS"), "They open a window and wait.", commands=LEFT_OUT),
+    _for_commands("dumb", "TERM", "Commands have no terminal."),
+    _for_commands("1", "NO_COLOR", "Escape sequences for colours don't belong in a result."),
     _for_commands(
         "cat",
         "PAGER GIT_PAGER GH_PAGER MANPAGER SYSTEMD_PAGER AWS_PAGER BAT_PAGER DELTA_PAGER PSQL_PAGER",
-        "Nobody turns pages.",
+        "A pager would wait for a key.",
     ),
     _for_commands(
         "true",
         "EDITOR VISUAL GIT_EDITOR GIT_SEQUENCE_EDITOR HGEDITOR SVN_EDITOR KUBE_EDITOR",
-        "Nobody edits: a text is taken as it is.",
+        "An editor would wait for the user; the suggested text is used unchanged.",
     ),
-    _for_commands("no", "GIT_MERGE_AUTOEDIT", "A merge takes its message as it is."),
-    _for_commands("0", "GIT_TERMINAL_PROMPT", "Git fails where it would ask."),
+    _for_commands("no", "GIT_MERGE_AUTOEDIT", "A merge uses the suggested message."),
+    _for_commands("0", "GIT_TERMINAL_PROMPT", "Git fails instead of asking for a password."),
     _for_commands("never", "SSH_ASKPASS_REQUIRE", "Without a terminal ssh would open a window."),
-    _for_commands("1", "GH_PROMPT_DISABLED", "The gh command fails where it would ask."),
+    _for_commands("1", "GH_PROMPT_DISABLED", "The gh command fails instead of asking."),
     _for_commands("noninteractive", "DEBIAN_FRONTEND", "Packages are installed without questions."),
     _for_commands(
         "1",
         "NO_UPDATE_NOTIFIER PIP_DISABLE_PIP_VERSION_CHECK",
-        "A look for updates is a host to approve.",
+        "A check for updates would ask you about another host.",
     ),
     _for_commands(
-        "false", "npm_config_update_notifier", "A look for updates is a host to approve."
+        "false",
+        "npm_config_update_notifier",
+        "A check for updates would ask you about another host.",
     ),
     _for_commands(
         "1",
         "PYTHONUNBUFFERED",
-        "Python holds back what it writes to a pipe: errors would come too early.",
+        "Python buffers what it writes to a pipe, so errors would appear before earlier output.",
     ),
     Row(
         in_order(
@@ -159,11 +164,14 @@ TABLE = (
         sandbox=LEFT_OUT,
     ),
 )
-"""All rows; no variable is in two."""
+"""All rows; no variable is in two of them."""
 
 
 def chosen_for(reader: Reader, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables for a reader that gets nothing but what the rows pass to it."""
+    """Return the variables of ``environ`` that rows pass on to a reader, and those that rows set.
+
+    For the readers ``own`` and ``host``, which don't get variables without a row.
+    """
     kept = {name: value for name, value in environ.items() if _passes(name, reader)}
     return kept | _values_for(reader)
 
@@ -171,7 +179,10 @@ def chosen_for(reader: Reader, environ: Mapping[str, str]) -> dict[str, str]:
 def without_left_out(
     reader: Reader, environ: Mapping[str, str], keep: Iterable[str] = ()
 ) -> dict[str, str]:
-    """Return the environment without the variables that rows leave out for a reader, except ``keep``."""
+    """Return ``environ`` without the variables left out for a reader, and with those set for it.
+
+    Variables in ``keep`` are not left out. For readers that get variables without a row.
+    """
     left_out: set[str] = set()
     for row in TABLE:
         if getattr(row, reader) == LEFT_OUT:

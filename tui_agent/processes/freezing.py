@@ -1,4 +1,4 @@
-"""Stops a command's processes for a moment, so that their changes can be judged."""
+"""Pauses a command's processes for a moment, so that the changes they made can be judged."""
 
 import os
 import signal
@@ -10,21 +10,21 @@ from functools import partial
 from tui_agent.processes.table import descendants, state_of
 
 FREEZE_SECONDS = 2.0
-"""Seconds to wait for processes that don't stop at once, as a disk or network keeps them busy."""
+"""Maximum seconds to wait until all processes have stopped; a slow disk or network delays that."""
 _PAUSE = 0.001
 _STOPPED = frozenset({"T", "t", "Z", "X", ""})
 _STANDING = _STOPPED | {"D"}
-"""States of a process that does nothing now: stopped, or waiting in the kernel (D), which acts on the
-signal before anything else."""
+"""States of a process that runs no code now: stopped, ended, or waiting in the kernel (D). The last
+one stops before it runs again."""
 
 
 @contextmanager
 def held_still(leader: int) -> Iterator[Callable[[], bool]]:
-    """Give a function that stops ``leader`` and all processes below it until the block ends.
+    """Give a function that stops all descendants of ``leader`` until the block ends.
 
-    The function returns True if all of them have stopped. A stopped process starts no other, so two
-    looks that find the same processes have found all. ``leader`` adopts the processes whose parents
-    have ended, so every process of the command is below it.
+    The function blocks for at most `FREEZE_SECONDS` and returns True if all have stopped. At the
+    end of the block they continue. ``leader`` must adopt orphans, so that every process of the
+    command is its descendant.
     """
     stopped: dict[int, None] = {}
     try:

@@ -1,4 +1,4 @@
-"""Background jobs: commands that keep running after their call, at most until the program ends."""
+"""Background jobs: commands that keep running after their tool call, until the program ends."""
 
 import asyncio
 import codecs
@@ -23,29 +23,34 @@ MAX_ENDED = 50
 """Maximum ended jobs that stay in the list."""
 
 RING_BYTES = 512 * 1024
-"""Bytes of a job's newest unread output that are kept in memory; all output is stored at its end."""
+"""Bytes of a job's newest output that are kept in memory to be read while it runs."""
 
 _MAX_TAIL_CHARS = 20_000
-"""Characters at the end of a job's output that are searched for missing grants."""
+"""Number of characters at the end of a job's output that are searched for missing grants."""
 
 FLOOD_PAUSE = 0.25
-"""Seconds that reading pauses after a burst of output, which can wait as no one watches a job."""
+"""Seconds that reading pauses after a burst of a job's output."""
 
 QUIET_SECONDS = 0.4
-"""Seconds without new output after which a terminal is taken to wait for input."""
+"""Seconds without new output after which a terminal is assumed to wait for input."""
 SILENT_SECONDS = 2.0
-"""The same, in seconds, for a terminal that has printed nothing at all."""
+"""The same, in seconds, for a terminal that has printed nothing since the wait began."""
 LOOK_SECONDS = 0.05
+"""Seconds between two looks at a terminal while something is awaited."""
 MAX_AWAITED_BYTES = 16 * 1024
 """Bytes of the newest output that are searched for an awaited text."""
 
 CHANGE_INTERVAL = 1.0
-"""Seconds between two announcements of new output."""
+"""Minimum seconds between two calls of ``on_change`` for new output."""
 
 
 @frozen
 class JobState:
-    """The state of a job: times in seconds since the epoch, ``exit_code`` negative for a signal."""
+    """The state of a job at one moment, for lists and results.
+
+    Times are in seconds since the epoch. ``exit_code`` is None while it runs, negative if a signal
+    ended it. ``output_bytes`` counts all output so far.
+    """
 
     id: int
     command: str
@@ -54,7 +59,7 @@ class JobState:
     ended_at: float | None = None
     exit_code: int | None = None
     stopped: bool = False
-    """Whether it was ended on request."""
+    """Whether the user, the model or the program stopped it."""
     output_bytes: int = 0
 
     @property
@@ -72,9 +77,9 @@ class Job:
         self.command = command
         self.ended = asyncio.Event()
         self.stored: str | None = None
-        """The blob with all output of the job, once it has ended."""
+        """The blob with the job's output, once it has ended; None if there was no output."""
         self.told = False
-        """Whether the model has been told that the job has ended."""
+        """Whether the model knows that the job has ended."""
         self.note = ""
         """A note for the model in addition to the output, once the job has ended."""
         self._clock = clock
@@ -88,7 +93,7 @@ class Job:
         self._total = 0
         self._seen = 0
         self.listener: Reporter | None = None
-        """Gets the job's output while somebody waits for the job."""
+        """Gets the job's output while a tool call waits for the job; None if none does."""
         self._looked_at: Callable[[int], Awaitable[None]] | None = None
         self.terminal: Terminal | None = None
         """The terminal that the job runs in; None if it has none, and so no input."""
@@ -102,9 +107,10 @@ class Job:
             await self._looked_at(self.state.pid)
 
     async def run(self, command: Command, put_blob: Callable[[bytes], str]) -> "asyncio.Task[None]":
-        """Start the job, and return a task that ends with it.
+        """Start the job, and return a task that ends after it.
 
-        Raises: OSError if it can't be started.
+        ``put_blob`` stores the output at the end and returns the blob's name. Raises OSError if the
+        command can't be started.
         """
         self._looked_at = command.looked_at
         self.terminal = command.terminal
@@ -131,13 +137,17 @@ class Job:
         )
 
     def new_output(self) -> tuple[bytes, int]:
-        """Return the output since the last call, and how many bytes in between were dropped."""
+        """Return the output since the last call, and how many bytes before it were dropped.
+
+        At most `RING_BYTES`. While the job runs, an incomplete UTF-8 character at the end is left
+        for the next call.
+        """
         first = self._total - len(self._ring)
         begin = max(self._seen, first)
         lost = begin - self._seen
         data = bytes(self._ring[begin - first :])
         if not self.ended.is_set():
-            # The beginning of a character stays for the next time.
+            # An incomplete character is left for the next call.
             decoder = codecs.getincrementaldecoder("utf-8")("replace")
             decoder.decode(data[-4:])
             data = data[: len(data) - len(decoder.getstate()[0])]
@@ -145,20 +155,24 @@ class Job:
         return data, lost
 
     def type(self, text: str) -> None:
-        """Type a text into the job's terminal; raises ToolError if that isn't possible."""
+        """Type a text into the job's terminal; see `typed_text` for keys.
+
+        Raises ToolError if the job has ended, has no terminal, or doesn't take the text.
+        """
         if self.ended.is_set():
             raise ToolError(f"Job {self.id} has ended.")
         if self.terminal is None:
-            raise ToolError(f"Job {self.id} takes no input: it runs without a terminal.")
+            raise ToolError(f"Job {self.id} takes no input, because it runs without a terminal.")
         self.terminal.type(text)
 
     async def answered(self, awaited: Callable[[str], bool] | None, seconds: float) -> bool:
-        """Wait until the terminal shows what is awaited, or for None is quiet; at most so long.
+        """Wait until ``awaited`` returns True for new output of the terminal, at most some seconds.
 
-        What was on the screen before counts only once it is quiet.
+        Once the terminal has been quiet for a while, the text on its screen counts, too. For None,
+        wait only until it is quiet.
 
         Returns:
-            whether that came, or the job has ended.
+            True if that happened, or the job has ended; False after ``seconds``.
         """
         before = self._total
         seen = before
@@ -181,7 +195,7 @@ class Job:
 
     def _shows(self, awaited: Callable[[str], bool] | None, before: int, *, quiet: bool) -> bool:
         assert self.terminal is not None  # noqa: S101 - as above
-        # Drawn now, so that the program gets answers to what it asks its terminal.
+        # Drawing also answers the program's requests to its terminal, such as the cursor position.
         screen = "" if self.terminal.is_flooded else self.terminal.text()
         if awaited is None:
             return quiet
@@ -251,7 +265,10 @@ class Job:
 
 
 class AdoptedJob(Job):
-    """Processes that a command left running. Their output isn't read; they end with the program."""
+    """A job for processes that a command left running; their output isn't read.
+
+    It has ended when all of them have.
+    """
 
     def __init__(
         self, number: int, command: str, clock: Callable[[], float], left: Leftovers
@@ -278,7 +295,7 @@ class AdoptedJob(Job):
 
 
 class Jobs:
-    """The jobs of one session. Use it on the event loop's thread only."""
+    """The jobs of one session, running and ended ones. Use it on the event loop's thread only."""
 
     def __init__(
         self,
@@ -287,7 +304,11 @@ class Jobs:
         *,
         on_end: Callable[[JobState], None] = lambda _state: None,
     ) -> None:
-        """Make an empty list; ``on_end`` gets each job that ended by itself while no one waited."""
+        """Make an empty list of jobs.
+
+        ``on_change`` is called when jobs start, end or have new output. ``on_end`` gets the state
+        of a job that ended without being stopped, while no tool call waited for it.
+        """
         self._on_change = on_change
         self._on_end = on_end
         self._clock = clock
@@ -304,11 +325,11 @@ class Jobs:
         return sum(state.running for state in self)
 
     async def start(self, text: str, command: Command, put_blob: Callable[[bytes], str]) -> Job:
-        """Start a command; ``text`` is its name in the list.
+        """Start a command as a job and list it; ``text`` is its name in the list.
 
         Raises:
-            OSError: it could not be started.
-            ToolError: there are too many already.
+            OSError: the command can't be started.
+            ToolError: `MAX_RUNNING` jobs are running already.
         """
         if self.running >= MAX_RUNNING:
             raise ToolError(f"{MAX_RUNNING} jobs are running; stop one first.")
@@ -324,7 +345,7 @@ class Jobs:
         return job
 
     def _list(self, job: Job, task: "asyncio.Task[None]") -> None:
-        """Add a job to the list; ended jobs leave it when there are more than ``MAX_ENDED``."""
+        """Add a job to the list, and remove the oldest ended ones beyond ``MAX_ENDED``."""
         self._jobs[job.id] = job
         self._tasks.add(task)
         task.add_done_callback(lambda task: self._ended(task, job))
@@ -334,10 +355,10 @@ class Jobs:
         self._on_change()
 
     def find(self, number: int) -> Job:
-        """Return a job by its number.
+        """Return the job with a number.
 
         Raises:
-            ToolError: there is none; the message names those there are.
+            ToolError: there is none; the message lists the numbers of all jobs.
         """
         try:
             return self._jobs[number]
@@ -346,12 +367,15 @@ class Jobs:
             raise ToolError(f"There is no job {number}. Jobs: {known}.") from None
 
     async def look(self) -> None:
-        """Have the changes that all jobs have made so far judged, so that others see them."""
+        """Have the build output of all running jobs copied from the sandbox into the project.
+
+        Errors are logged.
+        """
         looks = await asyncio.gather(
             *(job.look() for job in self._jobs.values()), return_exceptions=True
         )
         for error in filter(None, looks):
-            log.warning("what a job has made could not be looked at: %s", error)
+            log.warning("a running job's changes could not be copied: %s", error)
 
     async def aclose(self) -> None:
         await asyncio.gather(*(job.stop() for job in self._jobs.values()))
@@ -361,7 +385,10 @@ class Jobs:
             self._timer.cancel()
 
     def untold(self) -> list[Job]:
-        """Return the jobs that ended by themselves, unknown to the model, oldest first."""
+        """Return the jobs that ended without being stopped and of which the model doesn't know yet.
+
+        In the order of their numbers.
+        """
         found = []
         for job in self._jobs.values():
             ended_alone = job.ended.is_set() and not job.state.stopped

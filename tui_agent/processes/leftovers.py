@@ -1,8 +1,8 @@
-"""Processes that a command leaves running: found, named, watched, and ended with the program.
+"""Finds the processes that a command leaves running, watches them, and ends them with the program.
 
 On Linux this program adopts the orphans among its descendants: however a process forks, changes its
-session or its environment, it becomes a child of this program when its parents are gone. On other
-systems only the process group is known.
+session or its environment, it becomes a child of this program when its parents have ended. On other
+systems only the command's process group is known.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ from tui_agent.processes.watcher import WatchedCommand, end
 
 _SET_CHILD_SUBREAPER = 36
 _FORGOTTEN = 2.0
-"""Seconds after which an ended child that no one has reaped is reaped here."""
+"""Seconds after which an ended child is reaped here if the code that started it hasn't done so."""
 
 _RECHECK_SECONDS = 0.05
-"""Seconds until a process without a mark is looked at again; by then one that was starting has its
-mark, and one that was ending is gone."""
+"""Seconds after which a process without a mark is looked at again. By then a starting process has
+its mark, and an ending one is gone."""
 
 _POLL = 1.0
 """Seconds between two checks on systems that don't report the end of a process."""
@@ -40,16 +40,19 @@ _POLL = 1.0
 _NAME_CHARS = 60
 _ROUNDS = 5
 _ended: dict[int, float] = {}
-"""Ended children that no one has reaped yet, with the time when each was first seen."""
+"""Ended children that were not reaped yet, with the time (`time.monotonic`) each was first seen."""
 
 _claimed: set[int] = set()
-"""Processes already counted as left behind. One without a mark counts for the first command that
-ends after it."""
+"""Ids of processes that were already attributed to a command. One without a mark is attributed to
+the first command that ends after its start."""
 
 
 @lru_cache(maxsize=1)
 def adopt_orphans() -> bool:
-    """Make this program adopt every orphan below it; returns False if the system can't do that."""
+    """Make this program the parent of orphans among its descendants.
+
+    Returns False if the system can't do that. Only the first call has an effect.
+    """
     if sys.platform != "linux":
         return False
     import ctypes
@@ -61,14 +64,18 @@ def adopt_orphans() -> bool:
 
 
 class Leftovers:
-    """The processes that one command left behind."""
+    """The processes that one command left running."""
 
     def __init__(self, leader: int, mark: str, pids: Sequence[int]) -> None:
-        """Watch ``pids``; ``leader`` led their session, ``mark`` is in their environment."""
+        """Make it from the ids of the processes found so far; more may be found later.
+
+        ``leader`` is the id of the command's own process, which led their session; ``mark`` is the
+        command's id in their environment.
+        """
         self._leader = leader
         self._mark = mark
         self.known = {pid: start_of(pid) for pid in pids}
-        """The start time of each process, in clock ticks as by `start_of`."""
+        """Process ids, each with the result of `start_of`; ended processes are removed."""
 
     def names(self, most: int = 5) -> str:
         names: list[str] = []
@@ -83,7 +90,7 @@ class Leftovers:
     async def wait(self) -> None:
         loop = asyncio.get_running_loop()
         while living := self._living():
-            # Nothing runs meanwhile where the system tells of an end.
+            # Where the system reports the end of a process, nothing has to be polled.
             ended = asyncio.Event()
             opened = list[int]()
             try:
@@ -126,9 +133,10 @@ class Leftovers:
 
 
 async def left_behind(leader: int, mark: str) -> Leftovers:
-    """Return the processes that a command left running; its own process, ``leader``, has ended.
+    """Return the processes that a command left running, perhaps none.
 
-    Takes a millisecond if there are none.
+    Call it after the command's own process, ``leader``, has ended. ``mark`` is the command's id.
+    Takes about a millisecond if there are none.
     """
     if not PROC.is_dir():
         return Leftovers(leader, mark, [leader] if any_left(leader, ()) else [])
@@ -136,8 +144,7 @@ async def left_behind(leader: int, mark: str) -> Leftovers:
     strangers = list[int]()
     children = list[int]()
     for _ in range(_ROUNDS):
-        # One that was listed may have ended meanwhile and left another, which only a newer list
-        # has.
+        # A listed process may have ended and left another one, so list again until nothing changes.
         before = children
         children = children_of(os.getpid())
         if children == before:
@@ -154,9 +161,12 @@ async def left_behind(leader: int, mark: str) -> Leftovers:
 
 
 def _look(leader: int, mark: str, children: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return the processes a command left running, and unmarked children of other sessions."""
-    # Orphans that have ended are waited for, so that they don't pile up; others by who started
-    # them.
+    """Return those of this program's ``children`` that belong to a command, and unknown ones.
+
+    Unknown are children without a mark in another session. Also reaps children that ended some time
+    ago.
+    """
+    # Adopted orphans are reaped here, other children by the code that started them.
     now = time.monotonic()
     since = {pid: _ended.get(pid, now) for pid in zombies_among(children)}
     _ended.clear()
@@ -167,8 +177,8 @@ def _look(leader: int, mark: str, children: Sequence[int]) -> tuple[list[int], l
     found = list[int]()
     strangers = list[int]()
     for pid in children:
-        # Each is read once: one that is just starting another program, or ending, shows no mark for
-        # a moment.
+        # A process that is just starting another program, or ending, shows no mark for a moment, so
+        # the mark is read only once.
         its_mark = mark_of(pid)
         session = session_of(pid)
         if pid != leader and (its_mark == mark or session == leader):

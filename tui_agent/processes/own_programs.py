@@ -1,7 +1,7 @@
-"""Finds the programs that this program runs for itself, and makes their environment.
+"""Finds the programs that this program runs for itself, such as git, and makes their environment.
 
-A project must not choose what runs, so places in ``PATH`` that are relative or in the project are
-skipped. None of these programs needs a key, so none is passed on.
+A project must not choose what runs, so directories in ``PATH`` that are relative or in the project
+are skipped. None of these programs needs a key, so no key is passed on.
 """
 
 import os
@@ -15,16 +15,18 @@ from tui_agent.processes.environment import own
 from tui_agent.processes.environment_table import chosen_for
 
 MEMORY_KILOBYTES = 1024 * 1024
+"""Default memory limit of `limited`."""
 OWN_PLACES = (".venv/bin", "venv/bin", "node_modules/.bin")
-"""Directories of a project in which its own programs are looked for."""
+"""Directories of a project that may contain its own programs."""
 
 
 def find_program(
     name: str, outside: Path | None = None, environ: Mapping[str, str] | None = None
 ) -> str | None:
-    """Return the absolute path of an installed program, None if there is none.
+    """Return the absolute path of a program on ``PATH``, None if there is none.
 
-    Programs in ``outside``, and links to such, are skipped. ``environ`` gives the ``PATH``.
+    Programs in the directory ``outside``, and links to such, are skipped. ``PATH`` is taken from
+    ``environ``, or else from this program's environment.
     """
     for place in search_path(environ, outside).split(os.pathsep):
         found = None
@@ -36,14 +38,18 @@ def find_program(
 
 
 def find_project_program(name: str, where: Path, root: Path) -> str | None:
-    """Return the path of the project's own program, or else of one on ``PATH``, or None."""
+    """Return the absolute path of a program of the project, else of one on ``PATH``, or None.
+
+    For ``where`` and ``root`` see `find_own_program`. Run it only in the sandbox.
+    """
     return find_own_program(name, where, root) or find_program(name, root)
 
 
 def find_own_program(name: str, where: Path, root: Path) -> str | None:
-    """Return the project's own program in ``where`` or a directory above, None if there is none.
+    """Return the absolute path of a program in the nearest of the project's program directories.
 
-    Run it only in the sandbox.
+    They are looked for in ``where`` and the directories above it up to ``root``, the project. None
+    if there is none. Run the program only in the sandbox.
     """
     for directory in (where, *where.parents):
         if not directory.is_relative_to(root):
@@ -57,12 +63,15 @@ def find_own_program(name: str, where: Path, root: Path) -> str | None:
 
 @lru_cache(maxsize=16)
 def find_shell(outside: Path | None = None) -> str:
-    """Return the absolute path of bash, or of another shell without one; see ``find_program``."""
+    """Return the absolute path of bash, or if there is none, of sh; see `find_program`."""
     return find_program("bash", outside) or find_program("sh", outside) or "/bin/sh"
 
 
 def search_path(environ: Mapping[str, str] | None = None, outside: Path | None = None) -> str:
-    """Return ``PATH`` without relative directories and those in the directory ``outside``."""
+    """Return ``PATH`` without relative directories and those in the directory ``outside``.
+
+    It is taken from ``environ``, or else from this program's environment.
+    """
     if environ is None:
         environ = os.environ
     places = []
@@ -74,17 +83,23 @@ def search_path(environ: Mapping[str, str] | None = None, outside: Path | None =
 
 
 def _is_of(project: Path | None, path: str) -> bool:
-    """Return True if a path, or the file it links to, is in the project."""
+    """Return True if a path, or what it links to, is in the project; False without a project."""
     if project is None:
         return False
     return is_inside(project, path) or Path(path).is_relative_to(real_path(project))
 
 
 def bare_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return an environment without keys, settings and the home directory, with ``more`` added."""
+    """Return the environment for programs that this program runs for itself, with ``more`` added.
+
+    It has no keys, no settings and no home directory.
+    """
     return own({**chosen_for("own", os.environ), "PATH": search_path(), **(more or {})})
 
 
 def limited(*command: str, kilobytes: int = MEMORY_KILOBYTES) -> list[str]:
-    """Return the command with a memory limit, because a repository may lead it to endless data."""
+    """Return an argument list that runs a command with a memory limit, in kilobytes.
+
+    A repository may contain data that would make the command use all memory.
+    """
     return ["/bin/sh", "-c", f'ulimit -d {kilobytes} 2>/dev/null; exec "$0" "$@"', *command]

@@ -1,4 +1,4 @@
-"""Runs one command: its live output, its time limit, and the end of all its processes."""
+"""Runs one command: reads its output, applies its time limit, and ends all its processes."""
 
 import asyncio
 import codecs
@@ -26,8 +26,8 @@ from tui_agent.processes.watcher import WatchedCommand, end
 log = logging.getLogger(__name__)
 
 MAX_NAMED_PROCESSES = 100
-"""Maximum processes of one command in a line to the watcher, which must fit into the pipe; it finds
-others by their mark."""
+"""Maximum processes that one line to the watcher names, as a line must fit into the pipe. The
+watcher finds others by their mark."""
 
 _ROOT = str(Path(__file__).parents[2])
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from tui_agent.processes.watcher import main; main()"
@@ -36,30 +36,36 @@ REPORT_INTERVAL = 0.05
 """Seconds between two reports of live output."""
 
 REPORT_BYTES = 16 * 1024
-"""Maximum bytes of one report; of more output only the newest part is shown."""
+"""Maximum bytes of one report; of more output only the newest part is reported."""
 
 EXIT_GRACE_SECONDS = 0.1
-"""Seconds to wait for the rest of the output after the command's own process ended."""
+"""Maximum seconds to wait for the rest of the output after the command's own process has ended."""
 
 _CHUNK = 64 * 1024
 _BURST = 1024 * 1024
 
 _FLOOD_PAUSE_SECONDS = 0.015
-"""Seconds that reading pauses after a burst, so that a flood takes a tenth of a core and its writer
-waits."""
+"""Seconds that reading pauses after each burst. A flood of output then takes a tenth of a core, and
+its writer has to wait."""
 
 _TRICKLE = 0.05
 
 
 async def end_tree(leader: int, mark: str) -> None:
-    """End a command's processes, those that left its session included; see ``watcher.end``."""
+    """End all processes of a command, those that left its session included; see ``watcher.end``.
+
+    ``leader`` is the id of the command's own process, ``mark`` the command's id.
+    """
     seen = await asyncio.to_thread(end, {mark: WatchedCommand(leader)})
-    # Orphans among them are this program's to wait for, the leader is who started it.
+    # Adopted orphans must be reaped here; the leader is reaped by the thread that waits for it.
     reap(seen - {leader})
 
 
 class Watch:
-    """The connection to the watcher, which a command starts if it isn't running."""
+    """The connection to the watcher process, which ends running commands if this program is killed.
+
+    The watcher is started by the first command, and again if it has ended.
+    """
 
     def __init__(self) -> None:
         self._line: int | None = None
@@ -67,11 +73,12 @@ class Watch:
         self._broken = False
 
     def runs(self, mark: str, pid: int = 0, left: Mapping[int, int] | None = None) -> None:
-        """Tell the watcher about a command, whose session and marked processes must end with the program.
+        """Send the watcher a command whose processes must end with the program.
 
-        With ``pid`` 0 the command is about to start; that is sent first, because the program may be
-        killed right after the start. With ``left`` the command has ended, and these processes (with
-        their start times) are the ones that must end with the program.
+        ``mark`` is the command's id, ``pid`` its own process. Call it before the start with ``pid``
+        0, because the program may be killed right after it, and again after the start. With
+        ``left`` the command has ended, and these are the processes that it left running, with their
+        start times.
         """
         text = f"+ {mark} {pid}\n"
         if left is not None:
@@ -97,7 +104,7 @@ class Watch:
         assert self._line is not None  # noqa: S101 - callers look
         try:
             os.write(self._line, text.encode("ascii"))
-        except BlockingIOError:  # it is stopped; earlier lines still count
+        except BlockingIOError:  # the watcher is paused; earlier lines still count
             return True
         except OSError:
             os.close(self._line)
@@ -107,7 +114,10 @@ class Watch:
 
 
 def _start() -> int:
-    """Start a watcher and return the writing end of its input, which no child process inherits."""
+    """Start a watcher, and return the descriptor to write its input to.
+
+    Child processes don't inherit the descriptor. Raises OSError if the watcher can't be started.
+    """
     reader, writer = os.pipe()
     try:
         os.set_blocking(writer, False)
@@ -135,10 +145,11 @@ watch = Watch()
 
 @frozen
 class Command:
-    """A command to run. ``timeout`` is in seconds; ``descriptors`` stay open in the process.
+    """A command to run; ``arguments`` are its program and arguments, ``timeout`` is in seconds.
 
-    When the command has run as a job, ``ended`` is awaited with the end of its output and its exit
-    code; it returns a note for the model.
+    The process inherits ``descriptors``. If the command runs as a job, ``ended`` is awaited after
+    it, with the end of its output and its exit code (None if it was stopped), and returns a note
+    for the model.
     """
 
     arguments: Sequence[str]
@@ -148,17 +159,21 @@ class Command:
     descriptors: tuple[int, ...] = ()
     ended: Callable[[str, int | None], Awaitable[str]] | None = None
     looked_at: Callable[[int], Awaitable[None]] | None = None
-    """Awaited with the process id before others look at the changes of a running job."""
+    """For a job in the sandbox: awaited with the process id to copy its build output so far into
+    the project."""
     terminal: Terminal | None = None
-    """The terminal used for input and output; None for pipes."""
+    """The terminal for input and output; None for pipes."""
     gone: Callable[[], Awaitable[None]] | None = None
-    """Waits, after the end of its own process, for the end of all others; None if these may
-    stay."""
+    """Awaited after the end of the command's own process, to wait for the end of its other
+    processes; None if these may keep running."""
 
 
 @dataclass
 class FinishedCommand:
-    """The result of a command that ended or was stopped; ``exit_code`` is negative for a signal."""
+    """The result of a command that ended or was stopped, filled while it runs.
+
+    ``exit_code`` is negative if a signal ended it, None while it runs.
+    """
 
     capture: Capture = field(default_factory=Capture)
     exit_code: int | None = None
@@ -170,7 +185,10 @@ class FinishedCommand:
 
 
 class _Pipe:
-    """The reading end of a command's output, read by the event loop at a bounded speed."""
+    """The reading end of a command's output, read by the event loop at a limited speed.
+
+    Chunks go to ``sink``; after each burst reading rests for ``pause`` seconds.
+    """
 
     def __init__(self, descriptor: int, sink: Callable[[bytes], None], pause: float) -> None:
         self._loop = asyncio.get_running_loop()
@@ -214,10 +232,10 @@ class _Pipe:
             self.ended.set()
 
     async def finish(self) -> None:
-        """Read the rest of the output after the command has ended.
+        """Read the rest of an ended command's output, for `EXIT_GRACE_SECONDS` at most.
 
-        A background process may keep the pipe open for ever. It is then read on and the output
-        thrown away, because a closed pipe would end that process at its next line.
+        If a background process keeps the pipe open, its later output is read and discarded, because
+        a closed pipe would end that process at its next line.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(EXIT_GRACE_SECONDS):
@@ -226,7 +244,7 @@ class _Pipe:
 
 
 class Reporter:
-    """Passes live output on in batches, so that a thousand small writes cause a few repaints."""
+    """Passes live output on as text, at most once in `REPORT_INTERVAL`, to save repaints."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -254,22 +272,22 @@ class Reporter:
 
 
 class Child:
-    """A child process whose end the event loop reports.
+    """A child process whose end can be awaited; a thread waits for it.
 
-    asyncio itself starts a process and its pipes in two tasks; an event loop that ends between them
-    waits for ever.
+    asyncio's own subprocesses are not used: asyncio starts a process and its pipes in two tasks,
+    and an event loop that ends between them hangs.
     """
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self.pid = process.pid
         self.returncode: int | None = None
-        """The exit code as in ``subprocess``; None while the process runs."""
+        """The exit code, negative for a signal; None while the process runs."""
         self._ended = asyncio.Event()
         loop = asyncio.get_running_loop()
 
         def wait() -> None:
             code = process.wait()
-            with contextlib.suppress(RuntimeError):  # the event loop ended before it
+            with contextlib.suppress(RuntimeError):  # the event loop has ended
                 loop.call_soon_threadsafe(self._has_ended, code)
 
         threading.Thread(target=wait, name=f"waits for {self.pid}", daemon=True).start()
@@ -284,14 +302,18 @@ class Child:
 
 @dataclass
 class StartedCommand:
-    """A running command, in a session of its own; ``pipes`` are the reading ends of its outputs."""
+    """A command that was started in a new session.
+
+    ``process`` is its own process, ``pipes`` are the reading ends of its outputs, and ``mark`` is
+    its id in the environment of all its processes.
+    """
 
     process: Child
     pipes: tuple[_Pipe, ...]
     mark: str
 
     async def heard(self) -> None:
-        """Read the rest of the output after the command's end."""
+        """Read the rest of the output after the command's end; see `_Pipe.finish`."""
         for pipe in self.pipes:
             await pipe.finish()
 
@@ -310,19 +332,19 @@ def start(
     pause: float | None = None,
     given: IO[bytes] | int = subprocess.DEVNULL,
 ) -> StartedCommand:
-    """Start a command, on a running event loop.
+    """Start a command; call it on the event loop's thread.
 
-    Nothing is awaited, so no cancelling can leave half a start behind.
+    Nothing is awaited, so a cancelled caller can't leave a half-started command.
 
     Args:
-        command: the command; its time limit is the caller's to keep.
-        sinks: take its output on the event loop's thread: one both streams, two each its own. What
-            runs in a terminal has one.
-        pause: seconds the reader rests after a burst; a longer one slows a flood down.
-        given: its standard input.
+        command: the command. The caller has to apply its time limit.
+        sinks: functions that get the output on the event loop's thread: one for both streams, or two
+            for standard output and standard error. A command in a terminal has one.
+        pause: seconds that reading rests after a burst; a longer pause slows a flood down.
+        given: the standard input, ignored for a command in a terminal.
 
     Raises:
-        OSError: it could not be started.
+        OSError: the command can't be started.
     """
     if command.terminal is None:
         ends = [os.pipe() for _sink in sinks]
@@ -366,11 +388,15 @@ def start(
 async def run_command(
     command: Command, report: Callable[[str], None], run: FinishedCommand
 ) -> None:
-    """Run a command to its end; fills ``run`` as it goes, so that a cancelled one leaves its output.
+    """Run a command until it ends or its time is over; then all its processes are ended.
+
+    ``report`` gets its live output. ``run`` is filled meanwhile, so that the output of a cancelled
+    command is not lost.
 
     Raises:
-        OSError: it could not be started. asyncio.CancelledError: the caller was cancelled; every
-            process of the command is gone by then.
+        OSError: the command can't be started.
+        asyncio.CancelledError: the caller was cancelled; all processes of the command have ended by
+            then.
     """
     reporter = Reporter(report)
 

@@ -1,6 +1,7 @@
-"""Finds the processes that belong to a command, in ``/proc`` where there is one, and signals them.
+"""Finds the processes that belong to a command, and sends them signals.
 
-Imports little, because the watcher must start quickly.
+Reads ``/proc``; on systems without it, only the process group is known. Imports little, because the
+watcher must start quickly.
 """
 
 import contextlib
@@ -15,14 +16,15 @@ PROC = Path("/proc")
 
 
 def members(leader: int, mark: str) -> list[int]:
-    """Return the living processes of a call that can be found: in its session, or with its mark."""
+    """Return the ids of living processes in the session ``leader`` or with the given mark."""
     return [pid for pid in _processes() if session_of(pid) == leader or mark_of(pid) == mark]
 
 
 def left_over(mark: str, known: Iterable[tuple[int, int]]) -> list[int]:
-    """Return the processes that a command left running, and all their descendants.
+    """Return the ids of the processes that a command left running, and of all their descendants.
 
-    They are found by their mark, or by process id and start time, since an id may be used again.
+    They are found by the command's mark, or in ``known`` by id and start time, because an id may
+    have been reused.
     """
     found = [pid for pid in _processes() if mark_of(pid) == mark and _status(pid)]
     for pid, start in known:
@@ -32,7 +34,7 @@ def left_over(mark: str, known: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the children of a process, including zombies."""
+    """Return the ids of the children of a process, including zombies."""
     found = list[int]()
     tasks = PROC / str(pid) / "task"
     try:
@@ -57,7 +59,7 @@ def descendants(pids: Iterable[int]) -> list[int]:
 
 
 def start_of(pid: int) -> int:
-    """Return the start time of a process in clock ticks since boot; 0 if it is gone."""
+    """Return the start time of a process in clock ticks since boot; 0 if there is none."""
     fields = _fields(pid)
     if len(fields) > 19:
         return int(fields[19])
@@ -65,7 +67,7 @@ def start_of(pid: int) -> int:
 
 
 def session_of(pid: int) -> int:
-    """Return the session id of a living process; 0 if it is gone."""
+    """Return the session id of a process; 0 if it has ended, also for a zombie."""
     status = _status(pid)
     if status:
         return int(status[3])
@@ -73,7 +75,10 @@ def session_of(pid: int) -> int:
 
 
 def mark_of(pid: int) -> str | None:
-    """Return the mark in a process's environment; None if it has none, "" if it can't be read."""
+    """Return the value of ``MARK`` in a process's environment.
+
+    None if the environment has no mark, "" if it can't be read.
+    """
     try:
         variables = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:
@@ -90,7 +95,7 @@ def command_line(pid: int) -> str:
 
 
 def state_of(pid: int) -> str:
-    """Return a process's state as the letter of proc(5): R, S, D, T, t, Z, …; "" if it is gone."""
+    """Return the letter for a process's state, as in proc(5): R, S, D, T, …; "" if it is gone."""
     fields = _fields(pid)
     if fields:
         return fields[0].decode("ascii", "replace")
@@ -98,19 +103,22 @@ def state_of(pid: int) -> str:
 
 
 def zombies_among(pids: Iterable[int]) -> list[int]:
-    """Return the processes that are zombies."""
+    """Return those of the processes that are zombies (ended but not reaped)."""
     return [pid for pid in pids if _fields(pid)[:1] == [b"Z"]]
 
 
 def reap(pids: Iterable[int]) -> None:
-    """Reap the zombies that are children of this program; others are left to their parents."""
+    """Reap those of the processes that are ended children of this program; ignore the others."""
     for pid in pids:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
 
 
 def any_left(leader: int, found: Iterable[int]) -> bool:
-    """Return True if any of the processes still runs (zombies excluded where detectable)."""
+    """Return True if any of the processes ``found`` still runs; zombies don't count.
+
+    Without ``/proc``, return True if the process group ``leader`` still exists.
+    """
     if PROC.is_dir():
         return any(_status(pid) for pid in found)
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -121,7 +129,10 @@ def any_left(leader: int, found: Iterable[int]) -> bool:
 
 
 def signal_each(number: signal.Signals, pids: Iterable[int], group: int | None = None) -> None:
-    """Send a signal to processes, and to a group if given; skips those that are gone."""
+    """Send a signal to processes, and before that to a process group if given.
+
+    Processes that have ended or belong to others are skipped.
+    """
     if group is not None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, number)
@@ -145,12 +156,12 @@ def _read(pid: int, name: str) -> bytes:
 
 
 def _fields(pid: int) -> list[bytes]:
-    # The fields after the name, which may hold anything.
+    # Split after the name in brackets, which may contain spaces and brackets.
     return _read(pid, "stat").rpartition(b")")[2].split()
 
 
 def _status(pid: int) -> list[bytes]:
-    """Return state, parent, group and session of a process; empty if it is gone or a zombie."""
+    """Return state, parent, group and session of a process; [] if it is gone or a zombie."""
     fields = _fields(pid)[:4]
     if len(fields) == 4 and fields[0] not in {b"Z", b"X"}:
         return fields

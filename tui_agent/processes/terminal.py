@@ -1,4 +1,4 @@
-"""A terminal for a command: its keyboard, and the screen that its output draws."""
+"""A pseudo-terminal for a command: its input, and the screen that its output draws."""
 
 import contextlib
 import fcntl
@@ -24,20 +24,19 @@ log = logging.getLogger(__name__)
 
 COLUMNS = 80
 ROWS = 24
-"""Rows of the terminal: as many as any user's own terminal has, who sees it whole when taking it
-over."""
+"""Size of the terminal. Any user's terminal has as many rows, so that it fits when taken over."""
 KIND = "linux"
-"""The value of ``TERM``, for what the screen understands."""
+"""The value of ``TERM``: a kind of terminal whose sequences `TerminalScreen` understands."""
 
 MAX_TYPED_BYTES = 4_000
-"""Maximum bytes typed at once; of more, the kernel drops what the program hasn't read."""
+"""Maximum bytes typed at once; the kernel drops more if the program doesn't read them in time."""
 
 MAX_PENDING_BYTES = 16 * 1024
-"""Maximum bytes of waiting output that are drawn, which takes up to 0.1 s; older output is
-skipped."""
+"""Maximum bytes of output that wait to be drawn; older ones are dropped. Drawing them takes up to
+0.1 s."""
 
 MAX_HIGHLIGHTED = 5
-"""Maximum highlighted parts of a screen that are named; if there are more, they are decoration."""
+"""If more parts of a screen than this are highlighted, none is named: they are decoration then."""
 
 KEYS: Mapping[str, str] = {
     "enter": "\r", "tab": "\t", "esc": "\x1b", "escape": "\x1b", "backspace": "\x7f", "space": " ",
@@ -47,16 +46,17 @@ KEYS: Mapping[str, str] = {
     "f1": "\x1b[[A", "f2": "\x1b[[B", "f3": "\x1b[[C", "f4": "\x1b[[D", "f5": "\x1b[[E",
     "f6": "\x1b[17~", "f7": "\x1b[18~", "f8": "\x1b[19~", "f9": "\x1b[20~", "f10": "\x1b[21~",
 }  # fmt: skip
-"""The characters that keys send, by the keys' names in ``<…>``."""
+"""Names of keys, as written in ``<…>``, and the characters that each sends."""
 
 _NO_TEXT = LazyPattern(r"\x1b\[{1,2}[0-9;]*[A-Za-z~]|[\x00-\x08\x0b-\x1f\x7f]")
 _KEY = LazyPattern(r"<(?:(?:c|ctrl)-([a-z@\[\\\]^_])|([a-z0-9-]{2,9}))>", re.IGNORECASE)
 
 
 def typed_text(text: str) -> str:
-    """Return what a keyboard sends for a text in which ``<Enter>``, ``<C-c>`` or ``<Up>`` are keys.
+    """Return the characters that a keyboard sends for a text.
 
-    A line break is Enter. A name in ``<…>`` that is no key's is typed as text.
+    Names such as ``<Enter>``, ``<C-c>`` or ``<Up>`` in it are keys, and a line break is Enter.
+    Other text in ``<…>`` is typed as written.
     """
 
     def key(found: "re.Match[str]") -> str:
@@ -69,12 +69,15 @@ def typed_text(text: str) -> str:
 
 
 def typed_lines(text: str) -> str:
-    """Return the lines that typing a text makes, without other keys, to be judged as commands."""
+    """Return the text that typing produces, without control keys, to check it as shell commands."""
     return _NO_TEXT.sub("", typed_text(text).replace("\r", "\n")).strip()
 
 
 def in_terminal(words: Sequence[str], project: Path) -> tuple[str, ...]:
-    """Return a command line that gives the command a ``/dev/tty``, if this machine can do that."""
+    """Return the argument list that runs a command with its terminal as ``/dev/tty``.
+
+    Unchanged if there is no ``setsid`` outside the project.
+    """
     setsid = find_program("setsid", outside=project)
     if setsid is None:
         return tuple(words)
@@ -82,14 +85,17 @@ def in_terminal(words: Sequence[str], project: Path) -> tuple[str, ...]:
 
 
 def open_terminal() -> tuple[int, int]:
-    """Open a pseudo-terminal, and return this program's and the command's end; raises OSError."""
+    """Open a pseudo-terminal, and return the descriptors of this program's and the command's end.
+
+    Raises OSError if there is none left.
+    """
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     return ours, theirs
 
 
 class Terminal:
-    """The screen of one command, and its keyboard."""
+    """The screen and the keyboard of a command in a pseudo-terminal."""
 
     def __init__(self) -> None:
         self._pending = bytearray()
@@ -97,7 +103,10 @@ class Terminal:
         self._keyboard: int | None = None
 
     def connect(self, descriptor: int) -> None:
-        """Take this program's end for typing; the reader of the output may close it first."""
+        """Use this program's end of the pseudo-terminal for typing.
+
+        A duplicate is kept, because the reader of the output may close ``descriptor`` first.
+        """
         self._keyboard = os.dup(descriptor)
 
     def disconnect(self) -> None:
@@ -111,14 +120,17 @@ class Terminal:
 
     @property
     def is_flooded(self) -> bool:
-        """Whether more output is waiting than is drawn at once."""
+        """Whether output comes so fast that some of it is dropped before it is drawn."""
         return len(self._pending) >= MAX_PENDING_BYTES
 
     def type(self, text: str) -> None:
-        """Type a text; raises ToolError if that isn't possible."""
+        """Type a text as `typed_text` reads it.
+
+        Raises ToolError if it is too long, or the terminal doesn't take all of it.
+        """
         data = typed_text(text).encode("utf-8", "replace")
         if len(data) > MAX_TYPED_BYTES:
-            raise ToolError(f"More than {MAX_TYPED_BYTES} bytes can't be typed at once.")
+            raise ToolError(f"At most {MAX_TYPED_BYTES} bytes can be typed at once.")
         self._write(data)
 
     def _write(self, data: bytes) -> None:
@@ -127,12 +139,12 @@ class Terminal:
         try:
             written = os.write(self._keyboard, data)
         except OSError as error:
-            raise ToolError(f"It takes no input now: {error.strerror}.") from None
+            raise ToolError(f"The terminal takes no input now: {error.strerror}.") from None
         if written < len(data):
-            raise ToolError(f"It took only {written} of {len(data)} bytes of the input.")
+            raise ToolError(f"The terminal took only {written} of {len(data)} bytes of the input.")
 
     def text(self) -> str:
-        """Return the screen as text without blank lines at its end; highlighted parts are named."""
+        """Return the screen's text, without blank lines at the end, and its highlighted parts."""
         screen = self._draw()
         lines = [line.rstrip() for line in screen.texts()]
         text = "\n".join(lines).rstrip()
@@ -142,7 +154,7 @@ class Terminal:
         return text
 
     def rows(self) -> list[list["Part"]]:
-        """Return the screen with its colours and cursor, without blank rows at its end."""
+        """Return the screen's rows with highlighted parts and cursor, without blank last rows."""
         screen = self._draw()
         rows = screen.parts(cursor=True)
         while rows and not any(part.stands_out or not part.is_blank for part in rows[-1]):
@@ -169,13 +181,13 @@ class Terminal:
         return screen
 
     def _answer(self, data: str) -> None:
-        """Send the screen's answer to a program that asks for the cursor position."""
-        with contextlib.suppress(ToolError):  # it ends just now
+        """Send the screen's answer to a program's request, such as for the cursor position."""
+        with contextlib.suppress(ToolError):  # the program is just ending
             self._write(data.encode())
 
 
 def _highlighted(screen: "TerminalScreen") -> list[str]:
-    """Return the highlighted parts of a screen; none if there are too many for a choice."""
+    """Return the texts of a screen's highlighted parts; [] for more than `MAX_HIGHLIGHTED`."""
     found: list[str] = []
     for row in screen.parts():
         for part in row:

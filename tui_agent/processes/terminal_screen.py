@@ -1,4 +1,4 @@
-"""A terminal's screen, based on pyte, that loses no text drawn on it."""
+"""A terminal's screen, based on pyte, that handles characters of zero width correctly."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ MAX_JOINED = 32
 
 @frozen
 class Part:
-    """Adjacent cells of a row with the same look."""
+    """Adjacent cells of a row that all stand out, or all don't."""
 
     text: str
     stands_out: bool
@@ -29,7 +29,7 @@ class Part:
 
 
 class TerminalScreen(pyte.Screen):
-    """pyte's screen, mended: pyte drops the rest of a text after a character of zero width.
+    """pyte's screen, which keeps the text after a character of zero width; pyte itself drops it.
 
     Such characters are vowel signs, joiners, variation selectors and zero-width spaces.
     """
@@ -52,8 +52,9 @@ class TerminalScreen(pyte.Screen):
         return [_text(self._cells(row)) for row in range(self.lines)]
 
     def parts(self, *, cursor: bool = False) -> list[list[Part]]:
-        """Return each row as parts. Reversed cells, and a text with a background no other has, stand out.
+        """Return each row as parts that stand out or don't.
 
+        Cells with reversed colours stand out, and the only text with a certain background colour.
         With ``cursor`` the cursor stands out, too.
         """
         rare = self._rare_colours()
@@ -70,7 +71,7 @@ class TerminalScreen(pyte.Screen):
         return [self.buffer[row][at] for at in range(self.columns)]
 
     def _rare_colours(self) -> set[str]:
-        """Return the background colours that only one text has."""
+        """Return the background colours, except the usual ones, that only one run of text has."""
         texts = Counter[str]()
         for row in range(self.lines):
             for colour, run in groupby(self._cells(row), attrgetter("bg")):
@@ -79,7 +80,7 @@ class TerminalScreen(pyte.Screen):
         return found - {"default", "black"}
 
     def _join(self, character: str) -> None:
-        """Add a character of zero width to the cell before it; control characters are dropped."""
+        """Add a character of zero width to the cell before the cursor; drop control characters."""
         at = self.cursor.x - 1
         if wcwidth(character) < 0 or at < 0:
             return

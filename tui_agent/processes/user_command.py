@@ -1,4 +1,4 @@
-"""Runs a command from the user's settings: a hook, the status line, a notification."""
+"""Runs commands from the user's settings: hooks, the status line, notifications."""
 
 import asyncio
 import tempfile
@@ -11,17 +11,23 @@ from tui_agent.processes.own_programs import search_path
 from tui_agent.processes.process import Command, start, watch
 
 MAX_OUTPUT = 1_000_000
-"""Maximum bytes that a command may write."""
+"""Maximum bytes that a command may write to standard output, and to standard error."""
 
 
 class CommandFailedError(Exception):
-    """A command couldn't start, took too long or wrote too much; the message follows its name."""
+    """A command couldn't start, took too long or wrote too much.
+
+    The message is a clause to be put after the command's name: "it took longer than 5 s …".
+    """
 
 
 def shell_command(
     text: str, cwd: Path, environment: Mapping[str, str], timeout: float, project: Path
 ) -> Command:
-    """Return a command for a line of the settings; its ``PATH`` has no programs of ``project``."""
+    """Return a command that runs the shell line ``text``; ``timeout`` is in seconds.
+
+    Its environment has no directory of ``project`` in ``PATH``.
+    """
     given = {**command_environment(environment), "PATH": search_path(environment, project)}
     return Command(("/bin/sh", "-c", text), cwd, given, timeout)
 
@@ -29,7 +35,8 @@ def shell_command(
 async def run_command(command: Command, given: bytes) -> tuple[int, bytes, bytes]:
     """Run a command with ``given`` as input; returns exit code, standard output and standard error.
 
-    If it takes too long, or the caller is cancelled, it is ended with everything it started.
+    If it takes too long or writes too much, or the caller is cancelled, all its processes are
+    ended.
 
     Raises CommandFailedError if it can't be started, takes too long or writes too much.
     """
@@ -42,7 +49,7 @@ async def run_command(command: Command, given: bytes) -> tuple[int, bytes, bytes
         if len(data) > MAX_OUTPUT:
             flooded.set()
 
-    # A file, not a pipe: a command need not read its input.
+    # A file, not a pipe, because the command may not read its input.
     with tempfile.TemporaryFile() as stdin:
         stdin.write(given)
         stdin.seek(0)

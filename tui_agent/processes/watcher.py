@@ -1,8 +1,8 @@
-"""Ends commands, for the program that started them and when it is gone, however that happened.
+"""Ends all processes of commands: for the program, and after the program was killed.
 
-Run as a process of its own it is the watcher: the program holds the writing end of its standard
-input and names running commands on it. A killed program sends nothing more, but the end of that
-input can't be missed.
+Run as a separate process it is the watcher. The program writes to its standard input which commands
+are running. When the program ends, in whatever way, that input ends, too, and the watcher ends the
+commands that still run.
 """
 
 import os
@@ -18,15 +18,16 @@ TERM_GRACE_SECONDS = 0.3
 """Seconds between SIGTERM and SIGKILL."""
 
 KILL_SECONDS = 3.0
-"""Seconds to wait until killed processes are gone, which takes long on a busy machine."""
+"""Maximum seconds to wait until killed processes have ended; a busy machine needs long."""
 _POLL = 0.02
 
 
 @frozen
 class WatchedCommand:
-    """A watched command. ``leader`` is the process that leads its session, 0 while it starts.
+    """A command whose processes have to be ended.
 
-    ``left`` is None while the command runs; then the processes it left behind, with their start
+    ``leader`` is the id of its own process, which leads its session; 0 before the start. ``left``
+    is None while the command runs, later the processes that it left running, with their start
     times.
     """
 
@@ -35,7 +36,7 @@ class WatchedCommand:
 
 
 def main() -> None:
-    """Read lines until the end of input, then end the commands that still run."""
+    """Read lines as `take` does until the end of input, then end the commands that still run."""
     os.setsid()
     os.chdir("/")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -47,10 +48,11 @@ def main() -> None:
 
 
 def take(watched: dict[str, WatchedCommand], words: list[str]) -> None:
-    """Apply one line of input to the watched commands.
+    """Apply one line of input, as words, to the watched commands, which are stored by mark.
 
-    ``+ mark 0``: about to start; ``+ mark pid``: running; ``& mark pid pid:start ...``: ended and
-    left these processes behind; ``- mark``: over.
+    ``+ mark 0``: the command is about to start; ``+ mark pid``: it runs; ``& mark pid pid:start
+    ...``: it has ended and left these processes running; ``- mark``: it has ended with all of them.
+    Other lines are ignored.
     """
     match words:
         case ["+", mark, pid]:
@@ -68,10 +70,11 @@ def take(watched: dict[str, WatchedCommand], words: list[str]) -> None:
 
 
 def end(watched: dict[str, WatchedCommand]) -> set[int]:
-    """End all processes by SIGTERM, then SIGKILL until nothing is left; returns those that it ended.
+    """End all processes of the commands: by SIGTERM, then by SIGKILL until none is left.
 
-    They are found by the command's session, or by the mark in their environment (on Linux; on other
-    systems only by the process group).
+    Returns the ids of the processes that got a signal. They are found by the command's session and
+    by the mark in their environment; without ``/proc``, only the process group gets the signals.
+    Blocks for some seconds at most.
     """
     seen = set[int]()
     asked = _signalled(watched, signal.SIGTERM, seen)
@@ -80,7 +83,8 @@ def end(watched: dict[str, WatchedCommand]) -> set[int]:
         time.sleep(_POLL)
     deadline = time.monotonic() + KILL_SECONDS
     looks = 0
-    # Nothing twice: a process that is just starting another program is not recognised for a moment.
+    # Look until nothing was found twice, because a process that is just starting another program
+    # is not recognised for a moment.
     while watched and time.monotonic() < deadline and looks < 2:
         looks += 1
         if any(any_left(leader, pids) for leader, pids in _found(watched)):
@@ -91,7 +95,7 @@ def end(watched: dict[str, WatchedCommand]) -> set[int]:
 
 
 def _found(watched: dict[str, WatchedCommand]) -> Iterator[tuple[int, list[int]]]:
-    """Yield each command's leader, whose group gets the signal (0 for none), and its processes."""
+    """Yield, for each command, the process group to signal (0 for none) and its processes' ids."""
     for mark, command in watched.items():
         if command.left is None:
             yield command.leader, members(command.leader or -1, mark)
@@ -102,7 +106,10 @@ def _found(watched: dict[str, WatchedCommand]) -> Iterator[tuple[int, list[int]]
 def _signalled(
     watched: dict[str, WatchedCommand], number: signal.Signals, seen: set[int]
 ) -> list[tuple[int, list[int]]]:
-    """Send a signal to all processes, add them to ``seen``, and return them as `_found` does."""
+    """Send a signal to all processes of the commands, and return the result of `_found`.
+
+    The processes are added to ``seen``.
+    """
     found = list(_found(watched))
     for leader, pids in found:
         signal_each(number, pids, leader or None)

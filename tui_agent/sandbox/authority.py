@@ -54,7 +54,7 @@ class Authority:
         return self._own[1].public_bytes(Encoding.PEM)
 
     def context(self, host: str) -> ssl.SSLContext:
-        """Return a TLS context for a server that acts as ``host``, with a certificate of this authority.
+        """Return a TLS context to act as ``host``, with a certificate of this authority.
 
         Takes a few milliseconds for a new host.
         """
@@ -151,7 +151,7 @@ def _builder(
 
 
 def bundle(authority: Authority, environ: Mapping[str, str]) -> bytes:
-    """Return the certificates that commands are to trust, as PEM: the usual ones and the authority's.
+    """Return the certificates for commands to trust, as PEM: the usual ones and the authority's.
 
     The usual ones are those in the files that ``environ`` names, or else the system's.
     """

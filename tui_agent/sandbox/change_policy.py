@@ -41,8 +41,8 @@ from tui_agent.sandbox.project_scan import (
 from tui_agent.sandbox.view import Grants, View
 
 ChangeVerdict = tuple[Literal["outputs", "sources", "lost"] | None, Grants]
-"""Where a change belongs in `JudgedChanges` (None: it is discarded without a note), and the grants it
-needs."""
+"""Where a change belongs in `JudgedChanges` (None: it is discarded without a note), and the grants
+it needs."""
 _DROPPED: ChangeVerdict = (None, Grants())
 _OUTPUT: ChangeVerdict = ("outputs", Grants())
 _SOURCE: ChangeVerdict = ("sources", Grants())
@@ -52,8 +52,8 @@ _SOURCE: ChangeVerdict = ("sources", Grants())
 class KnownPaths:
     """What git and the checkpoints know about some paths, which are relative to the project.
 
-    ``shared`` are files that git doesn't ignore, so that checkpoints can restore them, ``directories``
-    the directories around such files, and ``tracked`` the files that git tracks.
+    ``shared`` are files that git doesn't ignore, so that checkpoints can restore them,
+    ``directories`` the directories around such files, and ``tracked`` the files that git tracks.
     """
 
     shared: frozenset[str] = frozenset()
@@ -104,8 +104,8 @@ class ProjectFacts:
 class JudgedChanges:
     """A command's changes by verdict: kept as output, kept as sources, or discarded with a note.
 
-    ``lost`` are discarded changes that the command probably meant to make; ``wanted`` are the grants
-    that they need.
+    ``lost`` are discarded changes that the command probably meant to make; ``wanted`` are the
+    grants that they need.
     """
 
     outputs: list[LayerChange] = field(default_factory=list)
@@ -252,8 +252,8 @@ def _acting(path: PurePosixPath, root: Path) -> Path | None:
 def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
     """Return True if a link leads into the project, or to a program outside that commands see.
 
-    True also for a change that is no link. A target with ``..`` after another name counts as outside,
-    because that name may be a link.
+    True also for a change that is no link. A target with ``..`` after another name counts as
+    outside, because that name may be a link.
     """
     if change.link is None:
         return True
@@ -270,8 +270,8 @@ def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts)
 def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
     """Return True if a file outside output directories is build output, by its name or first bytes.
 
-    A script never is. A file that existed before is output only if git doesn't track it, and if it was
-    compiled or git ignores it.
+    A script never is. A file that existed before is output only if git doesn't track it, and if it
+    was compiled or git ignores it.
     """
     if change.directory or change.head.startswith(b"#!"):
         return False
@@ -289,8 +289,9 @@ class WorkedOnItself:
     """The places that a command changes without a layer, to be checked for dangerous files.
 
     These are the directories ``outputs`` and, if ``in_place``, the whole project except the
-    directories ``besides``. ``repositories`` are the project's git directories, checked if the command
-    may change them. ``before`` are the dangerous entries that were there when the command began.
+    directories ``besides``. ``repositories`` are the project's git directories, checked if the
+    command may change them. ``before`` are the dangerous entries that were there when the command
+    began.
     """
 
     root: Path
@@ -364,7 +365,7 @@ class WorkedOnItself:
 
 
 def _made_by_git(paths: set[Path], tracked: Sequence[str]) -> set[Path]:
-    """Return those of the paths that git tracks or that contain tracked files, and new repositories."""
+    """Return those of the paths that are tracked, contain tracked files, or are repositories."""
     kept: set[Path] = set()
     for path in paths:
         if any(Path(name).is_relative_to(path) for name in tracked):
@@ -401,8 +402,8 @@ def _set_aside(path: Path) -> Path | None:
     """Rename a file or directory to ``NAME.not-kept``, so that no program obeys it.
 
     Returns the new path, None if there is nothing or it can't be renamed. A link, pipe, socket or
-    device is removed instead, and ``path`` returned. Nothing with content is removed, because the user
-    may have made it meanwhile.
+    device is removed instead, and ``path`` returned. Nothing with content is removed, because the
+    user may have made it meanwhile.
     """
     with contextlib.suppress(OSError), directory(path.parent) as parent:
         state = state_at(parent, path.name)

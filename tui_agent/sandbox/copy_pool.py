@@ -20,7 +20,7 @@ class CopyPool:
         self._first = threading.Lock()
 
     def first(self) -> AbstractContextManager[object]:
-        """Return a context in which the session's first copy is made; `take` waits until it ends."""
+        """Return a context for making the session's first copy; `take` waits until it ends."""
         return self._first
 
     def take(self, root: Path, *, live: bool) -> Layer | None:

@@ -52,8 +52,8 @@ _COPIED = (
 class SandboxState:
     """The sandbox that works on this machine; ``kind`` is None if none does.
 
-    ``program`` is its path, or Landlock's version. ``reason`` says why no sandbox works, or no better
-    one, and ``advice`` how to get one; both are "" if there is nothing better.
+    ``program`` is its path, or Landlock's version. ``reason`` says why no sandbox works, or no
+    better one, and ``advice`` how to get one; both are "" if there is nothing better.
     """
 
     kind: SandboxKind | None
@@ -74,8 +74,8 @@ class SandboxState:
     ) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """Return the argument list that runs a command in a layout, and the descriptors it reads.
 
-        The caller closes the descriptors after the start. ``port`` is the proxy's, for sandbox-exec;
-        see `seatbelt_profile`.
+        The caller closes the descriptors after the start. ``port`` is the proxy's, for
+        sandbox-exec; see `seatbelt_profile`.
         """
         match self.kind:
             case "landlock":
@@ -97,7 +97,7 @@ class SandboxState:
 
     @property
     def shortcoming(self) -> str:
-        """A message for the user on what this sandbox can't do, why, and the effects; "" for nothing."""
+        """A message for the user on what this sandbox can't do, and why; "" for nothing."""
         match self.kind:
             case None:
                 return f"Commands run without a sandbox: {self.reason}. {UNPROTECTED}"
@@ -136,8 +136,8 @@ def find_sandbox(outside: Path | None = None) -> SandboxState:
 def find_bubblewrap(programs: Sequence[str]) -> SandboxState:
     """Return the state with the first of the bubblewraps that can make layers.
 
-    If none can, the first that works at all; if none works, a state without a kind. ``programs`` are
-    paths.
+    If none can, the first that works at all; if none works, a state without a kind. ``programs``
+    are paths.
     """
     unlayered: BubblewrapForm | None = None
     reasons: dict[str, None] = {}
@@ -246,8 +246,8 @@ def _why_not(command: tuple[str, ...], descriptors: tuple[int, ...]) -> str:
 def _advice(program: str | None, unlayered: BubblewrapForm | None) -> str:
     """Return advice for the user on how to get a sandbox, or one with layers.
 
-    ``program`` is the bubblewrap that would be used, None if there is none; ``unlayered`` is the form
-    in which one works without layers.
+    ``program`` is the bubblewrap that would be used, None if there is none; ``unlayered`` is the
+    form in which one works without layers.
     """
     if program is None:
         return "Install bubblewrap 0.11 or newer to get a sandbox."

@@ -1,8 +1,8 @@
 """Decides which hosts commands can reach: public ones, and private ones named in the user's settings.
 
-Names that only this machine or its local network can resolve are looked up before the user is asked.
-For any other name the question comes first, because a look-up alone can send data to a stranger's
-server.
+Names that only this machine or its local network can resolve are looked up before the user is
+asked. For any other name the question comes first, because a look-up alone can send data to a
+stranger's server.
 """
 
 import ipaddress
@@ -33,14 +33,15 @@ PRIVATE = (
 class PrivateHosts:
     """The private hosts and networks that the settings open to commands.
 
-    ``entries`` are those of ``[sandbox] hosts``, such as ``npm.corp``, ``*.corp`` or ``10.1.2.0/24``.
+    ``entries`` are those of ``[sandbox] hosts``, such as ``npm.corp``, ``*.corp`` or
+    ``10.1.2.0/24``.
     """
 
     def __init__(self, entries: Iterable[str] = ()) -> None:
         self._entries = frozenset(entries)
 
     def name(self, host: str) -> bool:
-        """Return True if the settings name the host, or a network that contains its address."""
+        """Return True if an entry names the host or, if it is an IP address, its network."""
         return any(is_named(host, entry) for entry in self._entries)
 
     def reaches(self, address: str, host: str) -> bool:
@@ -59,8 +60,8 @@ class PrivateHosts:
 def is_own_name(host: str) -> bool:
     """Return True if looking up a host name asks only this machine or its local network.
 
-    These are names without a dot, with a local ending such as ``.lan``, in ``/etc/hosts``, or in one
-    of the resolver's search domains.
+    These are names without a dot, with a local ending such as ``.lan``, in ``/etc/hosts``, or in
+    one of the resolver's search domains.
     """
     plain = host.lower()
     is_short = "." not in plain

@@ -1,9 +1,9 @@
 """The judge: a separate process that decides which of a command's changes a project keeps.
 
 It finds the changes, moves allowed ones into the project and discards the others. It runs in the
-sandbox and sees only one project, the layers over it, and programs, so a malicious file that it reads
-can't harm anything else. Each line of its standard input is a request, a JSON object whose ``do``
-names a method of `Judge`; each answer is a line of JSON.
+sandbox and sees only one project, the layers over it, and programs, so a malicious file that it
+reads can't harm anything else. Each line of its standard input is a request, a JSON object whose
+``do`` names a method of `Judge`; each answer is a line of JSON.
 """
 
 import json
@@ -41,7 +41,7 @@ MAX_NAMES = 20
 
 
 def grants_from(row: Mapping[str, Any]) -> Grants:
-    """Return the grants in a request or an answer, the result of `grants_row`; missing ones are none."""
+    """Return the grants in a request or an answer, which have the form of `grants_row`."""
     return Grants(
         sources=row.get("sources") is True,
         repository=row.get("repository") is True,
@@ -54,7 +54,7 @@ def grants_from(row: Mapping[str, Any]) -> Grants:
 
 
 def grants_row(grants: Grants) -> dict[str, Any]:
-    """Return grants as a JSON object for a request or an answer: booleans and sorted lists of text."""
+    """Return grants as a JSON object for a request or an answer: booleans and sorted lists."""
     row: dict[str, Any] = {}
     for one in fields(grants):
         value = getattr(grants, one.name)
@@ -66,7 +66,8 @@ def grants_row(grants: Grants) -> dict[str, Any]:
 class _Case:
     """One command's changes on a layer, kept between the requests about them.
 
-    ``sources`` are the changes that were allowed and that the request "keep" moves into the project.
+    ``sources`` are the changes that were allowed and that the request "keep" moves into the
+    project.
     """
 
     layer: Layer
@@ -89,8 +90,8 @@ class Judge:
     def refresh(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Bring the copy at ``place`` up to date with the project, or make it.
 
-        For ``parts``, ``left_out`` and ``bounded`` see `ProjectCopy.refresh`. Answers with the bounded
-        paths that are too ``large`` to copy, relative to the project.
+        For ``parts``, ``left_out`` and ``bounded`` see `ProjectCopy.refresh`. Answers with the
+        bounded paths that are too ``large`` to copy, relative to the project.
         """
         place = asked["place"]
         copy = self._copies.get(place)
@@ -101,12 +102,12 @@ class Judge:
         return {"large": sorted(copy.large)}
 
     def judge(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Judge the changes on the layer at ``place`` and keep the outputs; sources wait for `keep`.
+        """Judge the changes on the layer at ``place``, and keep outputs; sources wait for `keep`.
 
         Without ``known``, and if paths were changed or deleted, the answer has only these paths as
         ``needs``: the caller asks again with what git and the checkpoints know about them. Other
-        answers have the form of `verdict_from`. Until the command has ``ended``, outputs are copied,
-        and nothing else is kept or discarded.
+        answers have the form of `verdict_from`. Until the command has ``ended``, outputs are
+        copied, and nothing else is kept or discarded.
         """
         mounts = tuple(Mount(Path(place), MountKind(put)) for place, put in asked["mounts"])
         rules = IgnoreRules.of_lines(asked["rules"], self._project)
@@ -175,9 +176,10 @@ class Judge:
         return {"failed": _files(failed)}
 
     def watch(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Record, under ``name``, the state of the places that a command will change without a layer.
+        """Record, under ``name``, the state of places that a command will change without a layer.
 
-        Answers with the output directories that are ``linked``: their files have other names outside.
+        Answers with the output directories that are ``linked``: their files have other names
+        outside.
         """
         watched = WorkedOnItself(
             self._project,
@@ -193,7 +195,7 @@ class Judge:
         return {"linked": sorted(map(str, found.linked))}
 
     def tidy(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Rename or remove files that the watched command ``name`` wrote and other programs would obey.
+        """Rename or remove files that the command ``name`` wrote and other programs would obey.
 
         Answers with the paths set ``aside``, and with new ones that were ``kept`` because git made
         them.

@@ -1,8 +1,8 @@
 """Starts the judge, the process that decides which changes of commands are kept, and talks to it.
 
 The judge runs in the sandbox and keeps running. Its answers aren't trusted, because it reads files
-that commands wrote: paths must be in the project, and the size of an answer, the number of its names
-and the time it takes are limited.
+that commands wrote: paths must be in the project, and the size of an answer, the number of its
+names and the time it takes are limited.
 """
 
 import contextlib
@@ -34,12 +34,12 @@ _PIECE = 1 << 18
 _SHOWN = 5
 
 Started = tuple[Sequence[str], Sequence[int]]
-"""An argument list, and the descriptors of this program that the process reads; `JudgeProcess` closes
-them after its end."""
+"""An argument list, and the descriptors of this program that the process reads; `JudgeProcess`
+closes them after its end."""
 
 
 class JudgeError(Exception):
-    """The judge gave no answer, an invalid one, or one that reports an error; the message says why."""
+    """The judge gave no answer, an invalid one, or an error; the message says why."""
 
 
 class JudgeEndedError(JudgeError):
@@ -74,10 +74,10 @@ class Names:
 class Verdict:
     """The judge's verdict on a command's changes. Paths are relative to the project.
 
-    If ``needs`` has paths, there is no verdict yet: the judge asks what git and the checkpoints know
-    about them. ``sources`` are the source files to keep; ``keeps`` is True if there are sources,
-    directories included, and the request "keep" has to follow. ``lost`` are the discarded changes,
-    ``wanted`` the grants that they need.
+    If ``needs`` has paths, there is no verdict yet: the judge asks what git and the checkpoints
+    know about them. ``sources`` are the source files to keep; ``keeps`` is True if there are
+    sources, directories included, and the request "keep" has to follow. ``lost`` are the discarded
+    changes, ``wanted`` the grants that they need.
     """
 
     needs: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class Verdict:
     wanted: Grants = Grants()
 
     def notes(self, view: View) -> list[str]:
-        """Return a note for the model on the changes that are discarded, or [] if there are none."""
+        """Return a note for the model on the discarded changes, or [] if there are none."""
         done = "Not kept"
         if view.writes is Writes.NOTHING:
             done = "Thrown away"
@@ -110,8 +110,8 @@ class JudgeProcess:
         """Send a request and return the answer; ``do`` names a method of `judge_program.Judge`.
 
         Blocks for up to `JUDGE_SECONDS`, so call it in a thread. A judge that has ended is started
-        again once. Raises JudgeError if there is no valid answer, and then ends the process, or if the
-        answer reports an error.
+        again once. Raises JudgeError if there is no valid answer, and then ends the process, or if
+        the answer reports an error.
         """
         request = json.dumps({"do": do, **given}).encode() + b"\n"
         with self._lock:

@@ -39,10 +39,10 @@ def lacking(
 ) -> Grants:
     """Return the grants that a failed command lacked, judging by its output.
 
-    These are rights to the paths that stand on a line with one of the system's error messages, if the
-    sandbox can be the reason for the error. ``cwd`` is the directory relative paths belong to.
-    ``shows`` returns True if commands see a path outside the project; ``large`` are the places in the
-    project that were too large for a copy.
+    These are rights to the paths that stand on a line with one of the system's error messages, if
+    the sandbox can be the reason for the error. ``cwd`` is the directory relative paths belong to.
+    ``shows`` returns True if commands see a path outside the project; ``large`` are the places in
+    the project that were too large for a copy.
     """
     wanted = Grants()
     for path, refusal in refused_paths(output, cwd):

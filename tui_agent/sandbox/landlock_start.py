@@ -1,12 +1,12 @@
 """Runs a command under Landlock and a filter of system calls. It is started as a separate program.
 
 Landlock doesn't cover permissions and times of files: a command that may only read a file could
-still make it writable for everybody. So the system calls that change them wait for this program, the
-command's parent, which makes the change only where the command may write.
+still make it writable for everybody. So the system calls that change them wait for this program,
+the command's parent, which makes the change only where the command may write.
 
-Without a process namespace, the kernel doesn't end all processes of a command with the first one. So
-two processes are used: the first only waits, and the second is the command's parent. When the first
-is killed, the second ends the command and all its descendants.
+Without a process namespace, the kernel doesn't end all processes of a command with the first one.
+So two processes are used: the first only waits, and the second is the command's parent. When the
+first is killed, the second ends the command and all its descendants.
 """
 
 import _socket
@@ -67,8 +67,8 @@ _MACHINES = {
         """,
     ),
 }
-"""By machine: the kernel's number for its architecture (``AUDIT_ARCH_…``), and the names and numbers
-of system calls (unistd.h)."""
+"""By machine: the kernel's number for its architecture (``AUDIT_ARCH_…``), and the names and
+numbers of system calls (unistd.h)."""
 
 _KEYRINGS_OF_32_BITS = {
     "x86_64": (0x40000003, (286, 287, 288)),
@@ -165,7 +165,7 @@ def filter_of(machine: str) -> bytes:
 
 
 def keyring_filter_of(machine: str) -> bytes:
-    """Return a seccomp filter that refuses the calls of the kernel's keyrings and allows all others.
+    """Return a seccomp filter that refuses only the calls of the kernel's keyrings.
 
     On an unknown machine it allows everything.
     """
@@ -281,8 +281,8 @@ def _filter(rows: bytes) -> int:
 def serve(listener: int, ends: tuple[int, int], writable: tuple[str, ...]) -> None:
     """Make the waiting system calls of a command, until one of two processes ends.
 
-    ``listener`` is the descriptor of waiting calls, ``ends`` are pidfds of the two processes. Changes
-    are made only to paths that begin with one of ``writable``; other calls fail.
+    ``listener`` is the descriptor of waiting calls, ``ends`` are pidfds of the two processes.
+    Changes are made only to paths that begin with one of ``writable``; other calls fail.
     """
     names = {
         number: name for name, number in calls_of(platform.machine()).items() if name in _ASKED
@@ -420,8 +420,8 @@ def _become(command: list[str], grants: list[tuple[str, str]], told: _socket.soc
 def main() -> None:
     """Run a command with the grants in a file, and end like it.
 
-    Arguments: the directory of the library ``landlockpy``, the file of `landlock_specification`, and
-    the command.
+    Arguments: the directory of the library ``landlockpy``, the file of `landlock_specification`,
+    and the command.
     """
     packages, specification, *command = sys.argv[1:]
     sys.path.append(packages)

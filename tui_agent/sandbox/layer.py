@@ -1,10 +1,10 @@
 """The copy-on-write layer over a project that a command works on, and how its changes are kept.
 
-The kernel's overlay shows the project with the command's changes over it. The changes are stored in a
-separate directory until all processes of the command have ended. Then each change is judged: those
-that the command's view allows are moved into the project, the others are discarded and reported. So
-every change is judged by its real path before it is made, and only that directory has to be searched
-for changes.
+The kernel's overlay shows the project with the command's changes over it. The changes are stored in
+a separate directory until all processes of the command have ended. Then each change is judged:
+those that the command's view allows are moved into the project, the others are discarded and
+reported. So every change is judged by its real path before it is made, and only that directory has
+to be searched for changes.
 """
 
 import contextlib
@@ -60,7 +60,7 @@ IsIgnored = Callable[[str], bool]
 """Takes a directory's path relative to the project; returns True if git ignores it."""
 
 Stamp = tuple[int, ...]
-"""Values from an entry's state that differ after a file was changed or a directory created again."""
+"""Values from an entry's state that differ after a file was changed or a directory recreated."""
 
 Made = Mapping[str, Mapping[str, Stamp]]
 """The entries that a copy of the project had when a command began: by the relative path of their
@@ -97,7 +97,7 @@ class LayerChange:
     output: bool = False
     """Whether the path is in an output directory, new or old."""
     inside: bool = False
-    """Whether it is in a ``whole`` directory: it is kept with the directory unless it is discarded."""
+    """Whether it is in a ``whole`` directory, with which it is kept unless it is discarded."""
     link: str | None = None
     """Target of the new entry if it is a symbolic link, otherwise None."""
     special: bool = False
@@ -130,7 +130,7 @@ class Layer:
         return self.place / "work"
 
     def part(self, name: Path) -> tuple[Path, Path]:
-        """Create the overlay's directories for one directory of the project, ``name`` relative to it.
+        """Create the overlay's directories for the directory ``name``, relative to the project.
 
         Returns the one for changes, with the permissions of the project's, and the kernel's.
         """
@@ -202,11 +202,11 @@ def changes_in(
     """Return what a command created, changed and deleted, at most `MAX_CHANGES` + 1 changes.
 
     The contents of a directory follow a new directory, and precede a deleted one. A directory that
-    was created or deleted in an output directory is one change, so that the list stays short. A file
-    with a new time but the same content counts only in output directories.
+    was created or deleted in an output directory is one change, so that the list stays short. A
+    file with a new time but the same content counts only in output directories.
 
-    ``outputs`` are the project's output directories, relative to it. ``made`` are the entries that a
-    copy had before the command; None for an overlay.
+    ``outputs`` are the project's output directories, relative to it. ``made`` are the entries that
+    a copy had before the command; None for an overlay.
 
     Raises:
         RecursionError: directories are nested more than `MAX_DEPTH` deep.
@@ -310,7 +310,7 @@ def _is_output(place: _Place, name: str) -> bool:
 
 
 def _directory(name: str, was: os.stat_result | None, place: _Place) -> Iterator[LayerChange]:
-    """Yield the changes of the directory ``name`` in the layer; ``place`` is its parent directory."""
+    """Yield the changes of the directory ``name`` in the layer; ``place`` is its parent."""
     path = place.prefix + name
     try:
         upper = open_directory(place.upper, name)
@@ -341,8 +341,8 @@ def _is_made_again(path: str, name: str, is_ignored: IsIgnored) -> bool:
 def _whole(top: int, path: str) -> Iterator[LayerChange]:
     """Yield a new directory as one change, then the entries in it that must be judged separately.
 
-    Also removes setuid and setgid bits from the directory ``top`` and gives the owner access to those
-    below.
+    Also removes setuid and setgid bits from the directory ``top`` and gives the owner access to
+    those below.
     """
     yield LayerChange(path, ChangeKind.NEW, directory=True, whole=True, output=True)
     os.fchmod(top, os.fstat(top).st_mode & PERMISSIONS)
@@ -549,8 +549,8 @@ def keep(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
 def publish(layer: Layer, changes: Sequence[LayerChange]) -> None:
     """Copy new and changed files into the project while a command still works on the layer.
 
-    Deletions, links, repositories and files that control programs wait for the command's end, because
-    it may replace an entry between the judgement and the copy. Failures are ignored.
+    Deletions, links, repositories and files that control programs wait for the command's end,
+    because it may replace an entry between the judgement and the copy. Failures are ignored.
     """
     with opened(layer) as (root, upper):
         for change in changes:
@@ -559,7 +559,7 @@ def publish(layer: Layer, changes: Sequence[LayerChange]) -> None:
 
 
 def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
-    """Remove entries from the layer, so that they aren't kept with the new directory they are in."""
+    """Remove entries from the layer, so that they aren't kept with the directory around them."""
     with opened(layer) as (_root, upper):
         for change in changes:
             with parent_beneath(upper, change.path) as (here, name):

@@ -67,7 +67,7 @@ class MountKind(Enum):
 
 @frozen
 class Mount:
-    """How the path ``place`` appears to a command; ``source`` is the path shown there if it differs.
+    """How the path ``place`` appears to a command; ``source`` is another path shown there.
 
     For a layer ``source`` is the directory that gets the changes, ``work`` the one the kernel needs
     beside it, and ``below`` the directory under the layer if it isn't ``place``; without ``source``
@@ -81,7 +81,7 @@ class Mount:
     below: Path | None = None
 
     def moved(self, root: Path, to: Path) -> "Mount":
-        """Return a mount that shows the same at the same relative path in ``to`` instead of ``root``.
+        """Return a mount that shows the same at the same relative path in ``to``, not ``root``.
 
         A mount outside ``root`` is returned unchanged.
         """
@@ -103,7 +103,7 @@ def mounted(places: Iterable[Path], put: MountKind) -> Iterator[Mount]:
 
 
 def places_put(mounts: Iterable[Mount], *kinds: MountKind) -> set[Path]:
-    """Return the places of the mounts of certain kinds."""
+    """Return the ``place`` of each mount that has one of the given kinds."""
     return {mount.place for mount in mounts if mount.put in kinds}
 
 
@@ -111,8 +111,8 @@ def places_put(mounts: Iterable[Mount], *kinds: MountKind) -> set[Path]:
 class Layout:
     """A command's working directory, and the mounts that make up its view. Paths are absolute.
 
-    ``empty`` is an empty file, shown in place of hidden ones. Other commands may be changing files in
-    ``project``: no mount in it contains a link, and one that has become a link is not followed.
+    ``empty`` is an empty file, shown in place of hidden ones. Other commands may be changing files
+    in ``project``: no mount in it contains a link, and one that has become a link is not followed.
     """
 
     cwd: Path
@@ -126,8 +126,8 @@ class Layout:
         """Return the layout for a command that works in ``root``, a copy of a project.
 
         It also shows, read-only, the paths of the project that the copy reads, except those that
-        ``secrets`` hides. With ``at_its_place`` the copy appears at the project's path, so that paths
-        mean the same in both, and mounts that could change the project itself are left out.
+        ``secrets`` hides. With ``at_its_place`` the copy appears at the project's path, so that
+        paths mean the same in both, and mounts that could change the project itself are left out.
         """
         shown = [(place if at_its_place else real, real) for place, real in copy.shared]
         secrets = tuple(secrets)
@@ -210,10 +210,11 @@ class BubblewrapForm:
 
 
 def keyring_filter() -> int:
-    """Return the descriptor of a system call filter for bubblewrap that blocks the kernel's keyrings.
+    """Return the descriptor of a system call filter that blocks the kernel's keyrings.
 
-    Namespaces don't hide the keyring of the user's login, in which Kerberos and others keep secrets.
-    On an unknown processor architecture the filter blocks nothing. The caller closes the descriptor.
+    Namespaces don't hide the keyring of the user's login, in which Kerberos and others keep
+    secrets. On an unknown processor architecture the filter blocks nothing. The caller closes the
+    descriptor.
     """
     from tui_agent.sandbox.landlock_start import keyring_filter_of
 

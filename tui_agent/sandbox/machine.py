@@ -33,8 +33,8 @@ MACOS_SYSTEM = in_order(
 )
 
 ADMINISTERED = ("/etc", "/opt")
-"""Directories in which files not readable by everybody are secrets of the system. They are hidden if
-this user can read them, as root can."""
+"""Directories in which files not readable by everybody are secrets of the system. They are hidden
+if this user can read them, as root can."""
 
 SETTINGS = in_order(
     ".gitconfig .config/git/config .config/git/ignore .config/git/attributes .tool-versions"
@@ -47,7 +47,7 @@ _PREFIX = in_order(
     conda-meta envs pkgs x86_64-conda-linux-gnu aarch64-conda-linux-gnu
     """
 )
-"""The parts shown of an installation of which only the ``bin`` directory is known, from ``PATH``."""
+"""The parts shown of an installation that is known only by its ``bin`` directory on ``PATH``."""
 
 _PYTHON = LazyPattern(r"(?:python|pypy)[\d.]*t?")
 
@@ -108,9 +108,9 @@ class Toolchain:
     """A toolchain's directory, and the parts of it that commands see.
 
     ``home`` is its path in the home directory; it may also be where the environment ``variable``
-    says. ``shown`` are the read-only parts, ``written`` those that commands can write to: the changes
-    go to a layer, and the user's files stay unchanged. Both are names separated by spaces; "." is the
-    whole directory.
+    says. ``shown`` are the read-only parts, ``written`` those that commands can write to: the
+    changes go to a layer, and the user's files stay unchanged. Both are names separated by spaces;
+    "." is the whole directory.
     """
 
     home: str
@@ -162,8 +162,8 @@ TOOLCHAIN_VARIABLES = frozenset(
 class Machine:
     """The absolute paths outside the project that commands see, links not resolved.
 
-    ``system`` and the toolchains in ``shown`` are read-only; ``written`` are caches, changes of which
-    go to a layer. ``hidden`` are paths inside all these that commands must not see.
+    ``system`` and the toolchains in ``shown`` are read-only; ``written`` are caches, changes of
+    which go to a layer. ``hidden`` are paths inside all these that commands must not see.
     """
 
     home: Path
@@ -295,7 +295,7 @@ def _parts_of(programs: Path) -> Iterator[Path]:
 
 
 def _is_broad(place: Path, home: Path) -> bool:
-    """Return True if a directory is too general to be an installation: the home, or one around it."""
+    """Return True if a directory is too general for an installation, such as the home."""
     return home.is_relative_to(place) or place in {
         home / ".local",
         home / ".config",

@@ -74,7 +74,7 @@ class Masks:
         return bool(self._settings)
 
     def of_variables(self) -> dict[str, str]:
-        """Return the masked variables that are set, each with its placeholder."""
+        """Return the masked variables that are set and long enough, each with its placeholder."""
         found = {}
         for name in self._settings:
             mask = None
@@ -87,8 +87,8 @@ class Masks:
     def of_files(self, root: Path) -> dict[Path, str]:
         """Return the existing masked files, each with its text as commands see it. Reads the files.
 
-        Relative paths in the settings belong to ``root``. A file outside it that is reached through a
-        link appears under both paths.
+        Relative paths in the settings belong to ``root``. A file outside it that is reached through
+        a link appears under both paths.
         """
         found = {}
         for name in self._settings:
@@ -134,7 +134,7 @@ class Masks:
         )
 
     def described(self) -> list[str]:
-        """Return a line for the user for each masked name, with its hosts and "not set" if it is not."""
+        """Return a line for the user for each masked name: its hosts, and "not set" if so."""
         rows = []
         for name, hosts in self._settings.items():
             rows.append(f"{name} ({', '.join(hosts) or 'no host'})")
@@ -153,7 +153,7 @@ class Masks:
         return self._masks[name, value]
 
     def _masked(self, name: str, text: str) -> str:
-        """Return a file's text with placeholders for its secrets, or for all of it if none is found."""
+        """Return a file's text with placeholders for its secrets, or for all if none is found."""
         from tui_agent.secret_detector import find_secrets
 
         spans = [(secret.start, secret.end) for secret in find_secrets(text)]
@@ -182,8 +182,8 @@ def with_values(
 ) -> tuple[list[Field], dict[bytes, bytes]]:
     """Replace placeholders in header fields by their values, also in HTTP basic authentication.
 
-    Returns the fields, and the bytes to be replaced in the answer, each with its replacement: {} if no
-    field had a placeholder. Otherwise the fields ask for an uncompressed answer.
+    Returns the fields, and the bytes to be replaced in the answer, each with its replacement: {} if
+    no field had a placeholder. Otherwise the fields ask for an uncompressed answer.
     """
     # A line break would begin another field.
     masks = [mask for mask in masks if mask.value.isprintable()]

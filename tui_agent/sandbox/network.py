@@ -2,14 +2,14 @@
 
 All commands of a session share the network, so that one can connect to a server that another has
 started. A helper process creates it, opens a listening socket in it, and passes the descriptors of
-both to this program. The proxy serves connections to that socket from this program's own network. It
-is the only way out of the sandbox, and asks the user about every host. It connects to addresses of
-this machine and of private networks only if the user's settings name them. It connects to the very
-address that it checked.
+both to this program. The proxy serves connections to that socket from this program's own network.
+It is the only way out of the sandbox, and asks the user about every host. It connects to addresses
+of this machine and of private networks only if the user's settings name them. It connects to the
+very address that it checked.
 
 Encrypted connections are passed on unchanged, except to the hosts of masked credentials. For these
-the proxy acts as the server, decrypts the request, and inserts the values; a connection then has only
-one request.
+the proxy acts as the server, decrypts the request, and inserts the values; a connection then has
+only one request.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ _MAX_HEAD = 64 * 1024
 _CHUNK = 64 * 1024
 
 _OWNER_OF_NETWORK = 0xB701
-"""``NS_GET_USERNS`` of ``ioctl_ns(2)``: gets a descriptor of the user namespace that owns a network."""
+"""``NS_GET_USERNS`` of ``ioctl_ns(2)``: returns the user namespace that owns a network."""
 
 _HELPER = """
 import socket
@@ -91,9 +91,9 @@ _UNANSWERED = "The command ended before the user had answered whether it may rea
 class Gateway:
     """Decides which hosts one command may reach, and records those that it was refused.
 
-    ``hosts`` may be reached without a question; ``allow_host`` asks about others, None refuses them.
-    ``refused`` maps refused hosts to the reason; ``closed`` are those of them that the user can't
-    allow by an answer.
+    ``hosts`` may be reached without a question; ``allow_host`` asks about others, None refuses
+    them. ``refused`` maps refused hosts to the reason; ``closed`` are those of them that the user
+    can't allow by an answer.
     """
 
     hosts: frozenset[str] = frozenset()
@@ -194,9 +194,9 @@ class Proxy:
     ) -> None:
         """Make a proxy that connects to public hosts, and to the ``private`` hosts.
 
-        ``look`` resolves names. ``reaches`` returns True for further allowed IP addresses. For hosts
-        of ``masks`` the proxy shows commands a certificate by ``authority``, and requires one of the
-        host that the context of ``tls`` trusts.
+        ``look`` resolves names. ``reaches`` returns True for further allowed IP addresses. For
+        hosts of ``masks`` the proxy shows commands a certificate by ``authority``, and requires one
+        of the host that the context of ``tls`` trusts.
         """
         self._authority = authority or Authority()
         self._masks = masks
@@ -337,9 +337,9 @@ class Proxy:
     async def _address(self, gateway: Gateway, host: str, port: int) -> str:
         """Return the IP address of a host to connect to, after asking the user if needed.
 
-        The user isn't asked about a host that stays refused whatever the answer. A name is looked up
-        only after it was allowed, because a look-up already sends data to a server; names of this
-        machine and the local network are looked up before.
+        The user isn't asked about a host that stays refused whatever the answer. A name is looked
+        up only after it was allowed, because a look-up already sends data to a server; names of
+        this machine and the local network are looked up before.
 
         Raises:
             RefusedError: the command may not reach the host.
@@ -360,9 +360,9 @@ class Proxy:
         return found or self._opened(await self._look(host, port), host)
 
     def _opened(self, addresses: Sequence[str], host: str) -> str:
-        """Return a host's first address.
+        """Return the first of the addresses found for a host.
 
-        Raises PrivateHostError unless all its addresses are allowed.
+        Raises PrivateHostError if there is none, or one of them is not allowed.
         """
         if not addresses or not all(
             self._reaches(one) or self._private.reaches(one, host) for one in addresses
@@ -506,9 +506,9 @@ class SessionNetwork:
 async def make_network(state: SandboxState, proxy: Proxy, outside: Path | None) -> SessionNetwork:
     """Make the network of a session, and start to serve the proxy in it.
 
-    For sandbox-exec the proxy listens on a port of this machine instead. If the network can't be made,
-    the result has no listener and the proxy's port stays 0. Programs in the project ``outside`` are not
-    used.
+    For sandbox-exec the proxy listens on a port of this machine instead. If the network can't be
+    made, the result has no listener and the proxy's port stays 0. Programs in the project
+    ``outside`` are not used.
     """
     made = SessionNetwork(proxy, asyncio.get_running_loop())
     if state.kind == "sandbox-exec":

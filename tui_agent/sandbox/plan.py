@@ -39,7 +39,7 @@ would commit an empty file."""
 MAX_HIDDEN_FILES = 150
 """Maximum files hidden one by one; with more, whole directories are hidden."""
 MAX_HIDDEN_DIRECTORIES = 100
-"""Number of directories hidden instead that is aimed at; then directories around them are hidden."""
+"""If more directories would be hidden, directories around them are hidden instead, if possible."""
 
 HOME = "home"
 """Name of a directory there that is the home directory of commands outside bubblewrap."""
@@ -66,8 +66,8 @@ class ViewPlan:
     """Everything that decides about the paths a command sees; `layout` returns the mounts.
 
     With a ``layer`` the command works on that, otherwise on the project ``root`` itself. ``linked``
-    are output directories that are read-only when there is no layer, because files in them have hard
-    links outside.
+    are output directories that are read-only when there is no layer, because files in them have
+    hard links outside.
     """
 
     root: Path
@@ -130,10 +130,10 @@ class ViewPlan:
     def hidden(self) -> tuple[Path, ...]:
         """Return the project's files that the command sees as empty.
 
-        These are files with secrets, masked files that can't be replaced by a masked text, and files
-        that rules don't allow to be read; not those that the view or the settings open. A file with
-        secrets stays readable if git has it exactly as it is, because it can be read from git anyway,
-        and git would commit the empty one.
+        These are files with secrets, masked files that can't be replaced by a masked text, and
+        files that rules don't allow to be read; not those that the view or the settings open. A
+        file with secrets stays readable if git has it exactly as it is, because it can be read from
+        git anyway, and git would commit the empty one.
         """
         root = self.root
         opened = self.view.grants.secrets | self.view.grants.write
@@ -179,7 +179,7 @@ class ViewPlan:
                 yield Mount(path, MountKind.HIDDEN_FILE, stand_in)
 
     def _directories_of(self, files: set[Path]) -> set[Path]:
-        """Return directories, about `MAX_HIDDEN_DIRECTORIES` at most, that contain most of the files.
+        """Return about `MAX_HIDDEN_DIRECTORIES` directories at most that contain most of the files.
 
         The project itself, the working directory and the directories around opened files are never
         among them.
@@ -202,10 +202,10 @@ class ViewPlan:
         return {path for path in found if found.isdisjoint(path.parents)}
 
     def _is_masked(self, path: Path) -> bool:
-        """Return True if the command sees a replacement of this file, with placeholders for secrets.
+        """Return True if the command sees this file with placeholders for its secrets.
 
-        Only bubblewrap can replace files. A file of the project isn't replaced for a command that may
-        change the repository, because git would commit the replacement.
+        Only bubblewrap can replace files. A file of the project isn't replaced for a command that
+        may change the repository, because git would commit the replacement.
         """
         grants = self.view.grants
         if path not in self.stand_ins or path in grants.secrets | grants.write:
@@ -302,8 +302,8 @@ class ViewPlan:
     def _kept(self) -> list[Path]:
         """Return the paths that stay read-only while a command changes the project directly.
 
-        These are files that other programs obey, files that no checkpoint restores, and repositories,
-        except those that the view opens. Empty if the whole project is on a layer.
+        These are files that other programs obey, files that no checkpoint restores, and
+        repositories, except those that the view opens. Empty if the whole project is on a layer.
         """
         if self.whole:
             return []
@@ -317,10 +317,10 @@ class ViewPlan:
         return [path for path in kept if not path.is_symlink() and not is_among(path, opened)]
 
     def _repositories(self) -> Iterator[Mount]:
-        """Yield the mounts of the project's repositories: read-only or, if the view grants it, writable.
+        """Yield the mounts of the project's repositories: read-only, or writable if granted.
 
-        Files that tell git what to run and where to look stay read-only. Settings with passwords are
-        replaced by copies without them.
+        Files that tell git what to run and where to look stay read-only. Settings with passwords
+        are replaced by copies without them.
         """
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
             if repository.is_symlink():

@@ -42,8 +42,8 @@ from tui_agent.sandbox.project_scan import MAX_DEPTH, MAX_FILE_BYTES, NEVER_KEPT
 
 MAX_FILES = 10_000
 MAX_BYTES = 500 * 1024**2
-"""Maximum number of files, and their size in bytes, of an output or ignored directory that is copied;
-larger ones are read-only."""
+"""Maximum number of files, and their size in bytes, of an output or ignored directory that is
+copied; larger ones are read-only."""
 
 _LEFT_OUT: Stamp = ()
 """Takes the place of an original's stamp if the copy has only an empty placeholder."""
@@ -71,9 +71,10 @@ class ProjectCopy:
     ) -> None:
         """Bring the copy up to date with the project, and record the state of both.
 
-        All paths are relative to the project. ``parts`` are the only paths copied, None for all. For
-        those in ``left_out``, which commands see replaced by a mount, an empty placeholder is made, and
-        also for those in ``bounded`` that are too large. Raises OSError if there is no space.
+        All paths are relative to the project. ``parts`` are the only paths copied, None for all.
+        For those in ``left_out``, which commands see replaced by a mount, an empty placeholder is
+        made, and also for those in ``bounded`` that are too large. Raises OSError if there is no
+        space.
         """
         before = replace(self)
         # After an error the next refresh copies everything again.
@@ -98,8 +99,8 @@ class ProjectCopy:
     def conflicts(self, changes: Sequence[LayerChange]) -> list[LayerChange]:
         """Return those of a command's changes that must not be kept, in the order given.
 
-        These are changes of entries that others changed in the project since the last refresh, which
-        the command didn't know, and new or changed entries made from a placeholder.
+        These are changes of entries that others changed in the project since the last refresh,
+        which the command didn't know, and new or changed entries made from a placeholder.
         """
         with opened(self.layer) as (root, upper):
             return list(_Conflicts(self, root, upper).among(changes))
@@ -178,14 +179,14 @@ def _key(path: str, state: os.stat_result) -> str:
 
 
 def _state_of(top: int, path: str) -> os.stat_result | None:
-    """Return the state of the entry ``path`` below the directory ``top``, None if it doesn't exist."""
+    """Return the state of the entry ``path`` below the directory ``top``, or None."""
     with contextlib.suppress(OSError), parent_beneath(top, path) as (parent, name):
         return state_at(parent, name)
     return None
 
 
 def _at_and_below(top: int, path: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the path, relative to ``top``, and the state of an entry and of all entries below it."""
+    """Yield the path, relative to ``top``, and the state of an entry and all entries below it."""
     pending = [path]
     while pending:
         inner = pending.pop()
@@ -234,7 +235,7 @@ class _Refresh:
                     known = before.get(row.name)
                     made[row.name] = self._file(lower, upper, prefix + row.name, was, known)
             except OSError as error:
-                # The entry may have changed meanwhile; one that can't be read is missing in the copy.
+                # The entry may have changed meanwhile. One that can't be read isn't copied.
                 if error.errno in _NO_ROOM:
                     raise
         for row in entries(upper):
@@ -274,7 +275,7 @@ class _Refresh:
     def _file(
         self, lower: int, upper: int, path: str, was: os.stat_result, known: Stamp | None
     ) -> Stamp:
-        """Update a file or link, and return the copy's stamp; ``known`` is that of the last pass."""
+        """Update a file or link, and return the copy's stamp; ``known`` is the last one."""
         name = path.rpartition("/")[2]
         original = stamp_of(was)
         if self._is_left_out(path, was):
@@ -305,7 +306,7 @@ class _Refresh:
         return False
 
     def _is_large(self, path: str, was: os.stat_result) -> bool:
-        """Return True if an entry is too large to be copied; a known directory isn't measured again."""
+        """Return True if an entry is too large to copy; a known directory isn't measured again."""
         if not stat.S_ISDIR(was.st_mode):
             return was.st_size > MAX_FILE_BYTES
         if path in self.before.large or f"{path}/" in self.before.made:

@@ -129,12 +129,12 @@ _UNJUDGED = "[The command's changes could not be checked, so they were discarded
 
 
 class SandboxError(Exception):
-    """A command can't be given its view; the message says why."""
+    """A command can't be started in the sandbox; the message says why."""
 
 
 @dataclass
 class Launch:
-    """A command prepared to run in its view. `Sandbox.launch` returns it, `Sandbox.finish` takes it.
+    """A command prepared to run in its view; `Sandbox.launch` makes it.
 
     Start ``arguments`` with ``environment``, and let the process inherit ``descriptors``.
     """
@@ -169,15 +169,15 @@ class Launch:
     is_gone: bool = False
     """True once `gone` has found that no process of the command is left."""
     told: list[str] = field(default_factory=list)
-    """Notes for the model on files that the command wrote directly and that were renamed, removed or
-    need a look."""
+    """Notes for the model on files that the command wrote directly and that were renamed, removed
+    or need a look."""
 
     async def gone(self) -> None:
-        """Kill the processes that a bubblewrap command left running, and wait until they have ended.
+        """Kill the processes that a bubblewrap command left running, and wait for their end.
 
-        Call it after the command's own process has ended. It kills the first process of the command's
-        process namespace, and the kernel then ends all others in it. Without a report from bubblewrap
-        (``info``) it returns at once and leaves ``is_gone`` False.
+        Call it after the command's own process has ended. It kills the first process of the
+        command's process namespace, and the kernel then ends all others in it. Without a report
+        from bubblewrap (``info``) it returns at once and leaves ``is_gone`` False.
         """
         with contextlib.suppress(OSError, ValueError, KeyError):
             told = json.loads(os.read(self.info, _INFO_BYTES))
@@ -297,9 +297,9 @@ class Sandbox:
     def for_copy(self, root: Path, of: Path, shared: Iterable[tuple[Path, Path]]) -> "Sandbox":
         """Return a sandbox with the same settings for ``root``, a copy of the project ``of``.
 
-        Its caches are in the directory ``{root}.caches``. In bubblewrap, commands see the copy at the
-        project's path. ``shared`` are the paths outside the copy that it reads: the name used in the
-        copy, and the real path.
+        Its caches are in the directory ``{root}.caches``. In bubblewrap, commands see the copy at
+        the project's path. ``shared`` are the paths outside the copy that it reads: the name used
+        in the copy, and the real path.
         """
         if self._cache is None:
             cache = None
@@ -344,7 +344,7 @@ class Sandbox:
         )
 
     def lacks(self, view: View) -> str:
-        """Return why this sandbox can't provide a view (Landlock lacks some grants), "" if it can."""
+        """Return why this sandbox can't provide a view, as Landlock can't all; "" if it can."""
         if self.state.kind != "landlock":
             return ""
         if view.grants.repository:
@@ -391,7 +391,7 @@ class Sandbox:
         return self.state.kind == "bubblewrap" and not view.grants.repository
 
     def shows(self, path: Path, project: Path) -> bool:
-        """Return True if commands in ``project`` see an absolute path outside it. Looks at files."""
+        """Return True if commands in ``project`` see a path outside it. Looks at files."""
         kinds = {MountKind.READ, MountKind.WRITE, MountKind.LAYER, MountKind.LINK}
         return self._plan(project.resolve()).layout().put_at(path) in kinds
 
@@ -404,7 +404,7 @@ class Sandbox:
         return path in self._plan(project.resolve()).hidden()
 
     def view_lines(self) -> list[str]:
-        """Return lines for the user that list, by kind, the paths commands see outside the project."""
+        """Return lines for the user that list the paths commands see outside the project."""
         machine = self._machine_of(os.environ)
         rows: dict[str, Sequence[Path | str]] = {
             "read-only": machine.system,
@@ -480,10 +480,10 @@ class Sandbox:
                 then only output directories are on a layer or copy, and source files are read-only.
             inherits: the caller passes ``Launch.descriptors`` on to the process. If not, processes
                 that it leaves running are not noticed.
-            allow_host: asks the user about a host while the command runs. Without it, only the hosts
-                of the view can be reached.
-            replaced: files of the project, each with the file that the command sees read-only in its
-                place; for bubblewrap only.
+            allow_host: asks the user about a host while the command runs. Without it, the command
+                reaches only the hosts of the view.
+            replaced: files of the project, each with the file that the command sees in its place,
+                read-only; for bubblewrap only.
             keeps_caches: keep what the command adds to the user's caches, if no other command
                 is using them.
 
@@ -526,9 +526,10 @@ class Sandbox:
     ) -> CommandOutcome:
         """Keep the changes that an ended command's view allows, discard the others, and clean up.
 
-        ``output`` is what the command printed: for an ``exit_code`` other than 0, the grants it lacked
-        are read from it. ``exit_code`` is None if the command was stopped. Changed source files are
-        written inside ``recorded``. If the judge fails, nothing is kept and the note says so.
+        ``output`` is what the command printed: for an ``exit_code`` other than 0, the grants it
+        lacked are read from it. ``exit_code`` is None if the command was stopped. Changed source
+        files are written inside ``recorded``. If the judge fails, nothing is kept and the note says
+        so.
         """
         if self._network is not None:
             self._network.proxy.close(launch.gateway)
@@ -562,8 +563,8 @@ class Sandbox:
     async def look(self, launch: Launch, leader: int) -> None:
         """Copy the build output of a running command into the project, so that others see it.
 
-        ``leader`` is the id of the process that was started. All its processes are paused meanwhile;
-        if they can't be paused, nothing is copied. Errors of the judge are only logged.
+        ``leader`` is the id of the process that was started. All its processes are paused
+        meanwhile; if they can't be paused, nothing is copied. Errors of the judge are only logged.
         """
         async with self._judging:
             if launch.done:
@@ -704,7 +705,7 @@ class Sandbox:
         return known.files
 
     def _stand_ins(self, root: Path) -> dict[Path, Path]:
-        """Write the replacements of masked files, and of the certificates, to this session's directory.
+        """Write the replacements of masked files and of the certificates.
 
         Returns the replacement's path by the path at which commands see it.
         """
@@ -831,8 +832,8 @@ class Sandbox:
     def _judge_command(self, root: Path) -> Started:
         """Return the command line that runs the judge in the sandbox, and the descriptors it reads.
 
-        The judge may change the project, its linked repositories and the layers. It sees the system's
-        programs and its own code, read-only.
+        The judge may change the project, its linked repositories and the layers. It sees the
+        system's programs and its own code, read-only.
         """
         plan = self._plan(root)
         opened = [root, *plan.seen.elsewhere, *filter(None, [self._layers_at(root)])]
@@ -854,8 +855,8 @@ class Sandbox:
     async def _judged(self, launch: Launch, layer: Layer, *, ended: bool) -> Verdict:
         """Have the judge decide about the changes on a layer; it keeps the outputs at once.
 
-        If it needs to know what git and the checkpoints have, it is asked again with that. ``ended``:
-        the command has ended, so that outputs are moved instead of copied.
+        If it needs to know what git and the checkpoints have, it is asked again with that.
+        ``ended``: the command has ended, so that outputs are moved instead of copied.
         """
         root = launch.seen.root
         request: dict[str, Any] = {
@@ -903,8 +904,8 @@ class Sandbox:
     def _watch(self, plan: ViewPlan) -> tuple[str, frozenset[Path]]:
         """Have the judge record the state of the places that a command will change without a layer.
 
-        Returns the name of the watch, and the output directories whose files have hard links outside
-        them. ``("", frozenset())`` if the command changes nothing directly.
+        Returns the name of the watch, and the output directories whose files have hard links
+        outside them. ``("", frozenset())`` if the command changes nothing directly.
         """
         seen = plan.seen
         root = plan.root
@@ -932,7 +933,7 @@ class Sandbox:
         return name, frozenset(path for path in outputs if str(path) in linked)
 
     async def _tidy(self, launch: Launch, *, ended: bool) -> None:
-        """Have the judge set aside files that a command wrote directly and other programs would obey.
+        """Have the judge rename or remove dangerous files that a command wrote without a layer.
 
         Adds notes to ``launch.told``. Does nothing if the command has no watch.
         """
@@ -1016,7 +1017,7 @@ class Sandbox:
             known = self._scans.get(root)
             if known is None or not known.is_whole or (anew and not known.holds()):
                 known = walk_project(root, goes_on)
-                # Marks all files as unsearched, in case another thread uses the scan before the search.
+                # Marks all files as unsearched for threads that use the scan before the search.
                 known.search(self._search, lambda: False)
                 self._scans[root] = known
                 fresh = True
@@ -1191,7 +1192,7 @@ class Sandbox:
 
     @cached_property
     def _memory(self) -> Path | None:
-        """This session's directory in ``/dev/shm``, None if there is less than `MIN_MEMORY` free."""
+        """This session's directory in ``/dev/shm``, None if less than `MIN_MEMORY` is free."""
         try:
             room = os.statvfs(SHARED_MEMORY)
             if room.f_bavail * room.f_frsize < MIN_MEMORY:
@@ -1202,7 +1203,7 @@ class Sandbox:
 
     @cached_property
     def _disk(self) -> Path:
-        """Directory on disk for copies of the project, which may share blocks with its files there."""
+        """Directory on disk for copies of the project, which may share blocks with its files."""
         try:
             return make_own_directory(self, self._made_cache() or self._place)
         except OSError:
@@ -1226,8 +1227,8 @@ class Sandbox:
     def _environment(self, environ: Mapping[str, str], root: Path) -> dict[str, str]:
         """Return ``environ`` as commands in the sandbox get it.
 
-        Without variables that name sockets outside, with placeholders for masked credentials, and with
-        temporary and cache directories that commands can write to.
+        Without variables that name sockets outside, with placeholders for masked credentials, and
+        with temporary and cache directories that commands can write to.
         """
         found = without_left_out("sandbox", environ)
         found["GIT_OPTIONAL_LOCKS"] = "0"
@@ -1259,7 +1260,7 @@ class Sandbox:
         return found
 
     async def _own_network(self) -> SessionNetwork | None:
-        """Return the network of the session's commands, made on first use; None if it can't be made."""
+        """Return the network of the session's commands, made on first use; None if that fails."""
         if self.state.kind not in _WITH_NETWORK:
             return None
         loop = asyncio.get_running_loop()

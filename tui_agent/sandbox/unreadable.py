@@ -9,7 +9,7 @@ from tui_agent.sandbox.view import RuleOfReading
 
 
 def unreadable_files(seen: ProjectScan, reading: RuleOfReading) -> Mapping[Path, str]:
-    """Return the absolute paths of files that rules don't allow to be read, each with "ask" or "deny".
+    """Return the absolute paths that rules don't allow to be read, each with "ask" or "deny".
 
     Looks only into directories that were scanned; the others are hidden from commands anyway. Takes
     about 0.2 s for 10,000 files.

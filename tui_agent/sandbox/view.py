@@ -9,10 +9,10 @@ from typing import Any
 from tui_agent.lazy import frozen
 
 AllowHost = Callable[[str, int], Awaitable[bool]]
-"""Asks the user whether a command may reach a host and port, while the command's connection waits."""
+"""Asks the user whether a command may reach a host and port, while its connection waits."""
 
 EVERY_HOST = "*"
-"""In ``Grants.hosts``: every public host, but no address of this machine or of a private network."""
+"""In ``Grants.hosts``: every public host, but none on this machine or in a private network."""
 
 
 RuleOfReading = Callable[[str], str]
@@ -33,14 +33,14 @@ class Writes(StrEnum):
 
 @frozen
 class Grants:
-    """Rights of a command in addition to those of its mode. Paths are absolute, with links resolved."""
+    """Rights of a command beyond those of its mode. Paths are absolute, links resolved."""
 
     sources: bool = False
     """Whether the project's files may be changed, as in ``Writes.PROJECT``."""
     repository: bool = False
     """Whether repositories may be changed, except their hooks and settings."""
     protected: frozenset[Path] = frozenset()
-    """Files that other programs execute or obey, such as ``.husky/pre-commit``, that may be changed."""
+    """Files that may be changed although other programs obey them: ``.husky/pre-commit``."""
     secrets: frozenset[Path] = frozenset()
     """Files with secrets that may be read, and changed if the command may change sources."""
     read: frozenset[Path] = frozenset()

@@ -1,4 +1,4 @@
-"""Analyses shell commands before they run.
+"""Analyses shell commands before they run, to find the permissions that they need.
 
-Import ``needs`` where it is used, because it loads the parser.
+Import ``needs`` inside the functions that use it, because it loads the parser.
 """

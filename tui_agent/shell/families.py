@@ -1,9 +1,10 @@
-"""Finds the rule that "always" offers for a command: its family if known, otherwise the exact command.
+"""Finds the rule that the answer "always" creates for a command: for its family, or for exactly it.
 
-`git commit -m x` belongs to `git commit *`; `npm run test` is a family of its own. A family is a
-program with the options listed in `families.txt`, which only select input, change how it is shown,
-or do the family's work. Any other option (one that starts a program, writes to a named file, or
-reads other settings) is asked about even if a rule allows the family.
+`git commit -m x` belongs to the family `git commit *`, `npm run test -- x` to `npm run test *`. A
+family is a program, perhaps with a subcommand, and the options listed in `families.txt`. These only
+select input, change how it is shown, or do the family's work. Any other option (one that starts a
+program, writes to a named file, or reads other settings) is asked about even if a rule allows the
+family.
 """
 
 import re
@@ -19,39 +20,40 @@ _TABLE = Path(__file__).with_suffix(".txt")
 """The file with the options of each family, taken from the programs' own help."""
 
 _TASKS = listed("npm pnpm yarn bun")
-"""Programs with a `run` subcommand whose tasks are families of their own."""
+"""Programs with a `run` subcommand; each task that it runs is a family."""
 _RUNNERS = frozenset(
     ["uv run", "poetry run", "pipenv run", "pdm run", "bundle exec", "npx", "bunx", "pnpm exec"]
 )
-"""Programs that run the command after them, which has a family of its own."""
+"""Programs that run the command after them; the family is that of this command."""
 _MODULES = listed(
     "pytest unittest doctest mypy ruff black isort flake8 pylint compileall coverage build"
 )
 _SCRIPTED = re.compile(r"(?:python|pypy)[\d.]*|node|ts-node|tsx|bash|sh|zsh|ruby|perl|php")
 _BLOCK = re.compile(r"^(\w[^:]*):\n((?:    .*\n)+)", re.MULTILINE)
-"""A block of the file: family names separated by commas, then their options."""
+"""A block of `families.txt`: family names separated by commas, then lines with their options."""
 _PLAIN = re.compile(r"[\w.@/:+-]+", re.ASCII)
 _BRANCHES = listed("fetch pull")
-"""Subcommands of git that take remotes and branches, but not addresses, which reach other
-machines."""
+"""Subcommands of git whose family covers operands without a colon: names of remotes and branches,
+but not URLs, which lead to other machines."""
 
 _MODULES_ONLY = listed("unittest doctest compileall coverage build")
-"""Families only as Python modules (``python -m``); programs of these names may be something
-else."""
+"""Names that are families only as Python modules (``python -m``); programs with these names may be
+something else."""
 
 
 @frozen
 class _Family:
-    """The words that a family begins with, and whether it covers all options of the command."""
+    """The first words of a family's commands; ``fits``: it covers the command's options."""
 
     name: tuple[str, ...]
     fits: bool
 
 
 def family(words: Sequence[Word]) -> tuple[str, str]:
-    """Return the pattern of the rule that "always" creates for a simple command.
+    """Return the pattern of the rule that the answer "always" creates for a simple command.
 
-    The second pattern is that of the family which the command misses only by an option, "" if none.
+    The second result is the pattern of the family that doesn't cover the command only because of an
+    option, "" if there is none.
     """
     exact = escaped(" ".join(word.shown for word in words))
     found = _named(["$" if word.value is None else word.value for word in words])
@@ -60,7 +62,7 @@ def family(words: Sequence[Word]) -> tuple[str, str]:
     pattern = f"{' '.join(found.name)} *"
     if not found.fits:
         return exact, pattern
-    # A task as it stands is the one asked about; with arguments it is a family.
+    # For a task without arguments the rule is exact; with arguments it is the task's family.
     is_task = found.name[0] in _TASKS and "run" in found.name
     if is_task and len(found.name) == len(words):
         return exact, ""
@@ -68,7 +70,11 @@ def family(words: Sequence[Word]) -> tuple[str, str]:
 
 
 def run_by(words: Sequence[str]) -> list[str]:
-    """Return the commands that a runner (``uv run``, ``npx``) may run, for rules that deny them."""
+    """Return the commands that a runner (``uv run``, ``npx``) may run, so that rules can deny them.
+
+    The command may begin at any of the next six words, after the runner's own options. [] if the
+    words don't begin with a runner.
+    """
     size = _runner_size(words)
     if size:
         return [" ".join(words[first:]) for first in range(size, min(len(words), size + 6))]
@@ -81,12 +87,12 @@ def _runner_size(words: Sequence[str]) -> int:
 
 
 def escaped(text: str) -> str:
-    """Return a pattern that matches exactly this text."""
+    """Return a glob pattern that matches exactly this text."""
     return re.sub(r"([*?\[])", r"[\1]", text)
 
 
 def _named(words: Sequence[str]) -> _Family | None:
-    """Return the family of a command, None if only the exact command may be offered."""
+    """Return the family of a command, None if it has none."""
     if size := _runner_size(words):
         inner = _named(words[size:])
         if inner is None:
@@ -103,7 +109,10 @@ def _named(words: Sequence[str]) -> _Family | None:
 
 
 def _of_script(words: Sequence[str], program: str, second: str) -> _Family | None:
-    """Return the family of a project's program, a script, or a module run with ``-m``."""
+    """Return the family of a program in the directory (``./x``), a script, or a module (``-m``).
+
+    None for other commands.
+    """
     if program.startswith("./") and len(program) > 2:
         return _Family((program,), fits=True)
     if not _SCRIPTED.fullmatch(program):
@@ -125,9 +134,10 @@ def _family_of(words: Sequence[str], size: int, name: str) -> _Family:
 
 
 def _knows(name: str, words: Sequence[str]) -> bool:
-    """Return True if every option is listed for the family ``name``.
+    """Return True if ``words`` have only options that are listed for the family ``name``.
 
-    Words after ``--`` are operands.
+    Words after ``--`` are not options. For the families of `_BRANCHES`, False also for an operand
+    with a colon.
     """
     for word in words:
         if word == "--":
@@ -156,7 +166,10 @@ def _knows_option(name: str, option: str) -> bool:
 
 @lru_cache(maxsize=1)
 def option_table() -> Mapping[str, frozenset[str]]:
-    """Return the options of each family; a letter followed by a colon takes a value."""
+    """Return the options listed in `families.txt`, by family name.
+
+    A letter with a value ends with a colon: ``-m:``.
+    """
     found: dict[str, frozenset[str]] = {}
     for names, options in _BLOCK.findall(_TABLE.read_text(encoding="utf-8")):
         for name in names.split(","):

@@ -1,9 +1,10 @@
-"""A closed grammar of read-only commands, which run without a question even where there is no sandbox.
+"""A strict grammar of read-only commands, which run without a question even if there is no sandbox.
 
-A line is free if every character belongs to a token named here, every command is in `TABLE`, every
-switch is named in the command's row, and every operand has the form that the row gives. Expansions,
-globs, redirections to files, here-documents, assignments and groups are never free. A path must be
-in the project, must not be a link, and must not hold a secret. No setting extends the table.
+A command line is called free if every character belongs to a token defined here, every program is
+in `TABLE`, every switch is named in the program's row, and every operand has the form that the row
+requires. Lines with expansions, globs, redirections to files, here-documents, assignments or groups
+are never free. A path must be in the project, must not contain a link, and its file must not hold a
+secret. No setting extends the table.
 """
 
 import os
@@ -19,11 +20,11 @@ from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory, is_file
 
 MAX_FILES = 20_000
-"""Maximum files below a directory that is searched without a question."""
+"""Maximum entries below a directory that may be searched without a question."""
 
 MAX_SEARCHED_BYTES = 4_000_000
-"""Maximum bytes of files below a directory, source code excluded, that are checked for secrets
-before a search; with more bytes the user is asked."""
+"""Maximum bytes of files below a directory, except source code, that are checked for secrets before
+a search. If there are more, the search isn't free."""
 
 _TOKEN = re.compile(
     r"""
@@ -40,7 +41,7 @@ _BUILTINS = frozenset({"cd", "echo", "false", "pwd", "true"})
 _READABLE = re.compile(r"[\t\n -~]*")
 
 SimpleCommands = list[tuple[tuple[str, ...], str]]
-"""The simple commands of a line, each with its words and the separator that follows."""
+"""The simple commands of a line: the words of each, and the separator after it ("" at the end)."""
 
 _SED = r"(?:(?:\d+|\$)(?:,(?:\d+|\$))?[pd](?:;|$))+"
 _JQ = (
@@ -50,13 +51,16 @@ _JQ = (
 
 @frozen
 class CommandPlace:
-    """Where a command runs: its directory and its project, both real paths."""
+    """The project and the working directory of a command, both as real paths."""
 
     project: Path
     folder: Path
 
     def inside(self, text: str) -> Path | None:
-        """Return the real path of a path; None if it is outside the project or passes a link."""
+        """Return the absolute path that a command means by ``text``.
+
+        None if it is outside the project or contains a link.
+        """
         written = os.path.join(self.folder, text)  # noqa: PTH118 - a path as a shell takes it
         path = Path(os.path.normpath(written))
         if os.path.realpath(written) == str(path) and path.is_relative_to(self.project):
@@ -65,7 +69,7 @@ class CommandPlace:
 
 
 def is_listable(text: str, place: CommandPlace) -> bool:
-    """Return True for a path in the project, except the repository's own directory."""
+    """Return True if ``text`` is a path in the project that has no link and no ``.git`` in it."""
     if text.startswith("-") or not text:
         return False
     path = place.inside(text)
@@ -77,7 +81,7 @@ def below(path: Path, place: CommandPlace) -> list[str]:
 
 
 OperandForm = Callable[[str, CommandPlace], bool]
-"""A function that returns True if an operand has a certain form."""
+"""Takes an operand and the place of its command; returns True if the operand is allowed."""
 
 
 def _pattern(pattern: str) -> OperandForm:
@@ -85,7 +89,10 @@ def _pattern(pattern: str) -> OperandForm:
 
 
 def _file(text: str, place: CommandPlace) -> bool:
-    """Return True for a missing file, or a regular one with no secret in its path or content."""
+    """Return True for a regular file in the project without a secret, or a path that doesn't exist.
+
+    No name on the path may be that of a file with secrets.
+    """
     path = None
     if is_listable(text, place):
         path = place.inside(text)
@@ -95,7 +102,10 @@ def _file(text: str, place: CommandPlace) -> bool:
 
 
 def _tree(text: str, place: CommandPlace) -> bool:
-    """Return True for a file as `_file` does, or a directory without secrets and repositories."""
+    """Return True for a file as `_file` does, or for a directory that may be searched.
+
+    There must be no secret and no repository in it, and no ignore file that isn't regular.
+    """
     path = None
     if is_listable(text, place):
         path = place.inside(text)
@@ -136,12 +146,13 @@ _anything = _pattern(r".*")
 
 @frozen
 class ProgramUsage:
-    """The switches and operands that a program may have.
+    """The switches and operands that a program may have in a free line.
 
-    ``flags`` are letters without a value, which may be joined (``-la``); ``valued`` are letters
-    with a value; ``long`` is a pattern for other switches. ``form`` is the form of operands, None
-    if there may be none; ``first`` is that of the first operand if it differs. A value in the same
-    word as its switch is a number or a mark; a value in a word of its own counts as an operand.
+    ``flags`` are the letters of switches without a value, which may be joined (``-la``), ``valued``
+    those with a value; ``long`` is a regular expression for other switches. A value in the same
+    word as its switch may only be a number or a punctuation mark; a value in the next word counts
+    as an operand. ``form`` is the allowed form of operands, None if there may be none; ``first`` is
+    that of the first operand if it differs.
     """
 
     flags: str = ""
@@ -150,15 +161,15 @@ class ProgramUsage:
     long: str = r"(?!)"
     first: OperandForm | None = None
     recursive: str = ""
-    """The letter of the switch for a recursive search, "-" if the program always searches
-    recursively."""
+    """Letter of the switch for a recursive search; "-" if the program always searches recursively,
+    "" if it never does."""
 
     def admits(self, words: Sequence[str], place: CommandPlace) -> bool:
         if self.form is _anything:
             return True
         switches, operands = _apart(words)
-        # No line has a NUL: it stands for no letter. Some programs take letters after a value for
-        # switches.
+        # NUL never occurs in a line; it keeps an empty set of letters valid. A value can't have
+        # letters, because some programs read letters after a value as switches.
         letters = rf"-[{self.flags}\0]*(?:[{self.valued}\0](?:[\d.,+-]*|[^\w-]))?"
         known = re.compile(f"{letters}|{self.long}", re.ASCII)
         if "-" in switches or not all(map(known.fullmatch, switches)):
@@ -182,7 +193,7 @@ class ProgramUsage:
 
 
 def _apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return a command's switches, and its operands, which include everything after ``--``."""
+    """Return the switches among a command's words, and its operands; all words after ``--`` are."""
     switches: list[str] = []
     operands: list[str] = []
     for at, word in enumerate(words, 1):
@@ -246,11 +257,14 @@ TABLE: dict[str, ProgramUsage] = {
     "which": ProgramUsage("a", _pattern(r"[A-Za-z0-9][\w.+-]*")),
     "whoami": ProgramUsage(),
 }
-"""Every program that may be free, except ``cd``."""
+"""The programs that a free line may have, besides ``cd``."""
 
 
 def is_free(command: str, folder: Path, project: Path) -> bool:
-    """Return True if a command line only reads the project and shows no secret. Looks at files."""
+    """Return True if a command line is free: it only reads the project and shows no secret.
+
+    ``folder`` is its working directory, which must be in the project. Looks at files.
+    """
     line = read_line(command)
     if not line:
         return False
@@ -264,8 +278,8 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
             if not _is_admitted(words, place):
                 return False
         else:
-            # Nothing after it may run where it failed, and a pipe would leave the directory as it
-            # was.
+            # If the cd fails, nothing after it may run in the old directory. In a pipe, a cd
+            # doesn't change the directory of later commands.
             moved = _moved(words, place)
             if moved is None or not stops_on_failure or "|" in {before, end}:
                 return False
@@ -275,7 +289,7 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
 
 
 def _moved(words: Sequence[str], place: CommandPlace) -> CommandPlace | None:
-    """Return the place after a ``cd``, None if it leads to no directory that may be listed."""
+    """Return the place after a ``cd``, None unless it has one directory that may be listed."""
     if len(words) != 2 or not is_listable(words[1], place):
         return None
     path = place.inside(words[1])
@@ -285,7 +299,7 @@ def _moved(words: Sequence[str], place: CommandPlace) -> CommandPlace | None:
 
 
 def _is_admitted(words: Sequence[str], place: CommandPlace) -> bool:
-    """Return True if the table allows a command, and its program isn't the project's own."""
+    """Return True if `TABLE` allows a command, and its program on ``PATH`` isn't in the project."""
     program, *rest = words
     if program not in TABLE or not TABLE[program].admits(rest, place):
         return False
@@ -305,7 +319,11 @@ def _unquoted(quoted: "re.Match[str]") -> str:
 
 
 def read_line(command: str) -> SimpleCommands | None:
-    """Return the simple commands of a line of words and separators, None for other lines."""
+    """Return the simple commands of a line of plain words, quotes removed; None for other lines.
+
+    Besides words, only separators (``|``, ``&&``, ``||``, ``;``, line feed) and redirections to
+    ``/dev/null`` are allowed. [] for an empty line.
+    """
     line: SimpleCommands = []
     words: list[str] = []
     at = 0

@@ -1,8 +1,9 @@
-"""Finds the permissions a command line needs: one for each simple command and each place it reaches.
+"""Finds the permissions that a command line needs: for each simple command, and each place it uses.
 
-A line of the closed grammar is ``harmless`` and runs everywhere without a question. A line that
-can't be understood is ``unclear``: only a rule that allows everything covers it. A sandbox confines
-a command without any of this; there it serves rules, and questions before runs that would fail.
+A line that `grammar.is_free` accepts is ``harmless`` and runs everywhere without a question. A line
+that can't be understood is ``unclear``: only a rule that allows everything covers it. The sandbox
+doesn't depend on this analysis. For commands in it, the analysis serves the user's rules, and
+questions about grants before a command that would fail without them.
 """
 
 import contextlib
@@ -25,9 +26,8 @@ from tui_agent.word_lists import in_order, listed
 
 _REPOSITORY = listed("add commit update-index update-ref gc init fetch")
 _BOTH = listed("am checkout cherry-pick merge mv pull rebase reset restore revert rm switch")
-"""Subcommands of git that change the repository, and those that change files, too. The user is
-asked about them before they run in the sandbox, and about all others after they have failed
-there."""
+"""Subcommands of git that change only the repository, and those that change files, too. The user is
+asked about these before they run in the sandbox; about others only after they have failed there."""
 
 MAX_NESTING = 5
 """Maximum depth of scripts within scripts (``sh -c 'sh -c …'``) that are analysed."""
@@ -41,8 +41,8 @@ _CARRIERS = listed(
     zsh ksh ash busybox watch parallel flock strace ltrace chroot unshare taskset script coproc ssh
     """
 )
-"""Programs that run other commands. A rule that denies a command covers it behind them, too; a rule
-that allows it doesn't."""
+"""Programs that run other commands. A rule that denies a command also covers it as an argument of
+these; a rule that allows it doesn't."""
 _QUIET_SETTINGS = LazyPattern(
     r"LANG|LANGUAGE|LC_\w+|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR|CI|COLUMNS|LINES|TERM|DEBUG|VERBOSE|RUST_LOG|RUST_BACKTRACE|"
     r"NODE_ENV|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED|PYTHONHASHSEED|LOG_LEVEL|TEST_\w+|SOURCE_DATE_EPOCH"
@@ -50,12 +50,12 @@ _QUIET_SETTINGS = LazyPattern(
 """Variables that only change a program's output or verbosity."""
 _PROGRAM = LazyPattern(r"[A-Za-z0-9_.+\[:/@-]+", re.ASCII)
 _PROSE = listed("-m -am --message --body -b --title -t --notes --comment")
-"""Options whose value is always prose."""
+"""Options whose value is always plain text, such as a commit message, and needs no check."""
 _SEPARATORS = LazyPattern(r"[=@:,]")
 _MOVED_FIRST = LazyPattern(r"\s*cd\s+[^\s;&|]+\s*&&")
 _NOT_A_CHAIN = LazyPattern(r"\|\||;|\n|(?<!&)&(?!&)")
-"""Parts that a line must not have if everything after its leading ``cd`` is to run in that
-directory."""
+"""Separators other than ``&&`` and ``|``. With one of them, what follows a leading ``cd`` might run
+in the old directory, if the ``cd`` fails."""
 _LONE_DASH = LazyPattern(r"(?<!\S)-(?!\S)")
 _IN_HOME = LazyPattern(r'"?\$(?:HOME|\{HOME\})((?:/[\w.-]+)*/?)"?', re.ASCII)
 """A path in the home directory, written with ``$HOME``."""
@@ -63,9 +63,9 @@ _SECONDS = LazyPattern(r"\d+(?:\.\d+)?[smh]?")
 
 
 def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNeed, ...]:
-    """Return everything that must be allowed for a command line, in the line's order.
+    """Return the permissions that a command line needs, without duplicates.
 
-    Looks at many files, so call it in a thread.
+    ``cwd`` is its working directory. Looks at many files, so call it in a thread.
     """
     root = Path(os.path.realpath(project))
     folder = Path(os.path.realpath(cwd))
@@ -77,7 +77,11 @@ def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNee
 
 
 def _folders(script: ParsedLine, command: str, folder: Path) -> tuple[Path, ...]:
-    """Return the directories in which commands of a line may run, every ``cd`` included."""
+    """Return the real paths of all directories in which commands of a line may run.
+
+    These are ``folder`` and the target of each ``cd``; only the target, if the line begins with its
+    only ``cd`` and stops if that fails.
+    """
     found = [folder]
     for simple in script.commands:
         if len(simple.words) != 2 or simple.words[0].value != "cd":
@@ -92,7 +96,10 @@ def _folders(script: ParsedLine, command: str, folder: Path) -> tuple[Path, ...]
 
 
 class _CommandAnalyzer:
-    """Judges one command line, with all scripts nested in it."""
+    """Finds the permissions that one command line needs.
+
+    ``folders`` are the directories in which its commands may run.
+    """
 
     def __init__(self, command: str, project: Path, folders: tuple[Path, ...]) -> None:
         self._command = command
@@ -120,21 +127,20 @@ class _CommandAnalyzer:
                 yield from self._simple(simple, writes=writes)
 
     def _real(self, text: str) -> Iterator[Path]:
-        """Yield the real path of a path, relative to each of the possible directories."""
+        """Yield the real path that ``text`` has in each of the possible directories."""
         for folder in self._folders:
             yield Path(os.path.realpath(os.path.join(folder, text)))  # noqa: PTH118 - called for every word
 
     def _simple(self, simple: SimpleCommand, *, writes: bool) -> Iterator[PermissionNeed]:
         """Yield the needs of one simple command.
 
-        ``writes``: its output goes to a file, so that a harmless command isn't harmless.
+        ``writes``: a command of the line writes to a file, so none of them is harmless.
         """
         if simple.fed:
             text = simple.source.partition("<<")[0]
         else:
             text = simple.source
-        # The grammar of the parser may lose a dash that stands alone; the rest is not the whole
-        # line.
+        # The parser may drop a lone dash, and then the text is not the whole command.
         plain = not writes and not simple.assignments and not _LONE_DASH.search(self._command)
         free = plain and all(is_free(text, folder, self._project) for folder in self._folders)
         yield _need(simple, harmless=free)
@@ -148,7 +154,7 @@ class _CommandAnalyzer:
         value = target.value
         written = f"{operator} {target.source}"
         if value is None or target.glob:
-            yield self._unclear(f"where {written} leads is not known before it runs")
+            yield self._unclear(f"the target of {written} is not known before the command runs")
             if ">" in operator and (path := _in_home(target)):
                 yield from self._written(path, written)
         elif value.startswith(("/dev/tcp/", "/dev/udp/")):
@@ -167,7 +173,10 @@ class _CommandAnalyzer:
                 yield outside(real)
 
     def _places(self, words: Iterable[Word]) -> Iterator[PermissionNeed]:
-        """Yield the needs for paths in words: places outside the project, files with secrets."""
+        """Yield the needs for paths in words: directories outside the project, files with secrets.
+
+        Also for working directories outside the project.
+        """
         for folder in self._folders:
             if not folder.is_relative_to(self._project):
                 yield outside(folder)
@@ -178,12 +187,11 @@ class _CommandAnalyzer:
                 yield from self._matched(word.value or word.start)
 
     def _matched(self, pattern: str) -> Iterator[PermissionNeed]:
-        """Yield the needs for files with secrets that a glob may match."""
+        """Yield the needs for files with a secret's name that a glob may match."""
         start = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
         directory, slash, name = start.rpartition("/")
         last = pattern.removeprefix(f"{directory}{slash}")
-        # With anything but stars in the last part of the path, every name is one that it may stand
-        # for.
+        # If the last name has brackets or other special characters, assume it matches all names.
         if not re.fullmatch(r"[\w.*?-]+", last, re.ASCII):
             last = "*"
         for place in self._real(directory or "."):
@@ -215,7 +223,7 @@ def outside(real: Path) -> PermissionNeed:
 
 
 def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
-    """Return the need of one simple command; a ``harmless`` one is never unclear."""
+    """Return the need to run one simple command; a ``harmless`` one is never unclear."""
     words = _uncarried(simple.words)
     need = PermissionNeed(
         Permission.BASH,
@@ -236,13 +244,16 @@ def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
 
 
 def _rule_text(simple: SimpleCommand, words: Sequence[Word]) -> str:
-    """Return the text that rules are matched against: assignments that matter, words, input."""
+    """Return the text of a command that rules are matched against.
+
+    These are its assignments (except harmless ones), ``words``, and the text of its here-document.
+    """
     texts = [*_settings(simple), *(word.shown for word in words), simple.fed]
     return " ".join(filter(None, texts))
 
 
 def _settings(simple: SimpleCommand) -> list[str]:
-    """Return the variables assigned for a command that may change what it does."""
+    """Return a command's assignments (``A=1``) to variables that may change what it does."""
     settings: list[str] = []
     for name, word in simple.assignments:
         if not _QUIET_SETTINGS.fullmatch(name):
@@ -251,9 +262,13 @@ def _settings(simple: SimpleCommand) -> list[str]:
 
 
 def _offered(simple: SimpleCommand, words: Sequence[Word], pattern: str) -> tuple[str, str]:
-    """Return the rule that "always" offers, and the family's rule that it misses by an option."""
+    """Return the pattern of the rule that the answer "always" creates.
+
+    The second result is the family's pattern that doesn't cover the command only because of an
+    option, "" if there is none. ``pattern`` is the text that rules are matched against.
+    """
     always, exceeded = family(words)
-    # A program of the closed grammar is asked about for this exact line.
+    # For a program that can be free, a rule only allows exactly this command.
     is_exact = words[0].value in TABLE or (simple.fed and not always.endswith(" *"))
     if is_exact or _settings(simple):
         always = escaped(pattern)
@@ -261,7 +276,7 @@ def _offered(simple: SimpleCommand, words: Sequence[Word], pattern: str) -> tupl
 
 
 def _changes_of_git(words: Sequence[Word]) -> tuple[Change, ...]:
-    """Return the changes that a git command is known to make."""
+    """Return the changes that a git command is known to make; () for others."""
     if words[0].value != "git":
         return ()
     *_, rest = _without_options([word.value or "" for word in words[1:]])
@@ -275,7 +290,7 @@ def _changes_of_git(words: Sequence[Word]) -> tuple[Change, ...]:
 
 
 def _uncarried(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    """Return a command without a prefix such as ``time``, ``timeout 60`` or ``nohup``."""
+    """Return a command's words without prefixes such as ``time``, ``timeout 60`` or ``nohup``."""
     values = [word.value or "" for word in words[:3]]
     if len(words) > 1 and values[0] in {"time", "nohup"} and not values[1].startswith("-"):
         return _uncarried(words[1:])
@@ -285,21 +300,24 @@ def _uncarried(words: tuple[Word, ...]) -> tuple[Word, ...]:
 
 
 def _unclear(words: Sequence[Word]) -> str:
-    """Return why a command's effect can't be known, "" if it can."""
+    """Return why it isn't known before the run what a command does, as a clause; "" if it is."""
     program = words[0].value
     if program is None or words[0].glob or words[0].tilde or not _PROGRAM.fullmatch(program):
-        return f"the program that {words[0].source} stands for is not known before it runs"
+        return f"the program meant by {words[0].source} is not known before the command runs"
     previous = ""
     for word in words[1:]:
         prose = previous in _PROSE and word.source.startswith('"') and word.source.endswith('"')
         if word.value is None and not prose:
-            return f"what {word.source} stands for is not known before it runs"
+            return f"the value of {word.source} is not known before the command runs"
         previous = word.value or ""
     return ""
 
 
 def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
-    """Yield other spellings of a command, and the commands it runs, for rules that deny them."""
+    """Yield other spellings of a command, and the commands that it runs, for rules that deny these.
+
+    ``depth`` is the number of scripts around it, at most `MAX_NESTING`.
+    """
     shown = [word.shown for word in words]
     program = shown[0].rpartition("/")[2]
     yield " ".join([program, *shown[1:]])
@@ -321,7 +339,10 @@ def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
 
 
 def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield git's words with fewer and fewer of the options before its subcommand."""
+    """Yield git's arguments, then again without each further option before the subcommand.
+
+    The last ones begin with the subcommand.
+    """
     yield words
     while words and words[0].startswith("-"):
         if words[0] in {"-C", "-c"}:
@@ -332,7 +353,11 @@ def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _path_texts(word: Word) -> list[str]:
-    """Return the parts of a word that may be paths: all, or after ``=``, ``@``, ``:``, ``-x``."""
+    """Return the texts in a word that may be paths, with ``~`` expanded.
+
+    These are the whole word, its parts between ``=``, ``@``, ``:`` and ``,``, and what follows a
+    one-letter option.
+    """
     text = word.value
     if text is None:
         text = _in_home(word) or word.start
@@ -345,9 +370,9 @@ def _path_texts(word: Word) -> list[str]:
 
 
 def _in_home(word: Word) -> str:
-    """Return the path of a word such as ``$HOME/x``, "" for others.
+    """Return the absolute path that a word such as ``$HOME/x`` means, "" for other words.
 
-    A script may set HOME itself, so the path is only a possible one, and the word stays unknown.
+    A script may set HOME itself, so this is only a possible path.
     """
     found = _IN_HOME.fullmatch(word.source)
     if found is None:

@@ -1,4 +1,4 @@
-"""Parses a command line with tree-sitter into commands, redirections and assignments."""
+"""Parses a shell command line, by tree-sitter, into commands, redirections and assignments."""
 
 import re
 import shlex
@@ -34,7 +34,7 @@ _WORDS = listed(
 )
 _LITERAL = listed("== =~ = != [ ] < > export declare typeset readonly local unset unsetenv")
 _AROUND = listed("redirected_statement pipeline list compound_statement")
-"""Nodes that may redirect the input of a command inside them."""
+"""Types of syntax nodes that may redirect the input of a command inside them."""
 _OF_HEREDOC = listed("heredoc_start heredoc_end heredoc_body file_descriptor")
 _GAP = re.compile(r"(?:[ \t]|\\\n)*")
 _JOINED = re.compile(r"(?:\\\n)*")
@@ -47,10 +47,10 @@ _SUBSTITUTION = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$[({\[])")
 
 @frozen
 class Word:
-    """One word of a command.
+    """One word of a command; ``source`` is its text in the command line.
 
-    ``value`` is the argument the program gets, with globs unexpanded; None if it is known only when
-    the command runs. ``start`` is the part at its beginning that is certain.
+    ``value`` is the argument that the program gets, with globs (``glob``) unexpanded; None if it is
+    known only when the command runs. ``start`` is the beginning of the argument that is known.
     """
 
     source: str
@@ -62,7 +62,10 @@ class Word:
 
     @property
     def shown(self) -> str:
-        """The word as rules see it: quoted only if that makes a difference."""
+        """The word in the form that rules are matched against: quoted only if it needs quotes.
+
+        If its value isn't known, its source.
+        """
         if self.value is None:
             return self.source
         if self.glob or self.tilde or re.fullmatch(r"[\w@%+=:,./~^-]+", self.value, re.ASCII):
@@ -72,7 +75,10 @@ class Word:
 
 @frozen
 class SimpleCommand:
-    """One simple command. ``fed`` is the text of its here-document, "" for none."""
+    """One simple command: its words, its source text, and its assignments (``A=1 command``).
+
+    ``fed`` is the text of its here-documents and here-strings, "" for none.
+    """
 
     words: tuple[Word, ...]
     source: str
@@ -82,15 +88,16 @@ class SimpleCommand:
 
 @dataclass
 class ParsedLine:
-    """Everything in a command line that runs or touches a file, in the order written.
+    """All commands, redirections and assignments in a command line, each in the order written.
 
-    Nesting is not kept: each command is judged as if it ran. A part that isn't understood is a
-    problem, and a line with problems is asked about.
+    Nesting and conditions are not kept: each command is treated as if it ran. ``problems`` are
+    clauses such as "it assigns an array", one for each kind of syntax that isn't understood; the
+    user is asked about a line with problems.
     """
 
     commands: list[SimpleCommand] = field(default_factory=list)
     redirects: list[tuple[str, Word]] = field(default_factory=list)
-    """Redirections: the operator (one with ``>`` may change the file), and the file."""
+    """Redirections: the operator (if it contains ``>`` it may change the file), and the file."""
     assignments: list[tuple[str, Word]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -100,18 +107,18 @@ def literal(text: str) -> Word:
 
 
 def read_script(text: str) -> ParsedLine:
-    """Parse a command line. Never raises; parts that can't be understood are in ``problems``."""
+    """Parse a command line. Never raises; what can't be understood is listed in ``problems``."""
     if problem := _unreadable(text):
         return ParsedLine(problems=[problem])
     script = ParsedLine()
     data = text.encode()
     root = _parser().parse(data).root_node
     if root.has_error:
-        return ParsedLine(problems=["its syntax can't be read"])
+        return ParsedLine(problems=["its syntax can't be parsed"])
     reader = _Reader(script, data)
     around = (data[: root.start_byte].decode(), data[root.end_byte :].decode())
     if not all(map(_LINE_GAP.fullmatch, around)):
-        script.problems.append("part of it can't be read")
+        script.problems.append("part of it can't be parsed")
     try:
         reader.read(root)
     except RecursionError:
@@ -120,17 +127,17 @@ def read_script(text: str) -> ParsedLine:
 
 
 def _unreadable(text: str) -> str | None:
-    """Return why a text is not parsed at all, None if it is."""
+    """Return why a text must not be parsed, as a clause; None if it can be."""
     if len(text) > MAX_CHARS:
-        return "it is too long to look into"
+        return "it is too long to analyse"
     for character in text:
         if " " <= character <= "~" or character in "\n\t":
             continue
         category = unicodedata.category(character)
         if category in {"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"}:
-            return f"it holds the hidden character U+{ord(character):04X}"
+            return f"it contains the hidden character U+{ord(character):04X}"
         if unicodedata.normalize("NFKC", character).isascii():
-            return f"it holds {character} (U+{ord(character):04X}), which only looks like another character"
+            return f"it contains {character} (U+{ord(character):04X}), which looks like another character"
     return None
 
 
@@ -143,7 +150,10 @@ def _parser() -> "Parser":
 
 
 class _Reader:
-    """Walks the syntax tree once, and collects commands, redirections and problems."""
+    """Walks a syntax tree once, and adds its commands, redirections and problems to ``script``.
+
+    ``data`` is the parsed text in UTF-8.
+    """
 
     def __init__(self, script: ParsedLine, data: bytes) -> None:
         self._script = script
@@ -166,7 +176,7 @@ class _Reader:
             case "comment":
                 before = self._data[: node.start_byte]
                 if "\n" in self._text(node) or not re.search(rb"(?:^|[^\\][ \t\n;])$", before):
-                    self._problem("its comments can't be read")
+                    self._problem("its comments can't be parsed")
             case kind if kind in _WALKED:
                 self._walk(node)
             case kind if kind in _WORDS:
@@ -175,8 +185,8 @@ class _Reader:
                 self._unchecked(kind)
 
     def _walk(self, node: "Node") -> None:
-        # The grammar drops a lone dash before a here-document; the commands that take one read it
-        # either way.
+        # The parser drops a lone dash before a here-document. Commands that take one read their
+        # input without it, too.
         self._gaps(node, _DASH_GAP if node.type == "redirected_statement" else _LINE_GAP)
         if node.type == "for_statement":
             variable = node.child_by_field_name("variable")
@@ -191,7 +201,7 @@ class _Reader:
         self._gaps(node, _GAP)
         words = list[Word]()
         assignments = list[tuple[str, Word]]()
-        # A variable set by ``export A=1`` holds for later commands, too.
+        # A variable set by ``export A=1`` is also set for later commands.
         made = assignments
         if node.type == "declaration_command":
             made = self._script.assignments
@@ -215,7 +225,7 @@ class _Reader:
     def _assignment(self, node: "Node") -> tuple[str, Word]:
         name, *rest = node.named_children
         if name.type == "subscript" or len(rest) > 1 or (rest and rest[0].type == "array"):
-            self._problem("it fills an array")
+            self._problem("it assigns an array")
             return self._text(name), literal("")
         return self._text(name), self._word(rest[0]) if rest else literal("")
 
@@ -232,12 +242,15 @@ class _Reader:
         if operator in {">&-", "<&-"}:
             return
         if len(targets) != 1:
-            self._problem("it redirects in a way that can't be read")
+            self._problem("it has a redirection that can't be parsed")
         elif operator not in {">&", "<&"} or not re.fullmatch(r"\d+-?|-", targets[0].source):
             self._script.redirects.append((operator, targets[0]))
 
     def _heredoc(self, node: "Node") -> None:
-        """Check that a here-document ends at the first line that is its name, as in the shell."""
+        """Read the rest of a here-document's line, and report a problem if its end is unclear.
+
+        The parser must find the same end as the shell: the first line that is the document's name.
+        """
         self._gaps(node, _LINE_GAP)
         texts = {child.type: self._text(child) for child in node.children}
         found = _HEREDOC_NAME.fullmatch(texts.get("heredoc_start", ""))
@@ -250,16 +263,16 @@ class _Reader:
         ):
             self._problem("the end of its here-document is unclear")
         elif not found["quote"] and _SUBSTITUTION.search(body):
-            self._problem("its here-document holds a substitution")
+            self._problem("its here-document contains a substitution")
         for child in node.named_children:
             if child.type in _WORDS:
                 self._problem("its here-document is followed by words")
             elif child.type not in _OF_HEREDOC:
-                # The rest of the line of ``<<EOF`` belongs to the here-document in the tree.
+                # In the tree, what follows ``<<EOF`` on its line belongs to the here-document.
                 self.read(child)
 
     def _fed(self, node: "Node") -> str:
-        """Return the text of the here-documents and here-strings that a command reads."""
+        """Return the text of the here-documents and here-strings that a command may read, or ""."""
         fed = [self._text(child) for child in node.children if child.type == "herestring_redirect"]
         parent = node.parent
         while parent is not None and parent.type in _AROUND:
@@ -272,7 +285,7 @@ class _Reader:
     # -- words ---------------------------------------------------------------------------------
 
     def _word(self, node: "Node") -> Word:
-        """Return the word of a node; parts that only a run would tell make its value unknown."""
+        """Return the word of a syntax node; its value is None if it depends on the run."""
         source = self._text(node)
         start = ""
         is_known = True
@@ -291,8 +304,8 @@ class _Reader:
         match node.type:
             case "word" | "number" | "variable_name" | "special_variable_name":
                 if node.children or not _PLAIN.fullmatch(text) or "{" in text or "}" in text:
-                    self._problem("it holds a word that can't be read")
-                # A backslash takes the next character's meaning.
+                    self._problem("it contains a word that can't be parsed")
+                # A backslash removes the special meaning of the next character.
                 unquoted = _ESCAPED.sub(lambda match: "" if match[1] == "\n" else match[1], text)
                 yield unquoted, re.search(r"[*?\[]", _ESCAPED.sub("", text)) is not None
             case "raw_string":
@@ -300,7 +313,7 @@ class _Reader:
             case "string":
                 yield from self._string(node)
             case "concatenation" if text == "{}":
-                # It stands for a file's name in find and xargs; the shell leaves it alone.
+                # A placeholder of find and xargs, which the shell passes on unchanged.
                 yield text, False
             case "concatenation" | "command_name":
                 self._gaps(node, _JOINED)
@@ -325,14 +338,14 @@ class _Reader:
             if child.type == "string_content" or not child.is_named:
                 content = self._text(child)
                 if _SUBSTITUTION.search(content):
-                    self._problem("its quotes hold a substitution that can't be read")
+                    self._problem("it has a substitution in quotes that can't be parsed")
                 yield re.sub(r'\\([$`"\\])', r"\1", content.replace("\\\n", "")), False
             else:
                 yield from self._parts(child)
         yield self._data[position : node.end_byte - 1].decode(), False
 
     def _gaps(self, node: "Node", allowed: "re.Pattern[str]") -> None:
-        """Report a problem if the parser skipped text other than spaces within a node."""
+        """Report a problem if the parser skipped text in a node that ``allowed`` doesn't match."""
         position = node.start_byte
         gaps = []
         for child in node.children:
@@ -340,7 +353,7 @@ class _Reader:
             position = max(position, child.end_byte)
         gaps.append(self._data[position : node.end_byte].decode())
         if not all(map(allowed.fullmatch, gaps)):
-            self._problem("part of it can't be read")
+            self._problem("part of it can't be parsed")
 
     def _text(self, node: "Node") -> str:
         return self._data[node.start_byte : node.end_byte].decode()

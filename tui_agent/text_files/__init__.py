@@ -1,1 +1,1 @@
-"""Reads and replaces text files: encodings, lines, look-alike names, validity, documents as text."""
+"""Reads and replaces text files, with their encodings and formats, and converts documents."""

@@ -1,7 +1,7 @@
 """Converts documents to text, and lists archives: PDF, Office, OpenDocument, zip and tar.
 
-Runs as a separate process with limited memory and time. It reads the document from standard input and
-writes the text to standard output. Links, macros and addresses in the document are ignored.
+Runs as a separate process with limited memory and time. It reads the document from standard input
+and writes the text to standard output. Links, macros and addresses in the document are ignored.
 """
 
 import io
@@ -42,7 +42,7 @@ def pages_of(data: bytes) -> Iterator[str]:
             text = reader.pages[number - 1].extract_text().strip()
         except Exception as error:  # noqa: BLE001 - other pages may still be readable
             text = f"[This page can't be read: {type(error).__name__}.]"
-        yield f"[Page {number} of {total}]\n{text or '[No text: perhaps a picture.]'}\n"
+        yield f"[Page {number} of {total}]\n{text or '[It has no text: perhaps a picture.]'}\n"
 
 
 def _word(archive: zipfile.ZipFile) -> Iterator[str]:
@@ -135,8 +135,8 @@ def _tar_names(data: bytes) -> Iterator[str]:
 def lines_of(kind: str, data: bytes) -> Iterator[str]:
     """Yield the text of a document, or a line with size and name for each member of an archive.
 
-    ``kind`` is a result of `document_kinds.kind_of`. One item may have several lines. Raises various
-    errors for invalid data.
+    ``kind`` is a result of `document_kinds.kind_of`. One item may have several lines. Raises
+    various errors for invalid data.
     """
     if kind == "pdf":
         yield from pages_of(data)
@@ -170,8 +170,8 @@ def _plain(name: str) -> str:
 def main() -> None:
     """Convert the document on standard input to text on standard output.
 
-    Arguments: its kind, and how many lines are wanted. A shortened text ends with `GOES_ON`, an error
-    is noted at the end.
+    Arguments: its kind, and how many lines are wanted. A shortened text ends with `GOES_ON`, an
+    error is noted at the end.
     """
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS + 2))

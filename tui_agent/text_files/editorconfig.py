@@ -16,7 +16,7 @@ _LINE = LazyPattern(
 
 
 def declared_charset(path: Path) -> str:
-    """Return the ``charset`` that ``.editorconfig`` files declare for a path, "" for none or "unset".
+    """Return the ``charset`` that ``.editorconfig`` declares for a path, "" for none or "unset".
 
     ``path`` is absolute. The nearest file with a charset for it wins, and in it the last matching
     section.

@@ -1,10 +1,10 @@
 """Detects the encoding of text files, and converts their bytes to text and back. Pure.
 
 A file is UTF-8 unless one of these shows otherwise, in this order: a byte order mark; a declared
-encoding (PEP 263, XML, HTML, CSS, ``.editorconfig``) in which the bytes are valid, unless the file is
-valid UTF-8 with characters beyond ASCII; invalid UTF-8 that makes sense as windows-1252 or, judged by
-charset-normalizer, in another encoding. Bytes that can't be decoded are kept as lone surrogates
-(``surrogateescape``).
+encoding (PEP 263, XML, HTML, CSS, ``.editorconfig``) in which the bytes are valid, unless the file
+is valid UTF-8 with characters beyond ASCII; invalid UTF-8 that makes sense as windows-1252 or,
+judged by charset-normalizer, in another encoding. Bytes that can't be decoded are kept as lone
+surrogates (``surrogateescape``).
 """
 
 import codecs
@@ -31,7 +31,7 @@ _WIDE = frozenset({"utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"})
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
 _LATIN_SHARE = 0.5
 _LEAST_ZEROS = 4
-"""Minimum number of zero bytes at every other position that shows UTF-16 without a byte order mark."""
+"""Minimum number of zero bytes at every other position in UTF-16 without a byte order mark."""
 _CONTROL_SHARE = 0.02
 _FEW_CONTROLS = 8
 """A file that isn't valid UTF-8 is binary if it has more control characters than this number, and
@@ -211,8 +211,8 @@ def decode_text(data: bytes) -> str | None:
 def user_text(data: bytes, *, whole: bool = True) -> str:
     """Return bytes as text in any case: each NUL and each undecodable byte becomes U+FFFD.
 
-    The encoding is detected. Unless ``data`` is the ``whole`` file, an incomplete character at its end
-    is left out.
+    The encoding is detected. Unless ``data`` is the ``whole`` file, an incomplete character at its
+    end is left out.
     """
     encoding = detect(data, whole=whole) or UTF_8
     if whole:
@@ -262,8 +262,8 @@ def odd_bytes_shown(text: str) -> str:
 def with_odd_bytes(text: str, shown_from: str) -> str | None:
     """Return ``text`` with each U+FFFD replaced by the undecodable byte that it stands for.
 
-    A model sees the undecodable bytes of the original ``shown_from`` as U+FFFD, and repeats these in a
-    changed text. None if both texts don't have the same number of them.
+    A model sees the undecodable bytes of the original ``shown_from`` as U+FFFD, and repeats these
+    in a changed text. None if both texts don't have the same number of them.
     """
     if "\ufffd" not in text:
         return text

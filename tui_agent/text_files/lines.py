@@ -14,7 +14,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def numbered(text: str) -> list[str]:
-    """Return the lines of a text as tools show them: number from 1, tab, line without spaces at its end."""
+    """Return a text's lines as tools show them: number from 1, tab, line without final spaces."""
     return [f"{number}\t{line.rstrip()}" for number, line in enumerate(lines_of(text), 1)]
 
 
@@ -24,7 +24,7 @@ def line_at(text: str, position: int) -> int:
 
 
 def newline_of(text: str) -> str:
-    """Return CRLF if more than half of a text's lines end with it, otherwise LF."""
+    r"""Return "\r\n" if more than half of a text's line endings are that, otherwise "\n"."""
     feeds = text.count("\n")
     return "\r\n" if text.count("\r\n") * 2 > feeds else "\n"
 

@@ -40,10 +40,10 @@ def escaped(name: str) -> str:
 
 
 def as_on_disk(path: Path) -> Path:
-    """Return an absolute path with each missing name replaced by the one on disk that looks the same.
+    """Return a path with each missing name replaced by the one on disk that looks the same.
 
-    A name for which there is none stays; so does a relative path. Raises AlikeError if several names
-    look like a missing one.
+    A name for which there is none stays; so does a relative path. Raises AlikeError if several
+    names look like a missing one.
     """
     if os.path.lexists(path) or not path.is_absolute():
         return path

@@ -1,8 +1,8 @@
 """Converts a Jupyter notebook to the text of its cells, for reading and editing, and back. Pure.
 
-Each cell begins with a line with its number and type (``# %% [3] code``). The outputs follow the code,
-each line marked by ``#: ``. A changed text is converted back to the notebook's JSON; metadata, ids,
-attachments, and the outputs of cells whose code is unchanged are kept.
+Each cell begins with a line with its number and type (``# %% [3] code``). The outputs follow the
+code, each line marked by ``#: ``. A changed text is converted back to the notebook's JSON;
+metadata, ids, attachments, and the outputs of cells whose code is unchanged are kept.
 """
 
 import json
@@ -55,8 +55,8 @@ class Notebook:
     def changed(self, text: str) -> str:
         """Return the notebook's JSON text after its cells' text was changed to ``text``.
 
-        A cell keeps the metadata of the one with its number. Indentation stays as in the file. Raises
-        ToolError if ``text`` doesn't begin with a cell.
+        A cell keeps the metadata of the one with its number. Indentation stays as in the file.
+        Raises ToolError if ``text`` doesn't begin with a cell.
         """
         cells: list[Cell] = self.values["cells"]
         used: set[int] = set()

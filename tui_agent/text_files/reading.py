@@ -69,8 +69,8 @@ class TextFile:
     def _encoding_of(self, text: str) -> Encoding:
         """Return the encoding to write a changed text in.
 
-        It is the file's present one. A file that is new or pure ASCII gets the one that the new text
-        or ``.editorconfig`` declares.
+        It is the file's present one. A file that is new or pure ASCII gets the one that the new
+        text or ``.editorconfig`` declares.
         """
         if self.encoding.bom or not self.text.isascii():
             return self.encoding
@@ -87,7 +87,7 @@ class TextFile:
 
 @frozen
 class TextStart:
-    """The text of a file's first ``bytes_read`` bytes; ``size`` is that of the whole file, in bytes."""
+    """The text of a file's first ``bytes_read`` bytes; ``size`` is the file's, in bytes."""
 
     text: str
     bytes_read: int
@@ -98,8 +98,9 @@ class TextStart:
 class Window:
     """Some consecutive lines of a file, without line endings; long lines are cut.
 
-    ``first`` is the number of the first one, from 1, and ``size`` that of the file in bytes. ``total``
-    is the number of lines in the file; if it isn't ``counted``, there are at least that many.
+    ``first`` is the number of the first one, from 1, and ``size`` that of the file in bytes.
+    ``total`` is the number of lines in the file; if it isn't ``counted``, there are at least that
+    many.
     """
 
     lines: list[str]
@@ -129,8 +130,9 @@ def encoding_of(path: Path) -> Encoding | None:
 def load(path: Path, shown: str, *, max_bytes: int) -> TextFile:
     """Read a whole text file in order to change it; ``shown`` is its name for error messages.
 
-    Raises ToolError if the file is binary, larger than ``max_bytes``, or would get other bytes if its
-    text were written back; OSError if it can't be read, or the absolute ``path`` contains a link.
+    Raises ToolError if the file is binary, larger than ``max_bytes``, or would get other bytes if
+    its text were written back; OSError if it can't be read, or the absolute ``path`` contains a
+    link.
     """
     if path.stat().st_size > max_bytes:
         raise ToolError(f"{shown} is larger than {max_bytes // 1_000_000} MB; change it with bash.")
@@ -147,15 +149,15 @@ def load(path: Path, shown: str, *, max_bytes: int) -> TextFile:
 
 
 def new_file(path: Path) -> TextFile:
-    """Return an empty text file for a path that doesn't exist yet."""
+    """Return an empty `TextFile` for a path without a file, with the charset declared for it."""
     return TextFile("", charset=declared_charset(path))
 
 
 def read_start(path: Path, limit: int) -> TextStart | None:
     """Return the first ``limit`` bytes of a file as text, None if the file is binary.
 
-    Undecodable bytes become U+FFFD; an incomplete character at the end is left out. Raises OSError if
-    the file can't be read, or the absolute ``path`` contains a link.
+    Undecodable bytes become U+FFFD; an incomplete character at the end is left out. Raises OSError
+    if the file can't be read, or the absolute ``path`` contains a link.
     """
     encoding = encoding_of(path)
     if encoding is None:
@@ -206,8 +208,8 @@ def window_of(text: str, wanted: range, line_chars: int) -> Window:
 def line_text(data: bytes, path: Path) -> str:
     """Return the text of a line's bytes, such as ripgrep prints, with U+FFFD for undecodable ones.
 
-    Bytes that aren't UTF-8 are read in the encoding of the file ``path``. An incomplete character at
-    the end is left out.
+    Bytes that aren't UTF-8 are read in the encoding of the file ``path``. An incomplete character
+    at the end is left out.
     """
     text = UTF_8.decode(data)
     if odd_bytes_shown(text) == text:

@@ -15,7 +15,8 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """Replace the content of the file at an absolute path in one step; creates a missing file.
 
     ``mode`` are its new permission bits; None keeps them. A file with hard links, or in a directory
-    that is not writable, is overwritten in place instead, which keeps its other names the same file.
+    that is not writable, is overwritten in place instead, which keeps its other names the same
+    file.
 
     Raises:
         OSError: it can't be written, or the path contains a link. The old content is still there,

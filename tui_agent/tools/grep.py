@@ -263,7 +263,7 @@ class _BadPatternError(Exception):
 
 
 class GrepTool(Tool[GrepInput]):
-    """Finds the lines of files that match a regular expression or, failing that, contain it as text."""
+    """Finds lines of files that match a regular expression or, if none do, contain it as text."""
 
     name = "grep"
     description = "Search files that git does not ignore; gives path:line: text."

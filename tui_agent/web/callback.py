@@ -14,7 +14,7 @@ _LONGEST_LINE = 16 << 10
 class Callback:
     """Listens on a port of this machine for the request with the login's result.
 
-    The result are the parameters that the login page adds to the redirect's URL.
+    The result is in the parameters that the login page adds to the redirect's URL.
     """
 
     def __init__(self, port: int = 0, path: str = "/callback") -> None:

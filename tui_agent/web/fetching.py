@@ -210,9 +210,7 @@ class WebClient:
             try:
                 yield response
             except httpx.HTTPError as error:
-                raise ToolError(
-                    f"{address.netloc} broke off the connection: {_why(error)}."
-                ) from error
+                raise ToolError(f"{address.netloc} stopped sending: {_why(error)}.") from error
             finally:
                 await response.aclose()
 

@@ -51,7 +51,7 @@ class WebQuery:
     after: date | None = None
 
     def with_sites(self) -> str:
-        """Return the words and a ``site:`` operator for each host, for APIs without a field for it."""
+        """Return the words and ``site:`` operators, for services that take hosts in the query."""
         sites = " OR ".join(f"site:{domain}" for domain in self.domains)
         if len(self.domains) > 1:
             sites = f"({sites})"
@@ -290,9 +290,7 @@ def advice(settings: SearchSettings) -> str:
         api = APIS[settings.service]
         return f"websearch needs a key of {api.title} in {api.variables[0]} or websearch.api_key."
     if settings.api_key is not None:
-        return (
-            "websearch.api_key is used only if websearch.service names the service it belongs to."
-        )
+        return "websearch.api_key is used only if websearch.service names the service of the key."
     return (
         "websearch needs a key in TAVILY_API_KEY, EXA_API_KEY or BRAVE_API_KEY,"
         " a SearXNG server in websearch.address, or a model of Anthropic or OpenAI."

@@ -40,9 +40,7 @@ def web_address(text: str) -> str:
     try:
         return str(read_address(text))
     except ToolError:
-        raise ValueError(
-            "must be a web address without a user name, such as http://localhost:8888"
-        ) from None
+        raise ValueError("must be a URL without a user name, as http://localhost:8888") from None
 
 
 class FetchSettings(BaseModel):

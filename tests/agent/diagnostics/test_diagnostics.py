@@ -213,7 +213,7 @@ async def test_what_is_found_during_the_last_answer_keeps_the_run_going(tmp_path
         (
             "echo 'cannot read settings' >&2; exit 2",
             {},
-            "ended with exit code 2 and named no line of a file (“cannot",
+            "ended with exit code 2 and reported no problem (“cannot",
         ),
         ("head -c 100000000 /dev/zero | tr '\\0' 'x'", {}, "printed more than 8 MB"),
         ("kill -9 $$", {}, "ended with exit code"),

@@ -1,1 +1,1 @@
-"""One tool call on its way: the stages it passes, and the one result it gets."""
+"""Carries out a tool call: the stages around it, its context, and its one result."""

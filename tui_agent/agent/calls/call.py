@@ -1,4 +1,7 @@
-"""Defines a tool call, the stages that it passes, and its outcome: exactly one, whatever is raised."""
+"""Defines a tool call, the stages it passes through, and its outcome.
+
+A call gets exactly one outcome, even if a stage raises an exception.
+"""
 
 import asyncio
 import logging
@@ -17,15 +20,15 @@ from tui_agent.tools.paths import explain
 log = logging.getLogger(__name__)
 
 Proceed = Callable[["Call"], Coroutine[Any, Any, "Outcome"]]
-"""Takes a call through the remaining stages."""
+"""Runs a call through the remaining stages and returns its outcome."""
 
-_UNKNOWN = "It may have been done in part: check before you continue, and don't repeat the call."
+_UNKNOWN = "The call may have been done in part: check before you continue, and don't repeat it."
 
 
 class StopRunError(Exception):
     """Raised to end the run; the message is a sentence for the user.
 
-    ``result`` is the output, for the model, of the call that ended it.
+    ``result`` is the output that the model gets for the call that ended the run; "" for none.
     """
 
     def __init__(self, message: str, result: str = "") -> None:
@@ -34,7 +37,7 @@ class StopRunError(Exception):
 
 
 GETS_THROUGH = (StopRunError, KeyboardInterrupt, GeneratorExit)
-"""Exceptions that are raised through all stages instead of becoming the call's result."""
+"""Exceptions that pass through all stages instead of becoming the call's result."""
 
 
 class RefusedError(Exception):
@@ -43,10 +46,11 @@ class RefusedError(Exception):
 
 @dataclass
 class Call:
-    """One call, with what the stages have found out about it.
+    """One tool call, with the results of the stages it has passed.
 
-    ``found`` and ``given`` are its tool and arguments; None if they can't be read, for which
-    ``problem`` gives the reason to the model. ``held`` is its context once that is made.
+    ``found`` and ``given`` are its tool and arguments; None if they can't be read, and ``problem``
+    then gives the model the reason. ``held`` is its context, None until the stage `Understood`.
+    ``needs`` are the permissions it needs, ``by_hook`` is what the hooks decided about it.
     """
 
     part: ToolCallPart
@@ -59,12 +63,13 @@ class Call:
     changed_by_hook: str | None = None
     """The arguments as JSON text if a hook changed them; else None."""
     started_at: int = 0
-    """Milliseconds since the epoch; set again when the user has allowed the call."""
+    """Milliseconds since the epoch, set again once the call is allowed; 0 before both."""
     was_started: bool = False
     """Whether the call was allowed and announced."""
     live: str = ""
-    """The end of its output so far, which is its result if it is interrupted."""
+    """The last part of the output so far; becomes the result if the call is interrupted."""
     answered: bool = False
+    """Whether the call's result entry has been made."""
 
     @property
     def call_id(self) -> str:
@@ -86,7 +91,7 @@ class Call:
 
     @property
     def context(self) -> ToolContext:
-        """What the tool may use while it runs; raises ToolError before the stage that makes it."""
+        """What the tool may use while it runs; raises ToolError before the stage `Understood`."""
         if self.held is None:
             raise ToolError("The call has no context yet.")
         return self.held
@@ -97,7 +102,7 @@ class Call:
 
     @property
     def title(self) -> str:
-        """A short description of the call for its card; "" if it can't be read."""
+        """A short description of the call for its card; "" if the call can't be read."""
         if self.found is None or self.given is None:
             return ""
         try:
@@ -118,30 +123,34 @@ class Outcome:
 
     @classmethod
     def of(cls, result: ToolResult) -> "Outcome":
-        """Return the outcome of a tool's result: an error or completed."""
+        """Return the outcome with a tool's result: ERROR if it is an error, otherwise COMPLETED."""
         return cls(ToolStatus.ERROR if result.is_error else ToolStatus.COMPLETED, result)
 
 
 class Stage(Protocol):
-    """Something that is done around every call."""
+    """A layer around every tool call: may refuse it, or act before and after the later stages."""
 
     async def around(self, call: Call, proceed: Proceed) -> Outcome:
-        """Return the call's outcome: that of ``proceed`` (the remaining stages), or another one.
+        """Return the call's outcome: that of ``proceed`` (which runs the later stages), or another.
 
-        An exception becomes the outcome, except those in `GETS_THROUGH`.
+        `Link.run` turns an exception into an outcome, except those in `GETS_THROUGH`.
         """
         ...
 
 
 @frozen
 class Link:
-    """A stage and what takes a call through the stages after it."""
+    """A stage, and the function that runs a call through the stages after it."""
 
     stage: Stage
     proceed: Proceed
 
     async def run(self, call: Call) -> Outcome:
-        """Return the call's outcome; raises only on cancellation and what is in `GETS_THROUGH`."""
+        """Run the stage and return the call's outcome, also if an exception is raised.
+
+        Only the exceptions in `GETS_THROUGH` are raised, and CancelledError if the current task is
+        cancelled.
+        """
         try:
             return await self.stage.around(call, self.proceed)
         except GETS_THROUGH:
@@ -156,7 +165,7 @@ class Link:
 
 
 def linked(stages: Sequence[Stage]) -> Proceed:
-    """Return the function that takes a call through all stages, the first one outermost."""
+    """Return a function that runs a call through all stages; the first one is the outermost."""
     proceed: Proceed = _nothing_left
     for stage in reversed(stages):
         proceed = Link(stage, proceed).run
@@ -168,7 +177,10 @@ async def _nothing_left(call: Call) -> Outcome:
 
 
 def outcome_of(call: Call, error: BaseException) -> Outcome:
-    """Return the outcome of a call for an exception that a stage raised."""
+    """Return the outcome for an exception that a stage raised, with a text for the model.
+
+    DENIED for a RefusedError; ERROR for any other exception.
+    """
     match error:
         case RefusedError():
             return Outcome(ToolStatus.DENIED, ToolResult(str(error)))

@@ -1,4 +1,4 @@
-"""Makes the context of a call: everything that its tool may use while it runs."""
+"""Makes the `ToolContext` of a call: everything that the tool may use while it runs."""
 
 from collections.abc import Callable
 
@@ -23,11 +23,11 @@ from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import tool_traits
 
 LIVE_OUTPUT_CHARS = 20_000
-"""Characters kept at the end of a running call's output, for its result if it is interrupted."""
+"""Characters kept of the end of a running call's output: the result if the call is interrupted."""
 
 
 class ToolContexts:
-    """Makes the contexts of one session's calls."""
+    """Makes the `ToolContext` of each tool call of one session."""
 
     def __init__(  # noqa: PLR0913 - what a call may use
         self,
@@ -55,7 +55,7 @@ class ToolContexts:
         self._propose = propose
 
     def make(self, call: Call) -> ToolContext:
-        """Return the context of a call, for the session as it is now."""
+        """Return a new context for a call, with limits for the model and the room left now."""
 
         def report(text: str) -> None:
             call.live = (call.live + text)[-LIVE_OUTPUT_CHARS:]
@@ -94,7 +94,10 @@ class ToolContexts:
         return {line.topic: line.source for line in self._ports.knowledge.memory}
 
     def _reads_in_view(self, file: str) -> list[ToolResultEntry]:
-        """Return the results of reading a file that the model still sees unchanged, newest first."""
+        """Return the results of reading ``file`` that the model still sees unchanged, newest first.
+
+        ``file`` is the path as results have it: relative to the project, or absolute outside it.
+        """
         view = resolve(self._session.active_path())
         traits = tool_traits()
         answered = view.answered()
@@ -109,7 +112,10 @@ class ToolContexts:
 
 
 def _pages(limits: ModelLimits, room: int) -> int:
-    """Return how many pages a PDF sent as a document may have, within half of the free ``room``."""
+    """Return how many pages of a PDF fit in half of the free ``room``, which is in tokens.
+
+    0 if the model takes no documents.
+    """
     if not limits.documents:
         return 0
     return max(0, min(MAX_PDF_PAGES, room // (2 * PAGE_TOKENS)))

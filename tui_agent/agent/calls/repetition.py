@@ -1,4 +1,7 @@
-"""Stops doom loops and repeating answers: by the rules, or by asking the user if those say so."""
+"""Stops doom loops (repeated tool calls without news) and answers that repeat themselves.
+
+The permission rules decide whether to stop one, to allow it, or to ask the user.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -14,16 +17,17 @@ from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
 from tui_agent.session.session import Session
 
 ANSWER_PATTERN = "repeated answer"
-"""Pattern for repeating answers in permission rules."""
+"""Pattern that stands for repeating answers in ``doom_loop`` permission rules."""
 _REPEATED_ANSWER = PermissionNeed(Permission.DOOM_LOOP, ANSWER_PATTERN)
 _TITLE_CHARS = 80
-"""Characters of unreadable arguments that are shown as a call's title."""
+"""Maximum characters of unreadable arguments that are shown as a call's title."""
 
 
 class RepetitionWatch:
-    """The stage that stops doom loops; it also decides about repeating answers.
+    """The stage that stops doom loops. It also decides what follows a repeating answer.
 
-    It remembers what the user allowed for the session.
+    Remembers the repetitions that the user allowed for the session. ``prompt`` returns a prompt by
+    name. ``problem_of`` returns why a tool, given by name, can't take arguments; "" if it can.
     """
 
     def __init__(
@@ -53,7 +57,7 @@ class RepetitionWatch:
         action = self._gate.decide(need).action
         if action is Action.ALLOW:
             return await proceed(call)
-        note = f"Not run: {loop.reason}. Don't repeat it; try something else, or tell the user what the problem is."
+        note = f"Not run: {loop.reason}. Don't repeat the call; try something else, or tell the user what the problem is."
         if action is Action.DENY:
             if was_refused(path, call.call_id, rules):
                 raise StopRunError(f"Stopped: {loop.reason}.", note)
@@ -79,14 +83,15 @@ class RepetitionWatch:
 
     @property
     def stops_answers(self) -> bool:
-        """Whether an answer that repeats itself is stopped."""
+        """Whether to stop answers that repeat themselves, which a rule or the user may allow."""
         is_allowed = ANSWER_PATTERN in self._allowed
         return not is_allowed and self._gate.decide(_REPEATED_ANSWER).action is not Action.ALLOW
 
     async def after_answer(self, answer: AssistantEntry, found: Repetition) -> str:
         """Decide what follows an answer that was stopped for repeating itself, asking the user if necessary.
 
-        Returns the message for the model; raises StopRunError to end the run.
+        Returns the message to send to the model, which tells it to continue or to stop repeating.
+        Raises StopRunError if the user ends the run, or after too many repeating answers.
         """
         before = repeated_answers(self._session.active_path())
         nobody = self._gate.decide(_REPEATED_ANSWER).action is Action.DENY

@@ -1,4 +1,7 @@
-"""The stages that every call passes, the outermost first; `ToolRunner` puts them in order."""
+"""Defines the stages around every tool call: hooks, permissions, sandbox, checks, file recording.
+
+The outermost stage comes first; each runs the stages after it. `ToolRunner` puts them in order.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -24,7 +27,7 @@ from tui_agent.tools.base import ToolContext
 
 @frozen
 class Understood:
-    """Answers a call that can't be read with the problem; gives other calls their context."""
+    """Gives a call its context, made by ``context``; raises ToolError if the call can't be read."""
 
     context: Callable[[Call], ToolContext]
     jobs: Jobs
@@ -40,7 +43,11 @@ class Understood:
 
 @frozen
 class Hooked:
-    """Has the user's hooks change or refuse a call before it runs, and add to its result."""
+    """Runs the user's hooks: before a call, where they may change or refuse it, and after it.
+
+    Hooks after a call may add to its result; a call that was denied or never started gets none.
+    ``clock`` returns milliseconds since the epoch.
+    """
 
     hooks: Hooks
     clock: Callable[[], int]
@@ -64,7 +71,10 @@ class Hooked:
 
 @frozen
 class Allowed:
-    """Asks the gate, and so perhaps the user, whether a call may run."""
+    """Refuses a call that the permission rules, a hook or the user don't allow.
+
+    Before that, the editor saves the files that the call would change.
+    """
 
     gate: Gate
 
@@ -73,7 +83,7 @@ class Allowed:
         tool = call.tool
         context = call.context
         call.needs = await in_thread(needs_of, tool, call.arguments, context)
-        # When the call runs, it may not need more than this.
+        # While it runs, the tool may not use other permissions than these.
         context.allowed = frozenset((need.permission, need.pattern) for need in call.needs)
         context.harmless = bool(call.needs) and all(need.harmless for need in call.needs)
         refusal = await self.gate.refusal(
@@ -88,7 +98,7 @@ class Allowed:
         return await proceed(call)
 
     async def _save_in_editor(self, call: Call) -> None:
-        """Have the editor save the files that the call changes, so that unsaved text is not lost."""
+        """Have the editor save the files that the call would change, so that no text is lost."""
         context = call.context
         if context.editor is None or not call.tool.traits.writes:
             return
@@ -99,7 +109,10 @@ class Allowed:
 
 @frozen
 class Opened:
-    """Gives a call the view that its permissions allow, and lets it ask for grants while it runs."""
+    """Gives a call the sandbox view that its permissions allow.
+
+    Also gives it the functions by which it asks for more grants, or for a host, while it runs.
+    """
 
     gate: Gate
 
@@ -136,7 +149,10 @@ class Opened:
 
 @frozen
 class Announced:
-    """Emits that a call starts and sets its start time, so that waiting for the user does not count."""
+    """Emits `ToolStarted` and resets the call's start time, to exclude the wait for permission.
+
+    ``clock`` returns milliseconds since the epoch.
+    """
 
     channel: EventChannel
     clock: Callable[[], int]
@@ -152,9 +168,9 @@ class Announced:
 
 
 class Detached:
-    """Runs a call in its own task, so that an interrupt need not wait until the tool has ended its processes.
+    """Runs a call in a separate task, so that an interrupt does not wait for its processes to end.
 
-    ``when_left`` is called when an interrupted call has ended at last.
+    ``when_left`` is called each time an interrupted call has finally ended.
     """
 
     def __init__(self, when_left: Callable[[], None]) -> None:
@@ -185,7 +201,7 @@ class Detached:
 
 @frozen
 class Diagnosed:
-    """Has checkers check the files that a call writes."""
+    """Notes which files a call changes, so that checkers check them before the next request."""
 
     diagnostics: Diagnostics
 
@@ -198,7 +214,7 @@ class Diagnosed:
 
 @dataclass
 class Recorded:
-    """Records which files a call changes; ``recorder`` None records nothing."""
+    """Records a call's changes to files for checkpoints; does nothing if ``recorder`` is None."""
 
     recorder: Recorder | None
 

@@ -1,1 +1,1 @@
-"""Checkpoints: the changes a session made to the project's files, and how they are undone."""
+"""Records the changes that a session makes to the project's files, and restores the files."""

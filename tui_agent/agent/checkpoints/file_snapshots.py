@@ -1,4 +1,4 @@
-"""Takes snapshots of files: the bytes and permission bits of a regular file. Links are never followed."""
+"""Takes snapshots of regular files: their bytes and permission bits. A link has no snapshot."""
 
 import errno
 import hashlib
@@ -17,7 +17,7 @@ NOT_A_FILE = "not a regular file"
 
 
 class Stamp(NamedTuple):
-    """A file's metadata; if it differs, the file may have changed."""
+    """A file's times, size, inode and mode; if one of them differs, the file may have changed."""
 
     modified: int
     """Nanoseconds since the epoch, as is ``changed``."""
@@ -33,7 +33,7 @@ class Stamp(NamedTuple):
 
 @frozen
 class Image:
-    """A file at one moment.
+    """The state of a file at one moment, without its bytes.
 
     ``digest`` is the SHA-256 of its content; None for an absent file, and if ``problem`` says why
     the content is not known. ``mode`` has the permission bits.
@@ -43,7 +43,7 @@ class Image:
     mode: int = 0
     problem: str = ""
     object: str = field(default="", compare=False)
-    """Git's name for the content if it is kept only by git; else ""."""
+    """Hash of the git object with the content if only git keeps it; otherwise ""."""
 
     @property
     def exists(self) -> bool:
@@ -56,7 +56,11 @@ ABSENT = Image()
 
 @frozen
 class Reading:
-    """A snapshot with the file's bytes; None for an absent file, and if there is a problem."""
+    """A snapshot with the file's bytes.
+
+    ``data`` is None for an absent file, and if ``image`` has a problem. ``stamp`` is set only if
+    the file was opened for this reading.
+    """
 
     image: Image
     data: bytes | None = None
@@ -69,9 +73,9 @@ def digest_of(data: bytes) -> str:
 
 
 def read_image(path: str | Path) -> Reading:
-    """Return a file as it is now.
+    """Read a file and return its snapshot; a directory counts as an absent file.
 
-    A failure to read it is its snapshot's problem and never raised.
+    Never raises OSError: if the file can't be read, the image's ``problem`` says why.
     """
     try:
         descriptor = os.open(path, REGULAR)
@@ -105,7 +109,7 @@ def _read(descriptor: int) -> Reading:
 
 
 def place_in(root: Path, path: str) -> Path | None:
-    """Return where a recorded path is in a project.
+    """Return ``root`` joined with ``path``, a path from a checkpoint.
 
     None if it leads out of the project, through a link or into ``.git``.
     """

@@ -21,7 +21,7 @@ from tui_agent.files.ripgrep import shared_files
 from tui_agent.lazy import cached_property
 
 MAX_FILES = 30_000
-"""Maximum files of a project whose changes by commands are recorded."""
+"""Maximum files of a project; in a larger one, changes by commands are not recorded."""
 
 LIST_SECONDS = 2.0
 """Timeout for listing a project, in seconds.
@@ -37,12 +37,12 @@ CLOCK_TOLERANCE_NS = 2_000_000_000
 CACHES = frozenset(
     {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "node_modules"}
 )
-"""Names of directories that programs rebuild; changes in them are not recorded, ignored or not."""
+"""Names of directories that programs rebuild; changes in them are never recorded."""
 
 MAX_DIRECTORIES = 5_000
-"""Maximum directories of a project that is watched.
+"""Maximum directories that are watched; a project with more is listed each time.
 
-The system limits the watches of all programs.
+The system limits the number of watches of all programs together.
 """
 
 _MODIFY = 0x2
@@ -73,7 +73,10 @@ class Manifest(dict[str, Stamp]):
     """Paths of files with further hard links, through which they can be changed unnoticed."""
 
     def had(self, stamp: Stamp) -> bool:
-        """Return True if a file with this stamp was listed, maybe under another path, or is newer."""
+        """Return True if a file with this stamp was listed under any path, or if it is newer.
+
+        Newer means modified since the listing began. A stamp matches by inode, time and size.
+        """
         if stamp.modified >= self.began - CLOCK_TOLERANCE_NS:
             return True
         return (stamp.inode, stamp.modified, stamp.size) in self._contents
@@ -86,7 +89,7 @@ class Manifest(dict[str, Stamp]):
 class TooLargeError(Exception):
     """Raised if a project is too large to list; the message is a sentence for the user.
 
-    ``for_good``: whether the next attempt would fail too.
+    ``for_good`` is True if another attempt would fail too.
     """
 
     def __init__(self, why: str, *, for_good: bool) -> None:
@@ -97,9 +100,9 @@ class TooLargeError(Exception):
 
 
 async def manifest_of(root: Path, apart: Sequence[Path] = ()) -> Manifest:
-    """Return the project's files now.
+    """List a project and return its manifest.
 
-    Without ignored files, caches, links, the data of repositories and the directories ``apart``.
+    Leaves out ignored files, caches, links, git's own files and the directories ``apart``.
 
     Raises:
         TooLargeError: the project has too many files or takes too long to list.
@@ -119,10 +122,10 @@ async def manifest_of(root: Path, apart: Sequence[Path] = ()) -> Manifest:
 
 
 def followed(root: Path, last: Manifest, touched: set[str]) -> Manifest | None:
-    """Return the project's files now, if only the ``touched`` ones may have changed since ``last``.
+    """Return the project's manifest now, if only the ``touched`` paths may differ from ``last``.
 
-    Returns ``last`` itself if nothing changed; None if a listing is necessary, because a file is
-    new (it may be ignored) or an ignore file changed.
+    Returns ``last`` itself if nothing changed; None if the project has to be listed, because a file
+    is new (git may ignore it) or an ignore file was touched.
     """
     began = time.time_ns()
     different: dict[str, Stamp | None] = {}
@@ -188,7 +191,7 @@ def _bare_repositories(names: list[str]) -> Iterator[str]:
 
 
 class WatchedProject:
-    """Lists one project's files again and again, each time as little as necessary."""
+    """Keeps the manifest of one project current, and examines only files that may have changed."""
 
     def __init__(self, root: Path, apart: Sequence[Path] = ()) -> None:
         self._root = root
@@ -197,9 +200,9 @@ class WatchedProject:
         self._last: Manifest | None = None
 
     async def look(self) -> Manifest:
-        """Return the project's files now, the same object if nothing changed; one call at a time.
+        """Return the manifest now: the same object as the last time if nothing changed.
 
-        Raises TooLargeError and OSError, as `manifest_of`.
+        Calls must not overlap. Raises TooLargeError and OSError, as `manifest_of`.
         """
         last = self._last
         self._last = None
@@ -223,7 +226,7 @@ class WatchedProject:
 
 
 class FileWatch:
-    """Watches the directories of one project for changes; used by one thread at a time."""
+    """Watches the directories of one project for changes, by inotify; not thread-safe."""
 
     def __init__(self, root: Path) -> None:
         self._root = str(root)
@@ -231,7 +234,7 @@ class FileWatch:
         self._places: dict[int, str] = {}
 
     def begin(self) -> None:
-        """Watch from now on; if that is impossible, `touched` returns None."""
+        """Start to watch, from now on; if that is impossible, `touched` returns None."""
         self.close()
         if sys.platform != "linux":
             return
@@ -251,7 +254,7 @@ class FileWatch:
                 if watch < 0 and ctypes.get_errno() in {
                     2,
                     20,
-                }:  # gone meanwhile, which its parent tells
+                }:  # deleted meanwhile; its parent's watch reports that
                     continue
                 self.close()
                 return
@@ -271,14 +274,14 @@ class FileWatch:
         return found
 
     def check(self, names: Iterable[str]) -> None:
-        """End the watch if one of these files is in a directory that is not watched."""
+        """End the watch if the directory of one of these files (relative paths) is not watched."""
         if not {name[: name.rfind("/") + 1] for name in names} <= set(self._places.values()):
             self.close()
 
     def touched(self) -> set[str] | None:
         """Return the paths touched since the last call, relative to the project.
 
-        None if not known for sure.
+        None if they are not known for sure; the watch has then ended.
         """
         if self._descriptor < 0:
             return None

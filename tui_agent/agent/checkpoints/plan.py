@@ -1,8 +1,8 @@
-"""Plans which files to restore for a move from one entry of the tree to another. Pure.
+"""Plans which files to restore when the user moves from one entry of the tree to another. Pure.
 
-A file is restored only if it is now exactly as the session last left it on the path that is left.
-Every other file is a conflict and stays: somebody else changed it since, or between two changes of
-the session.
+A file is restored only if it is now exactly as the session last left it on the current path, and
+if the snapshot for the target is kept. Any other file is a conflict and stays as it is, such as
+one that the user or another program changed after the session did.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,23 +14,24 @@ from tui_agent.lazy import frozen
 from tui_agent.session.entries import CheckpointEntry, Entry, FileChange
 
 CHANGED_SINCE = "changed since"
-CHANGED_BETWEEN = "changed by somebody else in between"
+CHANGED_BETWEEN = "changed outside the session between two of its changes"
 DELETED_SINCE = "deleted since"
 BESIDE_JOB = "changed while a background job ran, perhaps by you"
 MOVED = "it was moved here and can't be moved back"
 SAME_FILE = "a file whose name differs only in case may be the same file"
 DROPPED = "its snapshot was dropped to save room"
 FOREIGN = frozenset({CHANGED_SINCE, CHANGED_BETWEEN, DELETED_SINCE, BESIDE_JOB})
-"""Reasons that come from changes by somebody else."""
+"""Reasons of conflicts that mean that the user or another program changed the file."""
 
 
 @frozen
 class Difference:
     """A file that differs between the current entry (``here``) and the target (``there``).
 
-    ``reason`` says why it can't be restored, whatever it is now; "" if nothing is known against it.
-    ``taken`` are the digests of contents that changes on the way from the target replaced; some may
-    be other people's.
+    ``path`` is relative to the project. ``reason`` says why the file can't be restored, whatever
+    its content is now; "" if the recorded changes give no reason. ``taken`` are the digests of the
+    contents that were replaced on the current path since its common ancestor with the target; some
+    may have been written by the user or another program.
     """
 
     path: str
@@ -42,9 +43,9 @@ class Difference:
 
 @frozen
 class RestoreStep:
-    """One file to restore, from its snapshot ``now`` to ``wanted``.
+    """A file to restore: ``now`` is its snapshot when planned, ``wanted`` the one to restore.
 
-    Either may be an absent file.
+    Either may be that of an absent file.
     """
 
     path: str
@@ -53,7 +54,7 @@ class RestoreStep:
 
     @property
     def what(self) -> str:
-        """What happens to the file: delete, change or create."""
+        """What restoring does to the file: "delete", "change" or "create"."""
         if not self.wanted.exists:
             return "delete"
         return "change" if self.now.exists else "create"
@@ -61,20 +62,20 @@ class RestoreStep:
 
 @frozen
 class Conflict:
-    """A file that is not restored; ``reason`` is a clause for the user."""
+    """A file that is not restored; ``reason`` is a clause for the user that follows the path."""
 
     path: str
     reason: str
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the reason is that somebody else changed the file."""
+        """Whether the reason is that the user or another program changed the file."""
         return self.reason in FOREIGN
 
 
 @frozen
 class RestorePlan:
-    """The files to restore and the conflicts; false if no file differs."""
+    """The files to restore and the conflicts; false if there are neither."""
 
     steps: tuple[RestoreStep, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
@@ -96,12 +97,15 @@ def after_of(change: FileChange) -> Image:
 
 
 def follows(first: FileChange, second: FileChange) -> bool:
-    """Return True if the second change began with the file as the first one left it."""
+    """Return True if the second change began with the file as the first one left it.
+
+    False if there is no snapshot of the file after the first one.
+    """
     return after_of(first) == before_of(second) and not first.no_after
 
 
 def changes_in(entries: Iterable[Entry]) -> list[FileChange]:
-    """Return the file changes of the checkpoints among some entries, in their order."""
+    """Return the file changes of all checkpoints among ``entries``, in order."""
     found: list[FileChange] = []
     for entry in entries:
         if isinstance(entry, CheckpointEntry):
@@ -112,8 +116,9 @@ def changes_in(entries: Iterable[Entry]) -> list[FileChange]:
 def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list[Difference]:
     """Return the files that differ between the current entry and the target, sorted by path.
 
-    ``back`` are the changes from their common ancestor to the current entry, ``forth`` those to the
-    target.
+    ``back`` are the changes from their common ancestor to the current entry, ``forth`` the changes
+    from it to the target. A file that may equal the target's is returned, too, if it has no
+    snapshot at the current entry or its difference has a ``reason``.
     """
     backs = _by_path(back)
     forths = _by_path(forth)
@@ -137,10 +142,10 @@ def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list
 def decide(
     found: Iterable[Difference], current: Callable[[str], Image], kept: Callable[[Image], bool]
 ) -> tuple[tuple[RestoreStep, ...], tuple[Conflict, ...]]:
-    """Return which files can be restored, and which are conflicts.
+    """Return the steps to restore files, and the conflicts.
 
-    ``current`` returns a file's snapshot now; ``kept`` returns whether the content of a snapshot is
-    still available.
+    Files that are already as at the target are in neither. ``current`` takes a path and returns the
+    file's snapshot now. ``kept`` returns whether the content of a snapshot is still available.
     """
     steps: list[RestoreStep] = []
     conflicts: list[Conflict] = []
@@ -153,7 +158,7 @@ def decide(
             if there.exists and not difference.here.exists:
                 standing[difference.path.casefold()] = there
             if difference.reason:
-                # Somebody else wrote this content, so the session must not delete it elsewhere.
+                # The user may have moved the content here, so it must not be deleted elsewhere.
                 stuck.update(difference.taken)
             continue
         reason = difference.reason or _reason(difference, now)
@@ -178,9 +183,10 @@ def decide(
 
 
 def in_order(steps: Iterable[RestoreStep]) -> list[RestoreStep]:
-    """Return the steps in an order in which stopping halfway loses nothing.
+    """Return the steps in an order in which stopping halfway loses no content.
 
-    Files are made before others are deleted, except those in the way of a file or its directory.
+    Files are written before others are deleted, with one exception: a file is deleted first if a
+    directory has to be made in its place, or if a file has to replace the directory it is in.
     """
     steps = list(steps)
     places = {step.path for step in steps if step.wanted.exists}

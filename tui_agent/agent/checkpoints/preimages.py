@@ -1,9 +1,9 @@
-"""Keeps the earlier contents of a project's files for a command that may change any of them.
+"""Keeps the contents that a project's files have before a command, which may change any of them.
 
-Of a file that is unmodified in git, only git's name for its content is remembered; it is read from
-the repository if a command has changed the file. Every other small file is copied once into one
-temporary file, and again when its stamp differs. Nothing is written to the user's repository, and
-nothing is fetched.
+Small files are copied into one temporary file, and copied again when their stamp differs. If many
+have no copy yet, those unmodified in git are not copied: only the hash of the git object is
+remembered, and the content is read from the repository if a command has changed the file. Nothing
+is written to the user's repository, and nothing is fetched.
 """
 
 import os
@@ -26,22 +26,22 @@ from tui_agent.lazy import frozen
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 
 READ_AHEAD = 200
-"""Expected objects that are read in one call of git, which takes some milliseconds."""
+"""Maximum expected objects that one call of git reads; a call takes some milliseconds."""
 
 MAX_SHELF_BYTES = 100_000_000
-"""Maximum bytes of copies on disk while the program runs."""
+"""Maximum bytes of the temporary file with the copies."""
 
 MAX_UNCHECKED_FILES = 200
-"""Maximum number of files that are copied without asking git first which are unmodified."""
+"""Maximum number of files that are copied without first asking git which are unmodified."""
 
 COPY_SECONDS = 1.0
-"""Seconds that a command waits for copies; files not copied by then have no snapshot of before."""
+"""Seconds that a command waits for copies; files not copied by then have no snapshot before it."""
 
 NOT_COPIED = "there was no time or room to copy it before the command"
 
 
 class GitObjects:
-    """Reads objects of the repository that contains a directory; writes and fetches nothing."""
+    """Reads git objects by hash from the repository around ``root``; writes and fetches nothing."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -49,7 +49,7 @@ class GitObjects:
         self._read_ahead: dict[str, bytes] = {}
 
     def sizes(self, names: Iterable[str]) -> dict[str, int]:
-        """Return the sizes of objects in bytes, by name; missing objects are left out."""
+        """Return the sizes in bytes of objects, by hash; missing objects are left out."""
         asked = "".join(f"{name}\n" for name in names)
         check = "--batch-check=%(objectname) %(objectsize)"
         output = None
@@ -59,7 +59,7 @@ class GitObjects:
         return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}
 
     def read(self, names: Iterable[str]) -> dict[str, bytes]:
-        """Return the contents of objects by name; missing objects are left out."""
+        """Return the contents of blobs, by hash; missing objects are left out."""
         asked = "".join(f"{name}\n" for name in names)
         output = None
         if asked:
@@ -75,7 +75,10 @@ class GitObjects:
         return found
 
     def expect(self, names: Iterable[str]) -> None:
-        """Announce the objects that `content` will be asked for, in this order, to read many at once."""
+        """Set which objects `content` will be called for, in order, so that it reads many at once.
+
+        Empty names are ignored.
+        """
         self._expected = [name for name in names if name]
         self._read_ahead = {}
 
@@ -93,7 +96,7 @@ class GitObjects:
 
 @frozen
 class _Copy:
-    """Content in the temporary file, at ``start``."""
+    """Content that was copied to the temporary file, from byte ``start`` on."""
 
     digest: str
     start: int
@@ -109,15 +112,15 @@ class _Blob:
 
 @frozen
 class _Object:
-    """Content that git has, with the name of its object."""
+    """Content that git has; ``name`` is the hash of the git object."""
 
     name: str
 
 
 class Shelf:
-    """The earlier contents of one project's files; used by one thread at a time.
+    """Keeps the contents of one project's files from before a command; not thread-safe.
 
-    ``blob`` reads contents from the store.
+    ``blob`` returns the content with a digest from the store, None if the store lacks it.
     """
 
     def __init__(self, root: Path, blob: Callable[[str], bytes | None]) -> None:
@@ -133,7 +136,10 @@ class Shelf:
         self._known.clear()
 
     def prepare(self, manifest: Manifest) -> None:
-        """Keep the contents that the manifest's files have now, as far as time and room allow."""
+        """Keep the present contents of the manifest's files.
+
+        Stops at `COPY_SECONDS` or `MAX_SHELF_BYTES`; the files changed last are copied first.
+        """
         if self._end > MAX_SHELF_BYTES // 2:
             self._forget_gone(manifest)
         missing: list[str] = []
@@ -156,7 +162,7 @@ class Shelf:
         return known is not None and known[0] == stamp
 
     def _take_from_git(self, paths: Iterable[str], manifest: Manifest) -> None:
-        """Remember git's name for the content of the files that are unmodified in git."""
+        """Remember the git object of each of ``paths`` that is unmodified in git."""
         objects = self._unmodified()
         named = {path: objects[path] for path in paths if path in objects}
         sizes = self._git.sizes(set(named.values()))
@@ -166,11 +172,14 @@ class Shelf:
                 self._known[path] = (manifest[path], _Object(name))
 
     def note(self, path: str, stamp: Stamp, digest: str) -> None:
-        """Note that the store has a file's content with this stamp as the blob ``digest``."""
+        """Note that the content that a file has with this stamp is the store's blob ``digest``."""
         self._known[path] = (stamp, _Blob(digest))
 
     def images(self, wanted: Sequence[tuple[str, Stamp]]) -> dict[str, Reading]:
-        """Return files as they were when they had these stamps, by path."""
+        """Return, by path, each file as it was when it had the given stamp.
+
+        If its content was not kept or can't be read, the image's ``problem`` says why.
+        """
         found: dict[str, Reading] = {}
         objects: dict[str, str] = {}
         stamps = dict(wanted)
@@ -191,9 +200,9 @@ class Shelf:
         return found
 
     def object_of(self, path: str, stamp: Stamp) -> str:
-        """Return git's name for a file's content when it had this stamp.
+        """Return the hash of the git object with the content that a file had with this stamp.
 
-        "" if it was not taken from git.
+        "" if the content was not taken from git.
         """
         known = self._known.get(path)
         if known is not None and known[0] == stamp and isinstance(known[1], _Object):
@@ -217,7 +226,7 @@ class Shelf:
         self._end += len(reading.data)
 
     def _forget_gone(self, manifest: Manifest) -> None:
-        """Empty the temporary file if most of it is of files that have changed since."""
+        """Drop all copies if more than half of their bytes are of files that have changed since."""
         others: dict[str, tuple[Stamp, _Copy | _Blob | _Object]] = {}
         used = 0
         for path, (stamp, source) in self._known.items():
@@ -233,9 +242,9 @@ class Shelf:
     # -- git --------------------------------------------------------------------------------------------------
 
     def _unmodified(self) -> dict[str, str]:
-        """Return git's names for the contents of files that are as in its index.
+        """Return the hash of the git object of each file that equals git's index, by relative path.
 
-        Empty without git.
+        Empty outside a repository, or if git fails.
         """
         staged = run_git(self._root, "ls-files", "-s", "-v", "-z")
         differing = run_git(self._root, "diff-files", "--name-only", "--relative", "-z")

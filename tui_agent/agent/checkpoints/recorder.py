@@ -1,9 +1,9 @@
 """Records the changes of tool calls and commands to the project's files, and makes checkpoints of them.
 
 If a call names its files, they are read before and after it. A command may change any file, so the
-project is listed before and after it, and files with another stamp are read (`preimages` keeps
+project is listed before and after it, and files whose stamp differs are read (`preimages` keeps
 their earlier contents). A failure here never fails a call: the changes are not recorded, and the
-user is told once.
+user gets one warning.
 """
 
 import asyncio
@@ -47,10 +47,10 @@ MAX_CHANGES = 60_000
 """Maximum changed files of one command that are read; further ones are only counted."""
 
 MAX_STORED = 1_000
-"""Maximum changed files of one command that are stored whole.
+"""Maximum changed files of one command whose contents before and after it are both stored.
 
-With more, contents that git has are not stored, nor are the files as they are after the command
-(those are stored when they are restored).
+With more, only the contents before it are stored, and of these only those that git lacks. The
+contents after it are stored when the files are restored.
 """
 
 FILES_PER_BATCH = 500
@@ -60,7 +60,7 @@ MAX_BYTES = 50_000_000
 """Maximum bytes stored for one command's changes; files beyond that have no snapshot."""
 
 MAX_SLOW_LISTINGS = 3
-"""Number of listings that took too long after which commands' changes are no longer recorded."""
+"""Number of too slow listings after which changes by commands are no longer recorded."""
 
 TOO_MUCH = "too much changed at once"
 NOT_STORED = "it could not be stored"
@@ -70,11 +70,11 @@ IS_OLDER = "it is older than the command: perhaps it was moved here"
 
 @frozen
 class SnapshotStore:
-    """The store of snapshots' contents.
+    """The functions of the store that keeps the contents of snapshots.
 
-    ``put`` stores bytes and returns their digest, ``get`` returns them or None. ``trim`` drops the
-    oldest if they take too much room. Files in the directories ``apart``, as the store's own, are
-    neither recorded nor restored.
+    ``put`` stores bytes and returns their digest; ``get`` returns the bytes for a digest, or None.
+    ``trim`` drops the oldest contents if all take too much room. Files in the directories
+    ``apart``, such as the store's own, are neither recorded nor restored.
     """
 
     put: Callable[[bytes], str]
@@ -86,8 +86,8 @@ class SnapshotStore:
 class Recorder:
     """Records the changes of one session to one project. Called on the event loop; reads in threads.
 
-    ``tell`` shows the user a sentence; each is given once. ``jobs`` returns the number of running
-    jobs.
+    ``tell`` shows the user a warning; it is called once for each text. ``jobs`` returns the number
+    of running jobs.
     """
 
     def __init__(
@@ -105,9 +105,9 @@ class Recorder:
         self._commands = 0
         """Number of running commands that may change any file."""
         self._seen: Manifest | None = None
-        """The project before those commands."""
+        """The manifest before those commands, or when one of them last ended; None if not known."""
         self._beside_jobs: Manifest | None = None
-        """The project when it was last listed while a job ran."""
+        """The manifest when last listed, if a job ran then; else None."""
         self._changed: list[FileChange] = []
         """Changes that are in no checkpoint yet."""
         self._omitted = 0
@@ -124,7 +124,7 @@ class Recorder:
         self._files = WatchedProject(self._root, keeping.apart)
 
     async def warm(self) -> None:
-        """Prepare for the first command: list the project and keep its files' contents."""
+        """Prepare for the first command: list the project and keep the contents of its files."""
         async with self._lock:
             if (
                 self._shelf is None
@@ -135,10 +135,10 @@ class Recorder:
 
     @asynccontextmanager
     async def around(self, paths: Sequence[Path] | None) -> AsyncIterator[None]:
-        """Record the changes that are made to these files inside the context, None for all files.
+        """Record the changes that are made to these files inside the context.
 
-        A cancellation inside, or while changes are read afterwards, loses none; `settle` waits for
-        them.
+        ``paths`` None means any file of the project. Changes are also recorded if the task is
+        cancelled inside the context or while they are read afterwards; `settle` waits for that.
         """
         if paths is None:
             async with self._lock:
@@ -168,14 +168,17 @@ class Recorder:
             await self._whatever_happens(self._compare_known(known, before))
 
     async def _whatever_happens(self, work: Coroutine[None, None, None]) -> None:
-        """Do the work in a task of its own, so that cancelling this does not end it."""
+        """Run ``work`` in a separate task and wait; cancelling the caller does not cancel it."""
         task = asyncio.ensure_future(work)
         self._looking.add(task)
         task.add_done_callback(self._looking.discard)
         await asyncio.shield(task)
 
     def take_checkpoint(self) -> CheckpointEntry | None:
-        """Return an entry with the changes since the last one; None if there are none."""
+        """Return a new entry with the changes since the last call; None if there are none.
+
+        The caller appends it to the session.
+        """
         files = tuple(self._changed)
         omitted = self._omitted
         self._changed = []
@@ -185,9 +188,9 @@ class Recorder:
         return None
 
     async def settle(self) -> None:
-        """Wait for changes that are being read, and record those by jobs.
+        """Wait for changes that are still being read, and record the changes by background jobs.
 
-        Call before `take_checkpoint`.
+        Call it before `take_checkpoint`.
         """
         if self._looking:
             await asyncio.wait(self._looking)
@@ -215,7 +218,7 @@ class Recorder:
     # -- calls that name their files ----------------------------------------------------------------------------
 
     def _name(self, path: Path) -> str | None:
-        """Return the path by which a file is recorded; None if its changes are not recorded."""
+        """Return a file's path relative to the project; None if its changes are not recorded."""
         if not path.is_relative_to(self._root):
             return None
         if is_among(path, self._keeping.apart):
@@ -281,9 +284,9 @@ class Recorder:
         return None
 
     async def _copy(self, manifest: Manifest | None) -> None:
-        """Keep the contents of new and changed files.
+        """Keep the present contents of new and changed files on the shelf.
 
-        Only after a comparison, which needs the old ones.
+        Call it after `_compare`, which needs the earlier contents.
         """
 
         def prepare(manifest: Manifest) -> None:
@@ -338,8 +341,11 @@ class Recorder:
     def _pairs(
         self, changed: Sequence[str], before: Manifest, after: Manifest, *, unsure: bool
     ) -> list[tuple[str, Reading, Reading]]:
-        """Return changed files before and after a command, without those that are the same after all."""
-        assert self._shelf is not None  # noqa: S101 - nobody else calls it
+        """Return path, earlier and present reading of each changed file.
+
+        Leaves out a file that is unchanged after all, or was replaced by a link or a device.
+        """
+        assert self._shelf is not None  # noqa: S101 - the caller has checked it
         were = self._shelf.images([(path, before[path]) for path in changed if path in before])
         pairs = []
         for path in changed:
@@ -369,8 +375,9 @@ class Recorder:
     ) -> list[FileChange]:
         """Store the snapshots of files that differ and return the changes.
 
-        ``object_of`` returns git's name for a file's earlier content, "" if git lacks it. If given,
-        contents that git has are not stored, nor are the files as they are now.
+        ``pairs`` are path, earlier and present reading of each file. ``object_of`` returns the hash
+        of the git object with a file's earlier content, "" if git lacks it. If it is given, neither
+        contents that git has nor present contents are stored.
         """
         changes: list[FileChange] = []
         room = MAX_BYTES
@@ -426,7 +433,7 @@ class Recorder:
         files[:] = filter(_has_effect, files)
 
     async def _guarded(self, work: Awaitable[T]) -> T | None:
-        """Return the work's result; None if it fails, which the user is told once."""
+        """Await ``work`` and return its result; None if it fails, with one warning to the user."""
         try:
             return await work
         except Exception as error:  # A call must not fail because its changes can't be recorded.
@@ -489,9 +496,9 @@ def _lost(image: Image, why: str) -> Image:
 async def watched(
     recorder: Recorder | None, tool: Tool[Any], arguments: ToolInput, context: ToolContext
 ) -> AsyncIterator[None]:
-    """Record the changes of a call that runs inside the context.
+    """Record the changes to files of a call that runs inside the context.
 
-    A recorder of None records nothing.
+    Also sets ``recorded`` in the tool's context. Does nothing if ``recorder`` is None.
     """
     if recorder is None:
         yield

@@ -1,6 +1,6 @@
-"""Restores files by a plan, and compares files with their snapshots.
+"""Restores a project's files by a plan, and compares files with their snapshots.
 
-Files are stored before they are overwritten or deleted, so that restoring can be undone.
+A file's content is stored before it is overwritten or deleted, so that restoring can be undone.
 """
 
 import os
@@ -43,13 +43,13 @@ _COMPARED_BYTES = 1_000_000
 
 @frozen
 class Restored:
-    """The paths of restored files, and the files whose restoring failed."""
+    """The paths of the restored files, and the files that could not be restored."""
 
     done: tuple[str, ...] = ()
     failed: tuple[Conflict, ...] = ()
 
     def stays(self, plan: RestorePlan) -> tuple[Conflict, ...]:
-        """Return all files of the plan that were not restored: failures and conflicts."""
+        """Return the plan's files that were not restored: the failed ones, then the conflicts."""
         return (*self.failed, *plan.conflicts)
 
 
@@ -65,7 +65,10 @@ class Restorer:
         self._apart = keeping.apart
 
     def plan(self, found: Iterable[Difference], omitted: int = 0) -> RestorePlan:
-        """Return the plan to restore files that differ, by how they are now."""
+        """Return the plan to restore the files of ``found``, by their present state on disk.
+
+        ``omitted`` is the number of changed files that were not recorded; it is kept in the plan.
+        """
         found = tuple(found)
         in_git = self._git.sizes({row.there.object for row in found if row.there.object})
 
@@ -78,7 +81,7 @@ class Restorer:
         return RestorePlan(steps, conflicts, omitted)
 
     def expect(self, images: Iterable[Image]) -> None:
-        """Announce the snapshots whose `content` will be read, in this order."""
+        """Set which snapshots `content` will be called for, in order, to read many at once."""
         self._git.expect(image.object for image in images)
 
     def carry_out(self, plan: RestorePlan) -> Restored:
@@ -106,7 +109,7 @@ class Restorer:
         return Restored(tuple(done), tuple(failed))
 
     def current(self, path: str) -> Reading:
-        """Return a recorded file as it is now."""
+        """Read the file at a recorded path; if that fails, the image's ``problem`` says why."""
         place = self._place(path)
         if place is None:
             return Reading(Image(problem=ELSEWHERE))
@@ -119,7 +122,10 @@ class Restorer:
         return place
 
     def content(self, image: Image) -> bytes | None:
-        """Return the bytes of a snapshot; None for an absent file, and if they are not kept."""
+        """Return the bytes of a snapshot, from the store or git.
+
+        None for an absent file, and if neither has the bytes.
+        """
         if image.digest is None:
             return None
         data = self._blob(image.digest)
@@ -162,8 +168,9 @@ class Restorer:
 class ChangedFile:
     """A file that differs from its snapshot.
 
-    ``mark``: A (added), M (modified), D (deleted) or ? (snapshot not kept). ``facts`` is a short
-    text about it; ``diff`` is a unified diff, "" if the lines can't be compared.
+    ``mark``: A (added), M (modified), D (deleted) or ? (snapshot not kept). ``path`` is relative to
+    the project. ``facts`` is a short text such as "+3 -1", or why the lines can't be compared.
+    ``diff`` is a unified diff, "" if they can't.
     """
 
     mark: str
@@ -175,9 +182,10 @@ class ChangedFile:
 def diff_of(
     found: Sequence[Difference], restorer: Restorer, *, recorded: bool = False
 ) -> tuple[ChangedFile, ...]:
-    """Return the files that changed from the target to now.
+    """Return the files of ``found`` that changed from the target (``there``) to now, in order.
 
-    With ``recorded``, to the current entry's snapshots.
+    With ``recorded``, the snapshots at the current entry (``here``) are compared instead of the
+    files on disk.
     """
     expected: list[Image] = []
     for row in found:
@@ -207,7 +215,10 @@ class ChangeAmount:
 
 
 def amounts_of(changes: Iterable[Sequence[Difference]], restorer: Restorer) -> list[ChangeAmount]:
-    """Return how much each list of differences changes. Reads files, each pair of contents once."""
+    """Return the amount of change in each list, from the target to the current entry.
+
+    Reads snapshots, not the files on disk; equal pairs of snapshots are compared only once.
+    """
     known: dict[tuple[str | None, str | None], tuple[int, int]] = {}
     amounts = []
     for found in changes:
@@ -226,7 +237,10 @@ def amounts_of(changes: Iterable[Sequence[Difference]], restorer: Restorer) -> l
 
 
 def _lines_changed(difference: Difference, restorer: Restorer) -> tuple[int, int]:
-    """Return the numbers of added and deleted lines; zeros if the lines can't be compared."""
+    """Return the numbers of added and deleted lines from target to current entry.
+
+    Zeros if the lines can't be compared.
+    """
     old = _text(restorer.content(difference.there))
     new = _text(restorer.content(difference.here))
     if old is None or new is None:

@@ -1,4 +1,4 @@
-"""Restores a session's files for moves in its tree, and answers how files differ between entries."""
+"""Restores the project's files for moves in the tree, and compares files between entries."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -27,10 +27,10 @@ from tui_agent.session.entries import CheckpointEntry
 
 
 class FileRewind:
-    """The project's files as one session changed them.
+    """Restores and compares the files that one session changed.
 
-    Called on the event loop; files are read and written in threads. Entries of None stand for the
-    session's beginning.
+    Call it on the event loop; it reads and writes files in threads. An entry of None means the
+    session's beginning. Without a store of snapshots, nothing is restored and nothing is found.
     """
 
     def __init__(self, agent: Owner, end_calls: Callable[[], Awaitable[None]]) -> None:
@@ -43,7 +43,10 @@ class FileRewind:
         self._accepted: dict[str, Image] = {}
         self._warming: asyncio.Task[None] | None = None
         self.recorder: Recorder | None = None
-        """Records the changes of calls and commands; None if changes are not recorded."""
+        """Records the changes of calls and commands.
+
+        None if there is no store for snapshots, or if the session is read-only.
+        """
         self._restorer: Restorer | None = None
         ports = agent.ports
         keeping = agent.ports.checkpoints
@@ -58,12 +61,12 @@ class FileRewind:
             self._restorer = Restorer(ports.project, keeping)
 
     def get_ready(self) -> None:
-        """List the project in the background, so that the first command does not have to wait for it."""
+        """List the project and keep its contents in the background, ready for the first command."""
         if self.recorder is not None:
             self._warming = asyncio.get_running_loop().create_task(self.recorder.warm())
 
     def keep_changes(self) -> None:
-        """Append a checkpoint of the recorded changes, if there are any."""
+        """Append a checkpoint with the changes recorded so far to the session, if there are any."""
         entry = None
         if self.recorder is not None:
             entry = self.recorder.take_checkpoint()
@@ -85,7 +88,10 @@ class FileRewind:
     # -- going --------------------------------------------------------------------------------------------------
 
     async def plan(self, target: int | None) -> RestorePlan:
-        """Return the plan to restore files for a move to an entry; raises EntryNotFound."""
+        """Return the plan to restore files for a move from the leaf to ``target``.
+
+        First appends a checkpoint of the latest changes. Raises EntryNotFound.
+        """
         if self._restorer is None:
             return RestorePlan()
         await self.settle()
@@ -98,15 +104,15 @@ class FileRewind:
         )
 
     async def restore(self, plan: RestorePlan) -> Restored:
-        """Restore the files of a plan."""
+        """Restore the files of a plan; return which were restored, and which failed."""
         if self._restorer is None or not plan:
             return Restored()
         return await asyncio.to_thread(self._restorer.carry_out, plan)
 
     async def changed_by_others(self, plan: RestorePlan) -> dict[Conflict, Image]:
-        """Return the conflicts that somebody else caused, with the files as they are now.
+        """Return the plan's conflicts with changes by the user or another program.
 
-        Changes that the user was told of before (`accept`) are left out.
+        Each comes with the file's snapshot now. Changes passed to `accept` before are left out.
         """
         restorer = self._restorer
         if restorer is None:
@@ -124,12 +130,19 @@ class FileRewind:
         return await asyncio.to_thread(look)
 
     def accept(self, changes: Mapping[Conflict, Image]) -> None:
-        """Note that the user knows about these changes by others."""
+        """Note that the user knows these changes.
+
+        `changed_by_others` leaves them out until the file changes again.
+        """
         for conflict, image in changes.items():
             self._accepted[conflict.path] = image
 
     async def foreign_changes(self, target: int | None) -> tuple[ChangedFile, ...]:
-        """Return what others changed in the files that differ at an entry: from the session's last version to now."""
+        """Return what the user or another program changed in the files that a move would restore.
+
+        The move is from the leaf to ``target``. Each file has the changes from the session's last
+        version to now; files without such changes are left out.
+        """
         if self._restorer is None:
             return ()
         here = self._differences(self._session.leaf, target)
@@ -137,7 +150,10 @@ class FileRewind:
         return await asyncio.to_thread(diff_of, changed, self._restorer)
 
     async def diff(self, target: int | None) -> tuple[ChangedFile, ...]:
-        """Return the changes to the session's files from an entry to now."""
+        """Return the changes to files from the entry ``target`` to now.
+
+        Includes only files that the session changed between ``target`` and the leaf.
+        """
         if self._restorer is None:
             return ()
         await self.settle()
@@ -145,14 +161,17 @@ class FileRewind:
         return await asyncio.to_thread(diff_of, found, self._restorer)
 
     async def diff_between(self, old: int | None, new: int | None) -> tuple[ChangedFile, ...]:
-        """Return the recorded changes to files from the entry ``old`` to ``new``."""
+        """Return the changes to files from the entry ``old`` to the entry ``new``, as recorded."""
         if self._restorer is None:
             return ()
         found = self._differences(new, old)
         return await asyncio.to_thread(diff_of, found, self._restorer, recorded=True)
 
     async def amounts(self, places: Sequence[int | None]) -> list[ChangeAmount]:
-        """Return how much the session changed since each of these entries of its path."""
+        """Return the amount of the session's changes from each entry of ``places`` to the leaf.
+
+        The entries must be on the path to the leaf.
+        """
         restorer = self._restorer
         if restorer is None:
             return [ChangeAmount() for _ in places]
@@ -170,9 +189,9 @@ class FileRewind:
         return await asyncio.to_thread(look)
 
     async def bring_back(self) -> Restored:
-        """Make the session's changes again in a project that lacks them, as a fresh checkout.
+        """Repeat the session's changes in a project that lacks them, such as a fresh checkout.
 
-        Only files that are as they were before the session are changed.
+        Changes only files that are as they were before the session. The result names those alone.
         """
         restorer = self._restorer
         if restorer is None:
@@ -185,9 +204,9 @@ class FileRewind:
         return Restored()
 
     async def put_back(self, plan: RestorePlan, target: int | None) -> Restored:
-        """Restore files as at the entry ``target`` without moving, and append a checkpoint of that.
+        """Restore the files of a plan without moving in the tree, and append a checkpoint of that.
 
-        Raises StoreError.
+        ``target`` is the entry that the plan was made for. Raises StoreError.
         """
         if self._restorer is None or self.recorder is None:
             return Restored()

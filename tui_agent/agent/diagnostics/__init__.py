@@ -1,1 +1,1 @@
-"""Findings of programs that check a project, in files the agent changed."""
+"""Runs checkers (linters, compilers, language servers) on files that the agent changed."""

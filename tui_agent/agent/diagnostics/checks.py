@@ -19,7 +19,7 @@ from tui_agent.text_files.encodings import user_text
 FILES = "{files}"
 """Placeholder for the edited files in a command."""
 _MAX_MARKER_BYTES = 1_000_000
-"""Bytes of a marker file that are searched for its text."""
+"""Maximum bytes of a marker file that are searched for the marker's text."""
 
 _PYTHON = ("*.py", "*.pyi")
 
@@ -36,16 +36,19 @@ _PLACED = LazyPattern(
 )
 
 _ASIDE = LazyPattern(r"(?:note|help|info|hint)\b", re.IGNORECASE)
-"""Beginning of a message that only adds to the one before."""
+"""Matches the beginning of a message that only adds to the previous one, such as "note"."""
 
 _NUMBERED = LazyPattern(r"\b(lines?|column|col) \d+|:\d+(?::\d+)?\b")
-"""Line and column numbers within messages, which change when lines move."""
+"""Matches line and column numbers within messages, which change when lines move."""
 
 MAX_MESSAGE = 240
 """Maximum characters of a problem's message."""
 
 Origins = Mapping[str, Sequence[int | None]]
-"""By file: for each line, from 0, its number before the edit (from 0), None for a new line."""
+"""By file, relative to the project: for each line after an edit, its index before the edit.
+
+Indexes count from 0; None for a new or changed line.
+"""
 
 
 @frozen
@@ -53,7 +56,8 @@ class KnownChecker:
     """A program that checks files matching ``patterns`` if it is installed.
 
     It runs in the nearest directory above the file that has one of the ``markers``: a file's name
-    and a text that the file has to contain. Without markers it runs in the project's root.
+    and a text that the file has to contain ("" for none). Without markers it runs in the project's
+    root.
     """
 
     name: str
@@ -102,16 +106,19 @@ KNOWN_CHECKERS = (
 
 @frozen
 class Check:
-    """A command that checks files in the directory ``where``, or a running language server."""
+    """A command to check files, run in the directory ``where``, or a running language server."""
 
     name: str
     words: tuple[str, ...]
-    """The command line, with `FILES` for the files; a single text for a command of the settings."""
+    """The command's arguments, with `FILES` for the files; empty for a language server.
+
+    A command of the settings is one text for the shell.
+    """
     where: Path
     is_users: bool = False
-    """Whether the settings name it; others may be the project's own and need a sandbox."""
+    """Whether the settings name the command; others may be the project's own and need a sandbox."""
     is_server: bool = False
-    """Whether it is a language server instead of a command."""
+    """Whether the check is done by a language server instead of a command."""
 
     def command(self, files: Sequence[Path]) -> tuple[str, ...]:
         """Return the command line for these files.
@@ -133,7 +140,8 @@ def checks_for(
     """Return the checks for a file: the commands of the settings, or the known checkers found.
 
     ``server`` is the name of the language server that runs for the file, "" for none. It is used
-    only if no known checker with markers is found, as those check types too.
+    only if no known checker with markers is found, as those check types too. Returns an empty list
+    for a file outside the project ``root``.
     """
     if not path.is_relative_to(root):
         return []
@@ -156,9 +164,9 @@ def checks_for(
 
 
 def _checks_of_users(path: Path, root: Path, settings: DiagnosticSettings) -> list[Check] | None:
-    """Return the checks that the settings give a file.
+    """Return the checks that the settings name for a file; None if no pattern matches the file.
 
-    None if none of their patterns matches it.
+    The list is empty if a pattern matches but names no command.
     """
     found: dict[str, Check] = {}
     is_named = False
@@ -176,7 +184,7 @@ def _checks_of_users(path: Path, root: Path, settings: DiagnosticSettings) -> li
 
 
 def _place_of(checker: KnownChecker, path: Path, root: Path) -> Path | None:
-    """Return the directory in which to check a file; None if the checker is not meant for it."""
+    """Return the directory to run a checker in for a file; None if it is not meant for the file."""
     if not any(path.match(pattern) for pattern in checker.patterns):
         return None
     if not checker.markers:
@@ -212,7 +220,7 @@ class Problem:
 
     @property
     def key(self) -> tuple[str, str]:
-        """A key that stays the same when lines move."""
+        """The path, and the message without line numbers: stays the same when lines move."""
         return self.path, _NUMBERED.sub("", self.message)
 
     def __str__(self) -> str:
@@ -242,7 +250,10 @@ def parse_problems(output: str, where: Path, root: Path) -> list[Problem]:
 
 
 def problem_in(root: Path, name: str, line: int, message: str) -> Problem:
-    """Return a problem of the project's file ``name``, with secrets removed from its message."""
+    """Return a problem in the file ``name``, a path relative to the project ``root``.
+
+    Secrets are removed from the message, which is cut to `MAX_MESSAGE` characters.
+    """
     from tui_agent.secret_detector import remove_secrets
 
     quoted = shown_quote(root / name, " ".join(message.split())[: 4 * MAX_MESSAGE])
@@ -252,10 +263,11 @@ def problem_in(root: Path, name: str, line: int, message: str) -> Problem:
 def new_problems(
     before: Iterable[Problem] | None, after: Iterable[Problem], origins: Origins
 ) -> list[Problem]:
-    """Return the problems of ``after`` that an edit brought, in order.
+    """Return the problems of ``after`` that an edit caused, in order.
 
-    A problem is old if ``before`` has the same message for the same line, or for a line that is
-    gone (each counts once). If ``before`` is None, not known, only problems on new lines count.
+    A problem is old if ``before`` has the same message (line numbers aside) for the same line, or
+    else for any line of the file; each earlier problem counts once. If ``before`` is None (not
+    known), only problems on new lines of edited files are returned.
     """
     if before is None:
         return [problem for problem in after if _is_on_new_line(problem, origins)]

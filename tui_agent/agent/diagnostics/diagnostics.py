@@ -1,10 +1,10 @@
 """Runs checkers in the background after edits and reports new problems to the model.
 
-Edits never wait for a check. The next request waits for it briefly, once; what is found later goes
-with a later request, always as a new entry at the end.
+Edits never wait for a check. The next request waits for a check briefly, once; problems found later
+are sent with a later request, always in a new entry at the end.
 
-To know which problems an edit brought, a checker's first run is repeated in a view in which the
-edited files are as before; later on, its previous findings are the old problems.
+To know which problems an edit caused, a checker's first run is repeated in a sandbox that shows the
+edited files as they were before. Later runs are compared with the findings of the previous one.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REASON = "diagnostics"
-"""``UserEntry.synthetic`` of the entries made here."""
+"""``UserEntry.synthetic`` of the entries that show the model new problems."""
 MAX_TOLD = 10
 """Maximum problems of one file that the model is shown."""
 MAX_FILES_TOLD = 5
@@ -59,7 +59,7 @@ MAX_FILES_TOLD = 5
 MAX_OUTPUT = 8_000_000
 """Maximum bytes that a checker may print; one that prints more is not used again."""
 MAX_KNOWN = 20
-"""Maximum command lines of one checker whose findings are remembered."""
+"""Maximum command lines of one checker whose findings are kept; the oldest are dropped."""
 MAX_FILE_BYTES = 2_000_000
 """Largest edited file, in bytes, whose lines are compared with those before the edit."""
 
@@ -71,12 +71,12 @@ _content = partial(read_regular, limit=MAX_CHANGED_BYTES)
 
 
 class _GaveUpError(Exception):
-    """Raised if a checker can't be used; the message is a verb phrase to follow its name."""
+    """Raised if a checker can't be used; the message is a verb phrase that follows its name."""
 
 
 @dataclass
 class Checker:
-    """One check and its state."""
+    """One check, the edited files that wait for it, and its findings."""
 
     check: Check
     edited: dict[Path, bytes | None] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Checker:
     checking: Before = field(default_factory=dict)
     """Files that are being checked now, with their contents before the edit."""
     known: dict[tuple[str, ...], list[Problem]] = field(default_factory=dict)
-    """The last findings of each command line."""
+    """The findings of the last run of each command line."""
     untold: list[Problem] = field(default_factory=list)
     """New problems that the model has not been told about."""
     found: int = 0
@@ -103,7 +103,7 @@ class Checker:
 
 
 class Diagnostics:
-    """Checks the files that one agent edits."""
+    """Checks the files that one agent edits, and returns new problems for its model."""
 
     def __init__(self, ports: AgentPorts, emit: Callable[[AgentEvent], None]) -> None:
         self._ports = ports
@@ -111,19 +111,22 @@ class Diagnostics:
         self._root = Path(os.path.realpath(ports.project))
         self._switched: bool | None = None
         self.is_told_by_run = False
-        """Whether a run goes on, which tells the model of findings; else the user gets a notice."""
+        """Whether a run is in progress, whose next request shows the model new problems.
+
+        If not, the user gets a notice when a check finds new problems.
+        """
         self.checkers: dict[Check, Checker] = {}
         """The checkers used so far, in the order of their first use."""
 
     @property
     def enabled(self) -> bool:
-        """Whether edits are checked, by the user's command or else by the settings."""
+        """Whether edited files are checked: as set by `switch`, otherwise as in the settings."""
         if self._switched is None:
             return self._ports.diagnostics.enabled
         return self._switched
 
     def switch(self, *, on: bool) -> None:
-        """Turn checks in this session on or off, and use checkers again that were given up."""
+        """Turn checks in this session on or off; checkers that gave up are tried again."""
         self._switched = on
         for checker in self.checkers.values():
             checker.gave_up = ""
@@ -132,7 +135,10 @@ class Diagnostics:
 
     @contextlib.asynccontextmanager
     async def watching(self, paths: Sequence[Path] | None) -> AsyncIterator[None]:
-        """Note which of these files change inside the context, to be checked by `findings`."""
+        """Note which of these files change inside the context; `findings` starts their checks.
+
+        Does nothing if ``paths`` is None or checks are off.
+        """
         if not self.enabled or not paths:
             yield
             return
@@ -165,8 +171,8 @@ class Diagnostics:
     async def findings(self) -> UserEntry | None:
         """Start checks of edited files; return an entry with the new problems, None if there are none.
 
-        Waits for each check once, as long as the settings say, but not for a checker that took
-        longer the last time. What is found later is returned by a later call.
+        Waits for each check once, at most for the setting ``wait``, but not for a checker that took
+        longer the last time. Problems found after that are returned by a later call.
         """
         if self.enabled:
             for checker in self.checkers.values():
@@ -207,7 +213,10 @@ class Diagnostics:
             await asyncio.wait(tasks, timeout=wait)
 
     def _take_untold(self) -> dict[str, list[str]]:
-        """Return, by file, the problems that the model does not know, and count them as known."""
+        """Return, by file, a line on each problem not yet shown to the model, and forget these.
+
+        Problems in files that are being checked again stay for a later call.
+        """
         taken: dict[str, list[str]] = {}
         for checker in self.checkers.values():
             # Problems in files that are being checked again may be gone.
@@ -302,7 +311,10 @@ class Diagnostics:
         checker.found = len(after)
 
     async def _told_by_server(self, edited: Before) -> tuple[list[Problem] | None, list[Problem]]:
-        """Return the problems that language servers find in the edited files, before and after the edit."""
+        """Return the problems that language servers find in files before and after their edit.
+
+        Raises _GaveUpError if a server fails.
+        """
         from tui_agent.tools.language_servers.connection import ServerError
 
         known: list[Problem] = []
@@ -328,9 +340,9 @@ class Diagnostics:
     async def _problems_before(
         self, check: Check, words: tuple[str, ...], edited: Before
     ) -> list[Problem] | None:
-        """Return a checker's findings with the edited files as before.
+        """Run a checker with the edited files as they were before, and return its findings.
 
-        None if it can't be run so.
+        None if that needs bubblewrap and there is none, or if the run fails.
         """
         sandbox = await asyncio.to_thread(self._sandbox_for, check)
         if sandbox is None or sandbox.state.kind != "bubblewrap":
@@ -347,7 +359,7 @@ class Diagnostics:
     ) -> list[Problem]:
         """Run a checker and return its findings; raises _GaveUpError if it can't be used.
 
-        ``replaced`` has the files that it sees in place of others.
+        ``replaced`` gives, by file, the copy that the checker sees in its place.
         """
         timeout = self._ports.diagnostics.timeout
         run = FinishedCommand()
@@ -365,7 +377,7 @@ class Diagnostics:
             lines = output.strip().splitlines() or ["no output"]
             said = lines[0].strip()[:160]
             raise _GaveUpError(
-                f"ended with exit code {run.exit_code} and named no line of a file (“{said}”)."
+                f"ended with exit code {run.exit_code} and reported no problem (“{said}”)."
             )
         return found
 
@@ -407,7 +419,8 @@ class Diagnostics:
     def _sandbox_for(self, check: Check) -> Sandbox | None:
         """Return the sandbox to run a checker in; None for a user's command if there is no sandbox.
 
-        Raises _GaveUpError for another checker without a sandbox.
+        Raises _GaveUpError if there is no sandbox and the checker is not a user's command, or the
+        settings require one.
         """
         sandbox = self._ports.sandbox
         if sandbox is not None and sandbox.active:
@@ -434,9 +447,9 @@ def _told(lines: Sequence[str]) -> str:
 
 
 def _written(place: Path, edited: Before) -> dict[Path, Path]:
-    """Write the contents of edited files before the edit into ``place``.
+    """Write the former contents of the edited files that still exist into the directory ``place``.
 
-    Return the copies by file.
+    Return the path of each copy, by edited file.
     """
     copies: dict[Path, Path] = {}
     later = time.time() + 1
@@ -450,7 +463,7 @@ def _written(place: Path, edited: Before) -> dict[Path, Path]:
 
 
 def state_lines(diagnostics: Diagnostics) -> Iterator[str]:
-    """Yield a line on the state of each checker, for the user."""
+    """Yield a line for the user on each checker used so far: its name and state."""
     for checker in diagnostics.checkers.values():
         if checker.gave_up:
             state = f"not used any more: it {checker.gave_up}"

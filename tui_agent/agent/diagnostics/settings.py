@@ -4,12 +4,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class DiagnosticSettings(BaseModel):
-    """The settings ``[diagnostics]``, about checkers of the files that the agent edited."""
+    """The settings ``[diagnostics]``: which checkers run on edited files, and for how long."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     enabled: bool = Field(
-        default=True, description="Run the checkers that are found on edited files."
+        default=True, description="Check edited files with the checkers that are found."
     )
     wait: float = Field(
         default=3.0,

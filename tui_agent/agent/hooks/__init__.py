@@ -1,1 +1,1 @@
-"""Hooks: the user's commands that are run at fixed points of the agent's work, and may change it."""
+"""Runs hooks: the user's commands at fixed points of the agent's work, which they may change."""

@@ -1,7 +1,8 @@
-"""Hooks in Claude Code's format, which Codex, Qwen Code, Copilot, Cursor and Gemini CLI share.
+"""Reads and runs hooks in Claude Code's format, which Codex, Copilot, Cursor and others share.
 
-Translates names, payloads and answers; ``hooks`` runs them like our own. Source: Claude Code's
-hooks reference.
+Translates the names of events, tools and arguments, the payloads and the answers between that
+format and ours; `Hooks` runs the translated hooks like others. Source: Claude Code's hooks
+reference.
 """
 
 import json
@@ -52,9 +53,9 @@ EVENTS: dict[str, EventName] = {
     "Notification": "notification",
     "SessionEnd": "session_end",
 }
-"""Claude Code's events that are supported, with our names for them."""
+"""Our name of each supported event, by Claude Code's name."""
 _ARGUMENTS = "$ARGUMENTS"
-"""Placeholder in a question to the model, replaced by the payload."""
+"""Placeholder in a question to the model, replaced by the payload's JSON."""
 DEFAULT_TIMEOUT = 60
 """Timeout of a hook that names none, in seconds."""
 MAX_TIMEOUT = 600
@@ -75,16 +76,16 @@ _TOOLS = {
     "skill": "Skill",
     "ask": "AskUserQuestion",
 }
-"""Claude Code's names of our tools."""
+"""Claude Code's names of tools, by our names."""
 _FIELDS = {
     "path": "file_path",
     "background": "run_in_background",
     "agent": "subagent_type",
     "task": "prompt",
 }
-"""Claude Code's names of our tools' arguments, where they differ."""
+"""Claude Code's names of tools' arguments, by our names, where they differ."""
 _SEARCHING = {"Grep", "Glob", "LS"}
-"""Tools whose argument ``path`` is called ``path`` in Claude Code, too."""
+"""Tools, by Claude Code's names, whose argument ``path`` is called ``path`` there, too."""
 _EDIT_FIELDS = {"old_string", "new_string", "replace_all", "edits"}
 _PLAIN = LazyPattern(r"[\w|, -]*")
 _REPEATED_GROUP = LazyPattern(r"\)[*+{]")
@@ -98,8 +99,9 @@ _MAX_GROUPS = 8
 class FoundHook:
     """A usable hook of a settings file: a command, or a question to the small model.
 
-    ``event`` is Claude Code's name of the event. ``condition`` is a rule that a call has to match;
-    "" for every call. ``timeout`` is in seconds, ``place`` says where the hook is written.
+    ``event`` is Claude Code's name of the event. ``matcher`` selects tools, notifications or
+    session starts; "" or "*" selects all. ``condition`` is a permission rule that a call has to
+    match; "" for every call. ``timeout`` is in seconds; ``place`` is the hook's FILE:LINE.
     """
 
     event: str
@@ -115,7 +117,10 @@ class FoundHook:
 
 @frozen
 class UnusableHook:
-    """A hook of a settings file that can't be used; ``why`` is a clause for the user."""
+    """A hook of a settings file that can't be used; ``why`` is a clause for the user.
+
+    ``event`` is Claude Code's name of the event, ``place`` is the hook's FILE:LINE.
+    """
 
     event: str
     place: str
@@ -123,7 +128,7 @@ class UnusableHook:
 
 
 def hooks_in(file: ForeignFile) -> Iterator[FoundHook | UnusableHook]:
-    """Yield the hooks of a settings file in order; nothing if it disables all hooks."""
+    """Yield the hooks of a settings file in order; nothing if the file disables all hooks."""
     if file.table.get("disableAllHooks") is True:
         return
     for event, groups in file.section("hooks").items():
@@ -132,7 +137,10 @@ def hooks_in(file: ForeignFile) -> Iterator[FoundHook | UnusableHook]:
 
 
 def claude_hook(found: FoundHook, handler: CommandHook) -> "ClaudeHook":
-    """Return the hook that was found, with the directory, environment and trust check of ``handler``."""
+    """Return a hook that can be run: ``found`` with the settings and environment of ``handler``.
+
+    Also takes its directory and its check of changed files.
+    """
     kind = QuestionHook if found.is_question else ClaudeHook
     return kind(
         settings=handler.settings,
@@ -194,7 +202,11 @@ class ClaudeHook(CommandHook):
         return json.dumps({**common, **_own_fields(payload)}, ensure_ascii=False).encode()
 
     def refusal(self, event: str, reason: str) -> HookAnswer:
-        """Return an answer that refuses; for what already happened, one that gives the reason."""
+        """Return an answer that refuses the event.
+
+        If the event can't be refused, the answer gives the reason to the model (after a tool call)
+        or to the user.
+        """
         kind = ANSWERS[event]
         if kind is AfterToolAnswer:
             return kind.telling(reason)
@@ -209,7 +221,7 @@ class ClaudeHook(CommandHook):
         return kind()
 
     def _meaning(self, payload: Payload, said: Mapping[str, Any]) -> HookAnswer:
-        """Return our answer for a JSON object in Claude Code's format."""
+        """Convert a hook's JSON object in Claude Code's format to our answer."""
         more = as_dict(said.get("hookSpecificOutput"))
         notice = str(said.get("systemMessage") or "")
         reason = str(
@@ -219,7 +231,7 @@ class ClaudeHook(CommandHook):
             or ""
         )
         if isinstance(payload, BeforeEnd) and said.get("continue") is False:
-            # Here it means the opposite: the run ends, whatever other hooks say.
+            # Here, ``continue: false`` means that the run ends, so it must not block the end.
             return HookAnswer(notice=notice or reason)
         if isinstance(payload, PermissionQuestion) and isinstance(more.get("decision"), dict):
             answer: HookAnswer = _permission(more["decision"])
@@ -235,7 +247,10 @@ class ClaudeHook(CommandHook):
         return answer
 
     def _fits(self, tool: str, arguments: Mapping[str, Any]) -> bool:
-        """Whether a call matches the hook's ``if``, a rule such as ``Bash(git *)``; True without one."""
+        """Return whether a call matches the hook's condition, such as ``Bash(git *)``.
+
+        True without a condition, False if it can't be read.
+        """
         condition = self.found.condition
         if not condition:
             return True
@@ -273,7 +288,10 @@ class QuestionHook(ClaudeHook):
         return self._judged(payload.event, told)
 
     def _judged(self, event: str, told: str) -> HookAnswer:
-        """Return the answer in a model's text; raises HookError unless it is a JSON object with ``ok``."""
+        """Convert the model's text, a JSON object with ``ok`` and ``reason``, to an answer.
+
+        Raises HookError if there is no such object in the text.
+        """
         start = told.find("{")
         try:
             said = as_dict(loads(told[start : told.rfind("}") + 1]))
@@ -316,7 +334,7 @@ def _hooks_of(
 
 
 def _timeout(value: object) -> float:
-    # A value that is no number fails the comparison, too.
+    # NaN fails the comparison, too.
     if not isinstance(value, int | float) or not value > 0:
         return DEFAULT_TIMEOUT
     return float(min(value, MAX_TIMEOUT))
@@ -341,7 +359,10 @@ def _problem_of(matcher: str) -> str:
 
 
 def _matches(matcher: str, tool: str) -> bool:
-    """Whether a matcher (names separated by ``|``, or a regular expression) covers one of our tools."""
+    """Return whether a matcher covers our ``tool``.
+
+    A matcher is names separated by ``|`` or a comma, or a regular expression.
+    """
     if matcher in {"", "*"}:
         return True
     names = _their_names(tool)
@@ -354,7 +375,7 @@ def _matches(matcher: str, tool: str) -> bool:
 def _their_names(tool: str) -> list[str]:
     """Return the names that Claude Code may use for one of our tools.
 
-    An MCP server's tool has one for each place where server and tool name may be separated.
+    A tool of an MCP server has one name for each ``_`` that may separate server and tool.
     """
     if tool in BUILTIN:
         also = []
@@ -432,7 +453,10 @@ def _call_fields(payload: BeforeTool | AfterTool | PermissionQuestion) -> dict[s
 
 
 def _their_input(name: str, arguments: Mapping[str, Any], cwd: str) -> dict[str, Any]:
-    """Return our arguments under Claude Code's names; paths are made absolute, as it has them."""
+    """Return our arguments in Claude Code's form, for the tool with its name ``name``.
+
+    Arguments are renamed, file paths made absolute and timeouts converted to milliseconds.
+    """
     if name not in _TOOLS.values():
         return dict(arguments)
     given: dict[str, Any] = {}
@@ -464,7 +488,7 @@ def _their_edit(edit: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _our_input(payload: BeforeTool, updated: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments under Claude Code's names as arguments of our tool."""
+    """Return arguments in Claude Code's form as arguments of the call's tool."""
     name = _their_names(payload.tool)[0]
     if name not in _TOOLS.values():
         return dict(updated)

@@ -1,7 +1,7 @@
 """Runs the hooks of one session in their order, and combines their answers.
 
-A hook that fails is reported; the work continues as if it were not there. The words of other
-programs' hooks are in ``claude_hooks``.
+A hook that fails is reported and otherwise ignored. `claude_hooks` translates hooks that are
+written in Claude Code's format.
 """
 
 import asyncio
@@ -57,10 +57,10 @@ from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import RawInput, Tool, ToolInput, ToolResult
 
 REFUSED = 2
-"""The exit code by which a hook's command refuses."""
+"""The exit code with which a hook's command refuses the event."""
 
 CLOSING_SECONDS = 5
-"""Seconds that running notifications of hooks get when the program ends."""
+"""Seconds that running notifications of hooks get to end before they are cancelled."""
 
 MIN_SUMMARY_CHARS = 20
 """Shortest summary that is accepted from a hook, in characters."""
@@ -81,7 +81,7 @@ class HookError(UserFacingError):
 
 @frozen
 class Containment:
-    """The sandbox and view that a session's commands run in."""
+    """The sandbox that a session's commands run in, and a function that returns their view."""
 
     sandbox: Sandbox | None
     view: Callable[[], View]
@@ -89,7 +89,10 @@ class Containment:
 
 @frozen
 class CommandHook:
-    """A hook that is a command of the settings; ``environment`` is its environment, without secrets."""
+    """A hook that runs a command of the settings in ``cwd``.
+
+    ``environment`` are the command's environment variables, without secrets.
+    """
 
     settings: HookSettings
     cwd: Path
@@ -97,7 +100,7 @@ class CommandHook:
     containment: Containment | None = None
     """The sandbox for a hook whose settings say ``sandboxed``; None to run it without one."""
     changed: Callable[[Path, str], str] = lambda _project, _command: ""
-    """Returns the file of the project that the command runs and that changed since it was trusted; "" if none did."""
+    """Returns the project's file that a command runs if it changed since it was trusted, or ""."""
     report: Callable[[str], None] = lambda _text: None
     """Called with a sentence about changes that the sandbox discarded."""
     ask: AskModel | None = None
@@ -113,13 +116,13 @@ class CommandHook:
         return False
 
     def handles(self, event: str, tool: str) -> bool:
-        """Whether the hook is for an event; ``tool`` is the tool's name, "" for events without a tool."""
+        """Return whether the hook is for an event and tool; "" for events without a tool."""
         return event == self.settings.event and (
             not tool or fnmatchcase(tool, self.settings.matcher)
         )
 
     def wants(self, payload: Payload) -> bool:  # noqa: ARG002 - for those in another format
-        """Whether the hook is for this payload, of an event that it handles."""
+        """Return whether to run the hook for a payload whose event and tool it `handles`."""
         return True
 
     async def __call__(self, payload: Payload) -> HookAnswer:
@@ -143,11 +146,14 @@ class CommandHook:
         return to_json(payload)
 
     def refusal(self, event: str, reason: str) -> HookAnswer | None:
-        """Return the answer of a command that refuses; None if the event can't be refused."""
+        """Return the answer for the exit code `REFUSED`; None if the event can't be refused."""
         return ANSWERS[event].refusing(reason)
 
     def answer(self, payload: Payload, text: str) -> HookAnswer:
-        """Return the answer in a command's output; raises HookError if it is malformed."""
+        """Return the answer in a command's output, an empty one for no output.
+
+        Raises HookError if the output is malformed.
+        """
         if not text:
             return ANSWERS[payload.event]()
         return checked(payload.event, parsed(text))
@@ -176,7 +182,7 @@ class CommandHook:
     async def _run_inside(
         self, sandbox: Sandbox, view: View, command: Command, given: bytes
     ) -> tuple[int, bytes, bytes]:
-        # Inside, programs that the project brings along may be found.
+        # In the sandbox, PATH may contain the project's own programs.
         environment = {**command.environment, "PATH": self.environment.get("PATH", os.defpath)}
         project = find_project(self.cwd)
         launch = await sandbox.launch(command.arguments, self.cwd, project, view, environment)
@@ -200,7 +206,7 @@ class CommandHook:
 
 
 def parsed(text: str) -> Any:
-    """Return the value of a hook's JSON text; raises HookError if it is malformed."""
+    """Parse a hook's JSON output; raises HookError if it is malformed."""
     try:
         return loads(text)
     except ValueError:
@@ -208,7 +214,10 @@ def parsed(text: str) -> Any:
 
 
 def checked(event: str, answer: object) -> HookAnswer:
-    """Return an answer as the type for its event; raises HookError if it does not match."""
+    """Convert a hook's parsed JSON to the answer type of its event; None gives an empty answer.
+
+    Raises HookError if the JSON does not match the type.
+    """
     expected = ANSWERS[event]
     if answer is None:
         return expected()
@@ -222,7 +231,7 @@ def checked(event: str, answer: object) -> HookAnswer:
 
 @frozen
 class LoadedHooks:
-    """The hooks that can be used, and a sentence for each that can't."""
+    """The hooks that can be used, in order, and a sentence for the user on each problem."""
 
     handlers: tuple[CommandHook, ...] = ()
     problems: tuple[str, ...] = ()
@@ -230,11 +239,11 @@ class LoadedHooks:
 
 @frozen
 class CheckedCall:
-    """A tool call after its ``before_tool`` hooks.
+    """A tool call's arguments after its ``before_tool`` hooks, and what these decided.
 
-    ``allowed`` is True if a hook allowed it, ``refusal`` is the text for the model if one denied
-    it. ``changed`` is the JSON of the arguments if a hook changed them. ``asks`` says why a hook
-    wants the user to be asked; "" if none does.
+    ``allowed`` is True if a hook allowed the call; ``refusal`` is the text for the model if one
+    denied it. ``changed`` is the JSON of the arguments if a hook changed them. ``asks`` says why a
+    hook wants the user to be asked; "" if none does.
     """
 
     arguments: ToolInput
@@ -245,9 +254,11 @@ class CheckedCall:
 
 
 class Hooks:
-    """The hooks of a session; none without ``load``, which reads them from the settings.
+    """Runs the hooks of one session and combines their answers.
 
-    ``bound`` returns the same hooks for another session.
+    ``load`` reads the hooks from the settings; without it there are none. ``about`` returns the
+    part of payloads that describes the session, ``report`` shows the user a notice. Hooks with
+    ``sandboxed`` run in ``containment``; hooks that are questions go to the model by ``ask``.
     """
 
     def __init__(
@@ -274,6 +285,7 @@ class Hooks:
         containment: Containment,
         ask: AskModel,
     ) -> "Hooks":
+        """Return the hooks of the same settings for another session."""
         return Hooks(self._load, about, report, containment, ask)
 
     @property
@@ -281,11 +293,11 @@ class Hooks:
         return self._about()
 
     async def warm(self) -> None:
-        """Load the hooks, once, in a thread because settings are read from disk."""
+        """Load the hooks in a thread, if they are not loaded yet, and report problems with them."""
         if self._handlers is not None or self._load is None:
             return
         loaded = await asyncio.to_thread(self._load)
-        if self._handlers is None:  # nobody else loaded them meanwhile
+        if self._handlers is None:  # no other call loaded them meanwhile
             self._handlers = tuple(self._of_session(handler) for handler in loaded.handlers)
             for problem in loaded.problems:
                 self._warn(problem)
@@ -297,14 +309,17 @@ class Hooks:
         self._report(Notice(text, "warning"))
 
     async def wanted(self, event: str, tool: str = "") -> bool:
-        """Whether any hook is for an event; lets callers skip building a large payload."""
+        """Return whether any hook is for an event; lets callers skip building a large payload."""
         await self.warm()
         return any(handler.handles(event, tool) for handler in self._handlers or ())
 
     # -- asked ----------------------------------------------------------------------------------------------
 
     async def session_start(self, *, resumed: bool) -> str:
-        """Run the hooks of the session's start, once; return their text for the model, or ""."""
+        """Run the ``session_start`` hooks; return their texts for the model, joined.
+
+        "" if there is none, and from the second call on.
+        """
         if self._began or not await self.wanted("session_start"):
             return ""
         self._began = True
@@ -316,7 +331,10 @@ class Hooks:
         return "\n\n".join(context)
 
     async def user_prompt(self, prompt: str, *, mid_run: bool) -> UserPromptAnswer:
-        """Run the hooks of a user's message; return the first refusal, or all their texts joined."""
+        """Run the hooks before a user's message is added.
+
+        Returns the first answer that refuses the message, otherwise one with all texts joined.
+        """
         if not await self.wanted("user_prompt"):
             return UserPromptAnswer.model_construct()
         context: list[str] = []
@@ -331,7 +349,8 @@ class Hooks:
     async def check_call(self, call_id: str, tool: Tool[Any], arguments: ToolInput) -> CheckedCall:
         """Run the hooks before a tool call, each with the arguments as the previous one left them.
 
-        Raises ToolError if the changed arguments do not match the tool's schema.
+        The first hook that denies the call ends this. Raises ToolError if the changed arguments do
+        not match the tool's schema.
         """
         if not await self.wanted("before_tool", tool.name):
             return CheckedCall(arguments)
@@ -396,7 +415,8 @@ class Hooks:
     ) -> SummaryT:
         """Run the hooks before a compaction or move.
 
-        Return the first answer that cancels or has a summary, otherwise the texts of all, joined.
+        Returns the first answer that cancels or has a summary, otherwise one with the texts of all
+        hooks, joined. A summary that is too short is reported and ignored.
         """
         context: list[str] = []
         more: dict[str, Any] = {}
@@ -413,7 +433,11 @@ class Hooks:
         return kind(context="\n\n".join(context), **more)
 
     async def before_end(self, answer: str, sent_back: int) -> str:
-        """Run the hooks before a run ends; return the first one's task for the model, or ""."""
+        """Run the hooks before a run ends; return the model's task from the first that blocks it.
+
+        "" if no hook blocks the end. ``answer`` is the model's last text, ``sent_back`` the number
+        of times that hooks have made the model continue in this run.
+        """
         if not await self.wanted("before_end"):
             return ""
         payload = BeforeEnd(about=self.about, answer=answer, sent_back=sent_back)
@@ -449,7 +473,7 @@ class Hooks:
     def tell(
         self, payload: AfterCompact | AfterTree | RunEnd | Notification | SubagentStart | SessionEnd
     ) -> None:
-        """Notify the hooks in the background."""
+        """Run the hooks of an event in the background and ignore their answers."""
         if self._load is not None:
             self._start_telling(self._tell(payload))
 

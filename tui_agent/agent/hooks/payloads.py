@@ -1,4 +1,4 @@
-"""The JSON that hooks read (payloads) and write (answers), as types.
+"""Defines the JSON that hooks read (payloads) and write (answers), as types.
 
 ``python -m tui_agent.agent.hooks.payloads`` prints the JSON schemas.
 """
@@ -39,7 +39,7 @@ class About:
 
 @_payload
 class EntryText:
-    """One entry of the session, with its text as a summariser gets it."""
+    """One entry of the session, with its text as the summarising model gets it."""
 
     id: int
     kind: str
@@ -48,7 +48,10 @@ class EntryText:
 
 @_payload
 class Files:
-    """Paths read and modified so far, earlier summaries included, least recently used first."""
+    """Files read and modified in the entries to summarise and in earlier summaries.
+
+    Paths are ordered by last use, the oldest first. A modified file is not listed as read.
+    """
 
     read: tuple[str, ...] = ()
     modified: tuple[str, ...] = ()
@@ -68,7 +71,7 @@ class SessionStart:
 
 @_payload
 class UserPrompt:
-    """Sent before a user's message is added; ``mid_run`` is True while the agent works."""
+    """Sent before a user's message is added; ``mid_run`` is True if a run is in progress."""
 
     event: Literal["user_prompt"] = "user_prompt"
     about: About
@@ -106,7 +109,7 @@ class BeforeCompact:
     """Sent before a compaction, with everything the summary would be made from.
 
     ``entries`` and ``turn_prefix`` (the first part of a turn that is too large to keep whole) are
-    summarised; ``conversation`` is their text as a summariser gets it. Entries before
+    summarised; ``conversation`` is their text as the summarising model gets it. Entries before
     ``first_kept_id`` are no longer sent to the model. ``branch`` holds all entries of the path,
     those before an earlier summary included. Sizes are in tokens: ``budget`` limits the whole
     history, ``summary_tokens`` the summary.
@@ -285,17 +288,20 @@ class HookAnswer(BaseModel):
 
     @classmethod
     def refusing(cls, reason: str) -> Self | None:  # noqa: ARG003 - for those that can
-        """Return an answer that refuses what is about to happen; None if it already happened."""
+        """Return an answer that refuses the event, with a reason; None if it can't be refused."""
         return None
 
     @classmethod
     def telling(cls, text: str) -> Self:  # noqa: ARG003 - for those that can
-        """Return an answer that gives ``text`` to the model; an empty answer if none can reach it."""
+        """Return an answer that gives ``text`` to the model.
+
+        An empty answer if the event's answers have no text for the model.
+        """
         return cls()
 
 
 class ContextAnswer(HookAnswer):
-    """An answer with a text for the model, ``context``."""
+    """An answer whose ``context`` is a text for the model; "" for none."""
 
     context: str = ""
 
@@ -364,13 +370,13 @@ class SummaryAnswer(ContextAnswer):
 
     @property
     def kept_details(self) -> str:
-        """The details as JSON; "" without details."""
+        """The details as JSON text; "" if there are none."""
         if not self.details:
             return ""
         return json.dumps(self.details, ensure_ascii=False)
 
     def focus(self, given: str | None) -> str:
-        """Return the user's focus followed by the hook's context; "" without both."""
+        """Return the user's focus ``given``, followed by the hook's context; "" without both."""
         return "\n\n".join(filter(None, [given, self.context.strip()]))
 
 
@@ -395,9 +401,10 @@ class BeforeEndAnswer(HookAnswer):
 
 
 class PermissionQuestionAnswer(HookAnswer):
-    """The answer to a permission question, given for the user; None leaves it to them.
+    """The answer to a permission question in the user's place.
 
-    ``message`` tells the model why the call was denied.
+    ``decision`` None means that the user is asked. ``message`` tells the model why the call was
+    denied.
     """
 
     decision: Literal["allow", "deny"] | None = None

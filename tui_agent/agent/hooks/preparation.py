@@ -1,4 +1,4 @@
-"""Builds the payloads of ``before_compact`` and ``before_tree`` from the plan of a compaction or move."""
+"""Builds the payloads for hooks of the events ``before_compact`` and ``before_tree`` (moves)."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from tui_agent.tools.registry import tool_traits
 
 @frozen
 class _Reader:
-    """Writes entries as text, in the form that a summariser gets."""
+    """Converts entries to text, in the form that the summarising model gets."""
 
     view: ContextView
     settings: CompactionSettings

@@ -28,16 +28,16 @@ class HookSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    event: EventName = Field(description="The event that runs it.")
+    event: EventName = Field(description="The event at which the command runs.")
     command: str = Field(
         min_length=1, description="Run by sh in the working directory; see docs/hooks.md."
     )
     timeout: float = Field(
-        default=30, gt=0, le=600, description="Seconds after which it is killed."
+        default=30, gt=0, le=600, description="Seconds after which the command is killed."
     )
     sandboxed: bool = Field(
         default=False,
-        description="Run it in the sandbox of the current mode, as a project's hooks always are.",
+        description="Run the command in the sandbox, as a project's hooks always are.",
     )
     matcher: str = Field(
         default="*",

@@ -1,1 +1,1 @@
-"""Files by which a project and its user guide the agent: instructions, skills, commands, agents."""
+"""Reads the files with which a project and its user guide the agent: instructions, skills, commands."""

@@ -1,8 +1,8 @@
-"""Commands that users write as Markdown files with front matter: found, parsed and filled in.
+"""Finds, parses and fills in the commands that users write as Markdown files with front matter.
 
 A template can contain placeholders for arguments (``placeholders``), shell commands whose output
-is inserted, and files named with an at sign. Arguments are never pasted into a shell command: the
-shell gets them as its parameters, so text that a user pastes can't run.
+is inserted, and files named with an at sign. Arguments are never inserted into a shell command: the
+shell gets them as parameters, so text that a user pastes is never run.
 """
 
 import shlex
@@ -48,11 +48,11 @@ RunCommand = Callable[[str], Awaitable[str]]
 
 @frozen
 class UserCommand:
-    """One command; its ``name`` includes the folders below ``commands``: ``git:commit``.
+    """A command written by a user; ``name`` includes the folders below ``commands``: ``git:commit``.
 
-    ``model`` and ``agent`` are switched to with its message; None keeps the current ones.
-    ``of_project`` is True for a command of the project, False for the user's own. ``origin`` names
-    the folder it is from, ``file`` its file.
+    The command's message switches to ``model`` and ``agent``; None keeps the current ones.
+    ``of_project`` is True for a command of the project, False for the user's own. ``origin`` is the
+    name of its folder, and ``file`` that of its file, both for screens.
     """
 
     name: str
@@ -66,7 +66,7 @@ class UserCommand:
     file: str = ""
     slots: Slots = Slots()
     for_model: bool = False
-    """Whether the model may use it as a skill, as it may with Claude Code's commands."""
+    """True if the model may use the command as a skill, as in Claude Code."""
     unused: tuple[str, ...] = ()
     """Front matter fields that have no effect."""
 
@@ -96,10 +96,10 @@ def load_commands(
 
 
 async def fill_command(command: UserCommand, arguments: str, run: RunCommand) -> tuple[str, str]:
-    """Return the message of a command, and the message without the output of its shell commands.
+    """Return the message of a command, and the same message without the output of shell commands.
 
-    Only in the second text are ``@`` names taken as files. ``run`` is called for each shell command
-    of the template, in order.
+    The second text is searched for files named with ``@``, so that names in an output don't count.
+    ``run`` is called for each shell command of the template, in order.
     """
     typed = given(arguments)
     template = command.template
@@ -117,7 +117,7 @@ async def fill_command(command: UserCommand, arguments: str, run: RunCommand) ->
 async def fill_template(
     template: str, typed: Given, fill: Callable[[str], str], run: RunCommand
 ) -> tuple[str, str]:
-    """Return a template with the output of its shell commands, and without it.
+    """Return a filled-in template with the output of its shell commands, and without that output.
 
     ``fill`` replaces the placeholders in the text between the commands. The commands get the
     arguments as shell parameters (``$1``) and as ``$ARGUMENTS``.
@@ -146,7 +146,10 @@ def _command(path: Path, folder: Folder, files: FileCache) -> UserCommand | None
 
 
 def _command_of(parts: Sequence[str], document: Document, folder: Folder, file: str) -> UserCommand:
-    """Return the command in a document; ``parts`` are its folders below ``commands`` and its name."""
+    """Return the command in a document; ``parts`` are the folders below ``commands``, then its name.
+
+    Raises DocumentError if the name is not valid or the document has no text.
+    """
     if not all(_NAME.fullmatch(part) for part in parts):
         raise DocumentError(
             "its name must begin with a letter and contain only letters, digits, hyphens and underscores"

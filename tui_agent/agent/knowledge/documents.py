@@ -1,6 +1,6 @@
-"""Reads Markdown files with front matter, and keeps them in memory while they are unchanged.
+"""Reads Markdown files with front matter, and keeps them in memory until they change.
 
-A file of the project is read only if it really is inside the project.
+A file of the project is read only if it is still inside the project after links are followed.
 """
 
 import os
@@ -20,12 +20,12 @@ from tui_agent.path_checks import is_inside
 from tui_agent.text_files.encodings import user_text
 
 FRONT_MATTER_CHARS = 16_384
-"""Longest front matter that is accepted, in characters."""
+"""Maximum length of front matter, in characters."""
 FRONT = LazyPattern(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-"""Front matter: it starts in the first line, between two lines of three dashes."""
+"""Matches front matter: the beginning of a text, between two lines of three dashes."""
 
 _MAX_VALUES = 20_000
-"""Maximum values in front matter, with YAML's references written out."""
+"""Maximum number of values in front matter, with YAML's references expanded."""
 _MAX_DEPTH = 20
 """Maximum levels of nesting in front matter."""
 _PAIR = LazyPattern(r"([A-Za-z][\w-]*):[ \t]*(.*)")
@@ -43,7 +43,7 @@ class LeftOutError(DocumentError):
 
 @frozen
 class DocumentText:
-    """The beginning of a file; ``size`` is the whole file's in bytes, ``cut`` is True if more follows."""
+    """Text read from a file. ``size`` is the file's size in bytes; ``cut`` is True if the text is cut off."""
 
     text: str
     size: int
@@ -52,7 +52,7 @@ class DocumentText:
 
 @frozen
 class Document:
-    """A Markdown file: the values of its front matter and the text below it."""
+    """A parsed Markdown file: the values of its front matter, and the text below it."""
 
     fields: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     body: str = ""
@@ -68,28 +68,28 @@ class Document:
         return self.text(key).lower() == "true"
 
     def purpose(self) -> str:
-        """Return the description and when to use it, joined; "" if both are missing."""
+        """Return the fields ``description`` and ``when_to_use``, joined; "" if both are missing."""
         return " - ".join(filter(None, [self.text("description"), self.text("when_to_use")]))
 
     def model(self, whose: str) -> str | None:
-        """Return the model the file asks for; None for none.
+        """Return the model that the front matter names; None if it names none.
 
-        ``whose`` is the program the file is for: short names of other programs (``sonnet``,
-        ``inherit``) are ignored.
+        ``whose`` is the other program that the file is for, "" for ours. In another program's file a
+        name without a slash (``sonnet``, ``inherit``) counts as none.
         """
         name = self.text("model")
         return name if name and ("/" in name or not whose) else None
 
     def unused(self, acting: frozenset[str]) -> tuple[str, ...]:
-        """Return the names of the fields that are not in ``acting``."""
+        """Return the names of the front matter fields that are not in ``acting``, in order."""
         return tuple(key for key in self.fields if key not in acting)
 
 
 class FileCache:
-    """Files by path, read again when their time or size changes.
+    """Reads files, and reads them again only when their modification time or size changes.
 
-    A path below ``project`` is read only if it stays below it after all links are followed, since
-    the project's files may not be the user's.
+    A path below ``project`` is read only if it is still below it after all links are followed,
+    since a project may come from a stranger.
     """
 
     def __init__(self, project: Path | None = None) -> None:
@@ -117,9 +117,10 @@ class FileCache:
         return known[1], file
 
     def read(self, path: Path, limit: int) -> DocumentText | None:
-        """Return at most ``limit`` bytes of a file as text; None if there is no such file.
+        """Return the first ``limit`` bytes of a file as text; None if there is no regular file.
 
-        Raises DocumentError if it can't be read, LeftOutError if it may not.
+        Raises DocumentError if the file can't be read, and LeftOutError if a link leads out of the
+        project or to a file that usually holds secrets.
         """
         try:
             status = path.stat()
@@ -215,7 +216,7 @@ def _fields(text: str) -> dict[str, Any]:
 
 
 def _is_too_large(values: object) -> bool:
-    """Whether values are too many or nested too deeply, with YAML's references written out."""
+    """Return True if there are too many values, or too deeply nested ones, with references expanded."""
     pending = [(values, 0)]
     count = 0
     while pending:

@@ -1,4 +1,4 @@
-"""Folders that are searched for instructions, skills, commands and agents, and how their files are shown."""
+"""The folders that are searched for rules, skills, commands and agents, and their names on screens."""
 
 import fnmatch
 import os
@@ -20,7 +20,7 @@ from tui_agent.places import (
 from tui_agent.plugins import KINDS, Plugin
 
 MAX_FOLDERS = 2_000
-"""Maximum directories searched below one folder, since a link may lead to a huge tree."""
+"""Maximum number of directories searched below one folder, as a link may lead to a huge tree."""
 _NEVER = {"node_modules", ".git"}
 """Names of directories that are never searched."""
 
@@ -37,28 +37,31 @@ class Folder:
     whose: str = ""
     of_project: bool = False
     prefix: str = ""
-    """Prefix of the names of its skills and commands, ``PLUGIN:`` for a plugin's folder."""
+    """Prefix for the names of skills and commands in the folder: ``PLUGIN:`` in a plugin, else ""."""
     project: Path | None = None
-    """The project that links in the folder may not lead out of; None if they may lead anywhere."""
+    """The project that links in the folder must not lead out of; None if they may lead anywhere."""
 
     @property
     def origin(self) -> str:
-        """The folder's name, with the program it belongs to."""
+        """The folder's name for screens, with the other program it belongs to, if any."""
         if self.whose:
             return f"{self.shown}, of {self.whose}"
         return self.shown
 
     def shown_file(self, path: Path) -> str:
-        """Return the name of a file in the folder for screens; that of the settings file if it is one."""
+        """Return a file's name for screens: the folder's name and the path below it.
+
+        If the "folder" is a settings file in JSON, its own name is returned.
+        """
         if self.path.suffix in {".json", ".jsonc"}:
             return self.shown
         return self.shown + path.as_posix().removeprefix(self.path.as_posix())
 
     def files(self, pattern: str) -> list[Path]:
-        """Return the files below the folder whose names match a glob, at most ``MAX_DEPTH`` levels deep.
+        """Return the files below the folder whose names match a glob, sorted, up to ``MAX_DEPTH`` levels deep.
 
-        Links to directories are followed, each directory once. Of a directory outside the project
-        only its direct files are returned; reading them reports that they are left out.
+        Links to directories are followed, each directory once. Of a directory outside the project,
+        only the files directly in it are returned; reading them then fails with a message.
         """
         found: list[Path] = []
         seen: set[str] = set()
@@ -81,10 +84,10 @@ class Folder:
 
 @frozen
 class Folders:
-    """All folders of one session.
+    """The directories of one session, and the folders in them that are searched.
 
     ``config`` is the user's config directory, ``home`` their home directory. ``left_out`` are the
-    places of other programs that the user's settings exclude.
+    other programs, or kinds of their files, that the user's settings exclude.
     """
 
     cwd: Path
@@ -95,7 +98,7 @@ class Folders:
     plugins: tuple[Plugin, ...] = ()
 
     def places(self, kind: Kind) -> tuple[Place, ...]:
-        """Return the places of a kind that the user's settings do not exclude."""
+        """Return the places for files of a kind that the user's settings do not exclude."""
         return tuple(
             place for place in places_of(kind) if not self.left_out.covers(place.whose, kind)
         )
@@ -105,14 +108,17 @@ class Folders:
         return upward(self.cwd, self.project)
 
     def above(self) -> tuple[Path, ...]:
-        """Return the directories above the project, outermost first, without those others can write to."""
+        """Return the directories above the project, outermost first.
+
+        Directories that other users own (except root) or that everyone can write to are left out.
+        """
         return tuple(folder for folder in reversed(self.project.parents) if _is_guarded(folder))
 
     def of_project(self, kind: Kind, problems: list[str]) -> tuple[Folder, ...]:
         """Return the project's folders of a kind, nearest to the working directory first.
 
-        The user's own folders are left out, if the project is their home directory. Links that
-        lead out of the project are left out, too, and reported in ``problems``.
+        Folders that are also the user's own (if the project is the home directory) are left out.
+        Folders that links lead out of the project to are left out and reported in ``problems``.
         """
         own = {folder.path for folder in self.of_user(kind)}
         found: list[Folder] = []
@@ -132,7 +138,10 @@ class Folders:
         return tuple(found)
 
     def of_user(self, kind: Kind) -> tuple[Folder, ...]:
-        """Return the user's folders of a kind: of the config directory, of home, and of plugins."""
+        """Return the user's existing folders of a kind.
+
+        They are in the config directory, in home, above the project (rules and skills), in plugins.
+        """
         own = {self.config / kind: ""}
         for place in self.places(kind):
             if place.home:
@@ -144,7 +153,7 @@ class Folders:
         return (*found, *self._above(kind, own), *self._of_plugins(kind))
 
     def _above(self, kind: Kind, own: Collection[Path]) -> Iterator[Folder]:
-        """Yield folders of rules and skills above a project that is not a Git repository, nearest first."""
+        """Yield folders of rules and skills above the project, nearest first; none for a Git repository."""
         if kind not in {"rules", "skills"} or os.path.lexists(self.project / ".git"):
             return
         for folder in reversed(self.above()):
@@ -162,14 +171,17 @@ class Folders:
                     )
 
     def name(self, path: Path) -> str:
-        """Return a path for people and models: relative to the project, with ``~``, or absolute."""
+        """Return a path for people and models: relative to the project, else ``~/…``, else absolute."""
         if path.is_relative_to(self.project):
             return path.relative_to(self.project).as_posix()
         return shown_in_home(self.home, path)
 
 
 def upward(cwd: Path, project: Path) -> tuple[Path, ...]:
-    """Return the directories from ``cwd`` up to ``project``, nearest first; only ``cwd`` if it is outside."""
+    """Return the directories from ``cwd`` up to ``project``, nearest first.
+
+    Only ``cwd`` if it is outside the project.
+    """
     found: list[Path] = []
     for folder in (cwd, *cwd.parents):
         found.append(folder)

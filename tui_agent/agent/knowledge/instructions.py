@@ -1,7 +1,7 @@
-"""Instruction files (AGENTS.md, CLAUDE.md and others): which are used, and the text the model gets.
+"""Finds and reads instruction files (AGENTS.md, CLAUDE.md and others) and returns the text for the model.
 
-Files of other programs are read by those programs' rules: one main file per directory and the local
-file beside it, rules that apply to certain paths, and files imported by a line ``@path``.
+Other programs' files are read as those programs do: one main file per directory and a local file
+beside it, rules that apply to certain paths, and files imported with ``@path``.
 """
 
 import os
@@ -30,22 +30,23 @@ from tui_agent.safe_text import one_line
 from tui_agent.trust import importing_files
 
 FILE_BYTES = 32 * 1024
-"""Bytes of one instruction file that the model gets."""
+"""Maximum bytes of one instruction file that are sent to the model."""
 MAX_FILES = 50
 """Maximum files per pattern of the ``instructions`` setting, imports per file, and rules per folder."""
 MAX_HOPS = 4
 """Maximum depth of imports, as in Claude Code."""
 _RULES = {".mdc": "globs", ".md": "paths"}
-"""Suffix of rules, and the front matter field with their paths: Cursor's and Claude Code's."""
+"""Suffixes of files with rules, and the front matter field with the paths that a rule applies to: of
+Cursor and of Claude Code."""
 _FOREIGN = frozenset({"node_modules", "site-packages", ".venv", "venv", "vendor"})
-"""Names of directories with other people's code, whose instructions are not for this project."""
+"""Names of directories with other people's code, where instruction files don't count."""
 
 
 @frozen
 class Instruction:
-    """One instruction file; ``name`` is its path for screens, ``text`` the part that the model gets.
+    """One instruction file; ``name`` is its path for screens, ``text`` the text sent to the model.
 
-    ``imported`` is the file and line that imports it ("AGENTS.md:3"); "" for none.
+    ``imported`` is the file and line that imports it ("AGENTS.md:3"), "" if it is not imported.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Instruction:
 
     @property
     def section(self) -> str:
-        """The file as a section of the head."""
+        """The file's text and path in an ``<instructions>`` element, for the head."""
         # A closing tag inside would end the section early.
         body = self.text.replace("</instructions>", "<\\/instructions>")
         source = ""
@@ -65,13 +66,13 @@ class Instruction:
 
 @frozen
 class _Rule:
-    """A file of rules; ``holds_for`` are patterns of the paths it applies to, None for all paths."""
+    """A file of rules. ``holds_for`` are patterns of the paths that it applies to, None for all paths."""
 
     path: Path
     holds_for: tuple[re.Pattern[str], ...] | None
 
     def is_for(self, names: Iterable[str]) -> bool:
-        """Whether the rule applies to one of some paths, and not to all paths."""
+        """Return True if the rule applies to one of the paths ``names``; False for a rule for all paths."""
         return any(pattern.fullmatch(name) for name in names for pattern in self.holds_for or ())
 
 
@@ -100,15 +101,15 @@ class InstructionFiles:
         self._order = (*order, *(name for name in names if name not in order))
         self._trusted = trusted
         self.passed_over: dict[str, str] = {}
-        """Main files that were not read, with the file of the same directory that was."""
+        """Names of main files that were skipped, each with the file read instead in its directory."""
         self.for_paths: tuple[str, ...] = ()
-        """Rules that are read only together with a file they apply to."""
+        """Names of files of rules that are read only together with a file they apply to."""
 
     def load(self, problems: list[str]) -> tuple[Instruction, ...]:
         """Return the instructions for the head, and report unusable files in ``problems``.
 
-        The order is: the user's own, the project's from the outermost directory in, and those of
-        the ``instructions`` setting.
+        First come the user's own, then the project's from the outermost directory inward, then
+        those of the ``instructions`` setting.
         """
         self.passed_over = {}
         reading = _Reading(self, problems)
@@ -119,11 +120,12 @@ class InstructionFiles:
     def nearby(
         self, paths: Iterable[str], shown: Collection[str], problems: list[str]
     ) -> tuple[Instruction, ...]:
-        """Return the instructions that apply to files of the project, outermost first.
+        """Return the instructions for some files of the project that are not in the head.
 
-        ``paths`` are relative to the project; instructions whose names are in ``shown`` are left
-        out. Ignored directories and other people's code are skipped. Files that can't be read are
-        reported in ``problems``.
+        These are the instruction files in the files' directories, outermost first, then rules for
+        these files. ``paths`` are relative to the project. Instructions whose names are in ``shown``
+        are left out; ignored directories and those with other people's code are skipped. Files that
+        can't be read are reported in ``problems``.
         """
         reading = _Reading(self, problems, shown)
         root = Path(os.path.realpath(self._folders.project))
@@ -140,7 +142,10 @@ class InstructionFiles:
         return self._folders.name(path)
 
     def read(self, path: Path) -> str:
-        """Return the text of a file for the model, "" if it is missing or empty; raises DocumentError."""
+        """Return the text of a file as sent to the model; "" if it is missing or empty.
+
+        Front matter of rules and HTML comments are removed. Raises DocumentError.
+        """
         file = self._files.read(path, FILE_BYTES)
         if file is None:
             return ""
@@ -153,9 +158,10 @@ class InstructionFiles:
         return text
 
     def imported(self, path: Path, named: Import) -> Path | None:
-        """Return the file that an import in ``path`` names; None if the text only looks like an import.
+        """Return the file that an import in the file ``path`` names; None if it is not an import.
 
-        Raises DocumentError if the file is missing or may not be read.
+        Raises DocumentError if the file is missing, may hold secrets, or is outside the project
+        without permission.
         """
         target = Path(os.path.normpath(path.parent / at_home(named.path)))
         if not _is_there(target):
@@ -175,9 +181,9 @@ class InstructionFiles:
         return target
 
     def _between(self, root: Path, paths: Iterable[str]) -> Iterator[Path]:
-        """Yield the directories from ``root`` to some files, outermost first.
+        """Yield the directories on the way from ``root`` to each of some files, outermost first.
 
-        Directories from the working directory upward are left out: their files are in the head.
+        Directories from the working directory upward are left out, as their files are in the head.
         """
         above = {Path(os.path.realpath(folder)) for folder in self._folders.upward()}
         for name in paths:
@@ -217,7 +223,7 @@ class InstructionFiles:
         return not path.is_relative_to(self._folders.project)
 
     def _of_user(self) -> Iterator[Path]:
-        """Yield the user's own main files: one of the config directory, then one per other program."""
+        """Yield the user's own files that exist: a main file of ours, one per other program, local files."""
         yield from _first([self._folders.config / name for name in self._order])
         programs: dict[str, list[Path]] = {}
         further: list[list[Path]] = []
@@ -233,7 +239,7 @@ class InstructionFiles:
             yield from _first(paths)
 
     def _of_directory(self, folder: Path) -> Iterator[Path]:
-        """Yield a directory's main file and the further ones beside it."""
+        """Yield a directory's main file, its program's other main files, and the local files beside it."""
         mains: list[Path] = []
         for name in self._order:
             for path in _first([folder / spelling for spelling in _spellings(name)]):
@@ -252,14 +258,14 @@ class InstructionFiles:
                 yield from _first([folder / place.project])
 
     def _is_empty(self, path: Path) -> bool:
-        """Whether a file has no text; one that can't be read is not empty."""
+        """Return True if a file has no text; False if it can't be read."""
         try:
             return not self.read(path)
         except DocumentError:
             return False
 
     def _most_complete(self, mains: Sequence[Path]) -> Path:
-        """Return the main file to read of one directory: the first, or one that imports the first."""
+        """Return the main file to read of several in a directory: one that imports the first, or the first."""
         first = mains[0]
         for other in mains[1:]:
             try:
@@ -272,9 +278,9 @@ class InstructionFiles:
         return first
 
     def _rules(self, problems: list[str]) -> Iterator[_Rule]:
-        """Yield Claude Code's and Cursor's rules, the user's first; report unusable ones in ``problems``.
+        """Yield the rules of Claude Code and Cursor, the user's first; report unusable ones in ``problems``.
 
-        Rules that Cursor lets the model choose by their description are left out. Source:
+        Cursor's rules without paths, which a model chooses by description, are left out. Source:
         https://docs.cursor.com/context/rules.
         """
         of_project = self._folders.of_project("rules", problems)
@@ -302,7 +308,7 @@ class InstructionFiles:
 
 
 class _Reading:
-    """Collects files and the files they import, each text once.
+    """Collects instruction files and the files that they import, each text once.
 
     Files whose names are in ``shown`` are skipped.
     """
@@ -315,10 +321,13 @@ class _Reading:
         self._shown = shown
         self._seen: set[Path] = set()
         self.found: dict[str, Instruction] = {}
-        """The instructions by text, so that links and copies for another program count once."""
+        """The instructions by their text, so that a link to a file or a copy of it counts once."""
 
     def add(self, path: Path, *, imported: str = "", hops: int = 0) -> None:
-        """Add a file and its imports; ``imported`` is the line that names it, ``hops`` how deep it is."""
+        """Add a file and the files it imports; report problems.
+
+        ``imported`` is the ``FILE:LINE`` that imports the file, ``hops`` the number of imports before it.
+        """
         name = self._files.name(path)
         if path in self._seen or name in self._shown:
             return
@@ -334,7 +343,7 @@ class _Reading:
         if not text:
             return
         named = list(imports_of(text))[:MAX_FILES]
-        # A file of nothing but one import is that file.
+        # A file that consists of one import is left out; the imported file takes its place.
         if not (len(named) == 1 and text == f"@{named[0].path}"):
             self.found.setdefault(text, Instruction(name, text, imported))
         if hops < MAX_HOPS:
@@ -352,7 +361,10 @@ class _Reading:
 
 
 def _rule(path: Path, document: Document) -> _Rule | None:
-    """Return a rule; None for one that Cursor lets the model choose by its description."""
+    """Return the rule in a document; None for Cursor's rules that a model chooses by description.
+
+    Raises DocumentError for a pattern that is too slow to match.
+    """
     value = document.fields.get(_RULES[path.suffix])
     if path.suffix == ".mdc":
         if document.is_true("alwaysApply"):
@@ -381,13 +393,13 @@ def _body(text: str) -> str:
 
 
 def _spellings(name: str) -> tuple[str, ...]:
-    """Return the names that a main file may have in a directory, preferred first."""
+    """Return the names under which a main file may exist in a directory, preferred first."""
     place = _place_named(name)
     return (*place.instead, name) if place is not None else (name,)
 
 
 def _program_of(path: Path, folder: Path) -> str:
-    """Return the program that a main file belongs to, "" if it belongs to none or to several."""
+    """Return the other program that a main file belongs to; "" if it belongs to none or several."""
     place = _place_named(path.relative_to(folder).as_posix())
     return place.whose if place is not None else ""
 
@@ -404,7 +416,7 @@ def _quoted(text: str) -> str:
 
 
 def _first(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the first of some files that exists; nothing if none does."""
+    """Yield the first of ``paths`` that is a file; nothing if none is."""
     for path in paths:
         if _is_there(path):
             yield path
@@ -416,7 +428,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _matching(project: Path, pattern: str) -> Iterator[Path]:
-    """Yield the files that a glob names: relative to the project, with ``~``, or absolute."""
+    """Yield the files that match a glob, which may be relative to the project, begin with ``~``, or be absolute."""
     import glob
 
     base, rest = split_glob(str(at_home(pattern)))
@@ -435,7 +447,7 @@ def _matching(project: Path, pattern: str) -> Iterator[Path]:
 def _below(base: Path, pattern: str) -> Iterator[Path]:
     """Yield the files below ``base`` that match a glob with ``**``.
 
-    Links to directories are not followed: they could lead in circles.
+    Links to directories are not followed, because they could form a loop.
     """
     expression = compile_glob(f"/{pattern}")
     takes_hidden = pattern.startswith(".") or "/." in pattern

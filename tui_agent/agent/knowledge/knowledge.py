@@ -1,7 +1,7 @@
-"""A session's knowledge: instructions, skills, commands, agents and memory, read from files.
+"""Loads what a session knows from files: instructions, skills, commands, agents and memory.
 
-Everything is loaded together, and loaded again when files change. Which folders are searched is
-decided in ``folders``, how a file is parsed in ``documents``.
+Everything is loaded together; a later load only reads files that have changed. ``folders`` decides
+which folders are searched, ``documents`` parses a file.
 """
 
 import logging
@@ -36,11 +36,11 @@ SKILL_FILE = "SKILL.md"
 FILE_BYTES = 64 * 1024
 """Bytes of a ``SKILL.md`` that are read."""
 NAME_CHARS = 64
-"""Longest name of a skill, in characters, as the format says."""
+"""Maximum length of a skill's name, in characters, by the specification of skills."""
 DESCRIPTION_CHARS = 1_024
-"""Longest description of a skill, in characters, as the format says."""
+"""Maximum length of a skill's description, in characters, by the specification of skills."""
 FALLBACK_CHARS = 80
-"""Characters of a skill's text that are used as its description if it has none."""
+"""Characters from the start of a skill's text that replace a missing description."""
 LIST_TOKENS = 2_000
 """Maximum tokens of the list of skills in the head."""
 LIST_SHARE = 0.015
@@ -70,15 +70,16 @@ NAMED_PROBLEMS = 3
 """Maximum problems named in one notice."""
 
 MAX_AGENTS = 20
-"""Maximum kinds of agents listed in the head."""
+"""Maximum number of agents listed in the head."""
 AGENT_CHARS = 200
-"""Characters of an agent's description in the head."""
+"""Maximum length of an agent's description in the head, in characters."""
 
 
 def load_skills(folders: Folders, files: FileCache, problems: list[str]) -> dict[str, Skill]:
-    """Return all skills, sorted by name; unusable files are reported in ``problems``.
+    """Return all skills by name, sorted by name; unusable files are reported in ``problems``.
 
-    Of skills with the same name the project's wins, nearest to the working directory first.
+    Of skills with the same name, the project's is used; of several in the project, the one nearest
+    to the working directory.
     """
     places = (*folders.of_project("skills", problems), *folders.of_user("skills"))
     paths = [(path, folder) for folder in places for path in _skill_files(folder)]
@@ -97,8 +98,8 @@ def list_skills(
 ) -> str:
     """Return the section of the head that lists skills in at most ``budget`` tokens; "" without skills.
 
-    If they don't fit, descriptions are cut evenly, then skills at the end are left out and counted.
-    ``count`` returns the tokens of a text.
+    ``intro`` is the text above the list. If the list doesn't fit, all descriptions are cut to the same
+    length, then skills at the end are left out and counted. ``count`` returns the tokens of a text.
     """
     rows = [(skill.name, skill.description) for skill in skills]
     if not rows:
@@ -130,7 +131,10 @@ def _section(intro: str, rows: Sequence[tuple[str, str]], chars: int, left_out: 
 
 
 def _skill_files(folder: Folder) -> Iterator[Path]:
-    """Yield the files of a folder's skills; files inside another skill's folder are not skills."""
+    """Yield the files of the skills in a folder, without those inside another skill's folder.
+
+    In Pi's folders these also are Markdown files directly in the folder.
+    """
     found: set[Path] = set()
     for path in sorted(folder.files(SKILL_FILE), key=_depth):
         above = path.relative_to(folder.path).parts[:-1]
@@ -196,7 +200,7 @@ def _commands_for_model(
 ) -> dict[str, Skill]:
     """Return the commands that the model may use as skills, by name.
 
-    The project's are among them only if ``may_act`` returns True.
+    The project's commands are left out unless ``may_act`` returns True.
     """
     found: dict[str, Skill] = {}
     for command in commands:
@@ -206,7 +210,7 @@ def _commands_for_model(
 
 
 def _skill_name(document: Document, stem: str) -> str:
-    """Return the name of a skill, by default that of its file or folder; raises DocumentError."""
+    """Return a skill's name from its front matter, or else from ``stem``; raises DocumentError."""
     name = "-".join((document.text("name") or stem).lower().split())
     if not _NAME.fullmatch(name) or len(name) > NAME_CHARS:
         raise DocumentError(
@@ -216,7 +220,7 @@ def _skill_name(document: Document, stem: str) -> str:
 
 
 def _as_skill(command: UserCommand) -> Skill:
-    """Return a command as a skill that only the model can start."""
+    """Return a command as a skill that only the model can load."""
 
     def fill_arguments(text: str, arguments: str) -> str:
         filled = fill_in(text, given(arguments), command.slots)
@@ -237,11 +241,11 @@ def _as_skill(command: UserCommand) -> Skill:
 
 @frozen
 class Sources:
-    """Where a session's knowledge comes from.
+    """The folders, settings and memory that a session's knowledge is loaded from.
 
-    ``instructions`` are paths and globs of the setting. ``order`` are the names of a directory's
-    main instruction files, preferred first. ``memory_tokens`` is the maximum size of the project's
-    memory and notes together, in tokens.
+    ``instructions`` are the paths and globs of the setting of that name. ``order`` are names of main
+    instruction files, preferred first. ``memory_tokens`` is the maximum size of the project's memory
+    and notes together, in tokens.
     """
 
     folders: Folders
@@ -253,7 +257,7 @@ class Sources:
 
 @frozen
 class CommandRow:
-    """A command or skill in the completions after a slash; ``argument`` is a hint: "[TASK]"."""
+    """A completion after a slash: a command or skill. ``argument`` is the hint for its arguments."""
 
     name: str
     description: str
@@ -289,7 +293,7 @@ class Knowledge:
         self.skills: Mapping[str, Skill] = {}
         self.commands: tuple[UserCommand, ...] = ()
         self.specs: tuple[AgentSpec, ...] = ()
-        """The kinds of agents, built-in ones first."""
+        """The available agents, built-in ones first."""
         self.rows: tuple[CommandRow, ...] = ()
         """Completions after a slash: commands, and skills as ``skill:NAME``."""
         self.memory: tuple[MemoryLine, ...] = ()
@@ -299,10 +303,10 @@ class Knowledge:
         """A sentence for each file that could not be used in the last load."""
         self._said = SayOnce()
         self.offers_skills: bool | None = None
-        """Whether heads have the skill tool; None before the first load.
+        """True if heads have the skill tool; None before the first load.
 
-        It stays as it is when skills come and go with a git checkout, since a change of the tools
-        breaks the prompt cache.
+        Later loads don't change it, even if skills come and go with a git checkout, since a change
+        of the tools breaks the prompt cache.
         """
         self._instructions: InstructionFiles | None = None
         if sources is not None:
@@ -317,7 +321,7 @@ class Knowledge:
     # -- loading --------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read new and changed files. Blocks on disk and network: call it in a thread."""
+        """Read new and changed files, and replace the contents. Blocks on disk: call it in a thread."""
         if self._sources is None or self._instructions is None:
             return
         problems: list[str] = []
@@ -339,7 +343,7 @@ class Knowledge:
             )
             notes = _notes_of(folders.project, problems)
             memory = _lines_of(self._sources.memory, problems)
-            # All at once, so that a head rendered meanwhile is consistent.
+            # Assigned together, so that a head rendered meanwhile is consistent.
             self.skills = skills
             self.commands = commands
             self.instructions = instructions
@@ -365,7 +369,10 @@ class Knowledge:
             log.warning("%s", problem)
 
     def take_problems(self) -> str | None:
-        """Return the new problems as one text and forget them; None without new ones."""
+        """Return the problems since the last call as one text; None if there are none.
+
+        Names at most `NAMED_PROBLEMS`.
+        """
         problems = self._problems
         self._problems = []
         if not problems:
@@ -378,14 +385,14 @@ class Knowledge:
 
     @property
     def passed_over(self) -> Mapping[str, str]:
-        """Main instruction files that were not read, with the file of the same directory that was."""
+        """Names of main files that were skipped, each with the file read instead in its directory."""
         if self._instructions is None:
             return {}
         return self._instructions.passed_over
 
     @property
     def rules_for_paths(self) -> tuple[str, ...]:
-        """Names of rules that are read only together with a file they apply to."""
+        """Names of files of rules that are read only together with a file they apply to."""
         if self._instructions is None:
             return ()
         return self._instructions.for_paths
@@ -393,14 +400,14 @@ class Knowledge:
     # -- contents -------------------------------------------------------------------------------------------
 
     def primary(self, mode: str) -> AgentSpec | None:
-        """Return the agent that replaces the main agent in a mode; None for the built-in modes."""
+        """Return the primary agent whose name is ``mode``; None for the built-in modes."""
         spec = next((spec for spec in self.specs if spec.name == mode), None)
         return spec if spec is not None and spec.primary else None
 
     def nearby(self, paths: Sequence[str], shown: set[str]) -> tuple[Instruction, ...]:
-        """Return the instructions that apply to ``paths`` and are neither in the head nor ``shown``.
+        """Return the instructions for ``paths`` (relative to the project) that the model has not seen.
 
-        Reads files.
+        These are neither in the head nor named in ``shown``. Reads files.
         """
         if self._instructions is None:
             return ()
@@ -417,8 +424,8 @@ class Knowledge:
         """Return the head's sections: skills, agents, instructions, memory and notes.
 
         ``window`` is the context window in tokens, which limits the list of skills; ``count``
-        returns the tokens of a text. With ``subagents`` the user's own kinds of agents are listed;
-        the built-in ones are in the description of the task tool.
+        returns the tokens of a text. With ``subagents`` the agents from files are listed; the
+        built-in ones are in the description of the task tool.
         """
         budget = min(LIST_TOKENS, round(window * LIST_SHARE))
         offered = [skill for skill in self.skills.values() if skill.for_model]
@@ -438,7 +445,7 @@ class Knowledge:
     def memory_section(
         self, lines: Sequence[MemoryLine], count: Callable[[str], int]
     ) -> MemorySection:
-        """Return the head's section for some lines of the memory, within the setting's tokens."""
+        """Return the head's section with lines of the memory, within ``memory_tokens``."""
         room = 0
         if self._sources is not None:
             room = self._sources.memory_tokens
@@ -455,7 +462,7 @@ class Knowledge:
             yield Instruction(NOTES_FILE, "\n".join([*more, *notes])).section
 
     def skill(self, name: str) -> Skill | None:
-        """Return a skill that the user may start, by name; None if there is no such skill."""
+        """Return the skill of that name; None if there is none or the user may not start it."""
         skill = self.skills.get(name)
         return skill if skill is not None and skill.for_user else None
 

@@ -1,7 +1,7 @@
 """Replaces the placeholders for arguments in commands and skills, by the rules of several programs.
 
-``$ARGUMENTS`` stands for all typed text, ``$1`` for its first word. Claude Code counts words from 0
-and can name them, Codex takes ``NAME=value``, Pi has ``$@``, ``${@:2}`` and ``${1:-default}``.
+``$ARGUMENTS`` is replaced by all typed text, ``$1`` by its first word. Claude Code counts words from
+0 and can name them, Codex takes ``NAME=value``, Pi has ``$@``, ``${@:2}`` and ``${1:-default}``.
 Sources: the programs' documentation of commands and skills.
 """
 
@@ -27,7 +27,7 @@ _WORD = LazyPattern(
     r"""(?P<key>[^\s"'=]*=)?(?:"(?P<double>(?:\\.|[^"\\])*+)"|'(?P<single>[^']*)')(?=\s|$)|(?P<plain>\S+)""",
     re.DOTALL,
 )
-"""A typed word; quotes group words only if they begin and end one, so ``it's`` stays as it is."""
+"""Matches a typed word. Quotes group text only around a whole word, so ``it's`` stays unchanged."""
 _NAMED = LazyPattern(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _CAPITALS = LazyPattern(r"\$([A-Z][A-Z0-9_]*)")
 
@@ -36,10 +36,10 @@ _CAPITALS = LazyPattern(r"\$([A-Z][A-Z0-9_]*)")
 class Slots:
     """The placeholders ("slots") that a template may use, and how they are filled.
 
-    ``first`` is the number of the first word: 0 or 1. ``names`` are the names of the words, in
-    order. ``takes_named`` allows words to be ``NAME=value``. ``variables`` are values that the
-    program provides (``CLAUDE_SKILL_DIR``). ``plain`` are the forms of slots, as group names of
-    ``_SLOT``, that the program does not know: they stay as text.
+    ``first`` is the number of the first typed word: 0 or 1. ``names`` are names for the typed words,
+    in order. With ``takes_named``, words may be typed as ``NAME=value``. ``variables`` are values
+    that the program provides (``CLAUDE_SKILL_DIR``). ``plain`` are the forms of slots, as group
+    names of ``_SLOT``, that the program does not have: they stay as text.
     """
 
     first: int = 1
@@ -48,13 +48,13 @@ class Slots:
     variables: Mapping[str, str] = field(default_factory=dict)
     plain: frozenset[str] = frozenset()
     escapes: bool = False
-    """Whether a backslash before a slot keeps it as text."""
+    """True if a backslash before a slot keeps it as text."""
     keeps_missing: bool = False
-    """Whether the slot of a word that was not typed stays as text, instead of becoming empty."""
+    """True if the slot of a word that was not typed stays as text, instead of becoming empty."""
     last_takes_rest: bool = False
-    """Whether the slot with the highest number takes all remaining words."""
+    """True if the slot with the highest number takes all remaining words."""
     joins_words: bool = False
-    """Whether the slot for all arguments gets the words without their quotes, not the typed text."""
+    """True if the slot for all arguments gets the words without their quotes, not the typed text."""
 
 
 _WAYS = {
@@ -70,7 +70,7 @@ _WAYS = {
     ),
     "Pi": Slots(joins_words=True),
 }
-"""The rules of other programs, taken from their requests for the same files and arguments."""
+"""The rules of other programs, learnt from the requests that they send for the same files and arguments."""
 
 
 @frozen
@@ -82,17 +82,17 @@ class Given:
 
 
 def given(text: str) -> Given:
-    """Split typed arguments into words.
+    """Split the arguments typed after a command into words.
 
-    A quote inside a word, or one that is not closed, is part of the word.
+    Quotes group words. A quote inside a word, or one that is not closed, is part of the word.
     """
     return Given(text, tuple(_word_of(found) for found in _WORD.finditer(text)))
 
 
 def slots_of(whose: str, template: str, names: object) -> Slots:
-    """Return the slots of a template that was written for a program.
+    """Return the slots of a template, by the rules of the program that it was written for.
 
-    ``whose`` is the program, "" for ours; ``names`` is the ``arguments`` field of the front matter.
+    ``whose`` is that program, "" for ours; ``names`` is the ``arguments`` field of the front matter.
     """
     way = _WAYS.get(whose, Slots())
     if way.takes_named:
@@ -102,7 +102,7 @@ def slots_of(whose: str, template: str, names: object) -> Slots:
 
 
 def takes_arguments(template: str, slots: Slots) -> bool:
-    """Whether a template has a slot for arguments; if not, they are added at its end."""
+    """Return True if a template has a slot for arguments; without one, callers add them at its end."""
     numbers = _numbers(template)
     return any(_is_argument(slot, slots, numbers) for slot in _SLOT.finditer(template))
 
@@ -110,7 +110,7 @@ def takes_arguments(template: str, slots: Slots) -> bool:
 def fill_in(template: str, arguments: Given, slots: Slots, whole: str | None = None) -> str:
     """Return a template with its slots replaced; other uses of ``$`` stay: ``it costs $5``.
 
-    ``whole`` is the full template if ``template`` is a part of it.
+    If ``template`` is a part of a template, ``whole`` is the full one.
     """
     numbers = _numbers(template if whole is None else whole)
     values = dict(slots.variables) | _named(arguments, slots)
@@ -145,7 +145,7 @@ def _value(
     values: Mapping[str, str],
     numbers: frozenset[int],
 ) -> str | None:
-    """Return the text for a slot; None for a word that was not typed."""
+    """Return the text for a slot; None if the slot is for a word that was not typed."""
     if slot["everything"] or slot["at"] or slot["otherwise"] is not None:
         return _everything(arguments, slots) or slot["otherwise"] or ""
     if slot["index"]:
@@ -185,7 +185,7 @@ def _counted(
 
 
 def _is_argument(slot: re.Match[str], slots: Slots, numbers: frozenset[int]) -> bool:
-    """Whether a match is a slot for arguments, and not an amount of money or a shell variable."""
+    """Return True if a match is a slot for arguments, and not an amount of money or a shell variable."""
     if any(slot[form] is not None for form in slots.plain):
         return False
     if slot["default"] is not None or slot["otherwise"] is not None:
@@ -198,7 +198,7 @@ def _is_argument(slot: re.Match[str], slots: Slots, numbers: frozenset[int]) -> 
 
 
 def _is_counted(number: int, slots: Slots, numbers: frozenset[int]) -> bool:
-    """Whether a number stands for a word: it does if the number before it is used, too."""
+    """Return True if a number is a slot: the template must also use the number before it (from 2 on)."""
     return number >= slots.first and (number <= 1 or number - 1 in numbers)
 
 
@@ -212,7 +212,7 @@ def _numbers(template: str) -> frozenset[int]:
 
 
 def _named(arguments: Given, slots: Slots) -> dict[str, str]:
-    """Return the typed words by the name of their slot."""
+    """Return the typed words for named slots, by name."""
     values = dict(zip(slots.names, arguments.words, strict=False))
     if slots.takes_named:
         values = {}

@@ -142,7 +142,10 @@ def _named(near: Rollout, name: str) -> Iterator[Rollout]:
 
 
 def _rollout(source: SourceFile) -> Rollout:
-    """Return a file as a rollout, from its first line and its name; without facts if it is none."""
+    """Return a file as a rollout, with fields from its first line and its name.
+
+    The fields are empty if the first line is not the head of a rollout.
+    """
     head = next(source.first_nodes(1), NOTHING)
     if head.value.get("type") != "session_meta":
         return Rollout(source)

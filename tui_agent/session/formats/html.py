@@ -213,9 +213,7 @@ class _Page:
             match part:
                 case TextPart(typed=str(line)):
                     pieces.append(f'<pre class="said">{_text(line)}</pre>')
-                    pieces.append(
-                        _folded("Text sent to the model", f"<pre>{_text(part.text)}</pre>")
-                    )
+                    pieces.append(_folded("Sent to the model", f"<pre>{_text(part.text)}</pre>"))
                 case TextPart():
                     pieces.append(f'<pre class="said">{_text(part.text)}</pre>')
                 case FilePart():

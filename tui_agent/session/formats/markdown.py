@@ -226,7 +226,7 @@ def _user(entry: UserEntry) -> Iterator[str]:
         match part:
             case TextPart(typed=str(line)):
                 yield harmless(line)
-                yield _folded("Text sent to the model", [harmless(part.text)])
+                yield _folded("Sent to the model", [harmless(part.text)])
             case TextPart():
                 yield harmless(part.text)
             case FilePart():

@@ -133,9 +133,7 @@ class LineReader:
         if not is_line(node) or node.number("version") < 1:
             raise node.refuse("the line does not begin a session of tui-agent")
         if node.number("version") > SCHEMA_VERSION:
-            raise node.refuse(
-                "the file was written by a newer version of tui-agent; update this one"
-            )
+            raise node.refuse("the file was written by a newer tui-agent; update this one")
         created = node.time("created_at")
         name = node.text("id")
         parent = node.text("parent_session", "")

@@ -166,7 +166,10 @@ def _of_row(
 
 
 def _origin(parent: str, created_at: int) -> tuple[str, None, str]:
-    """Return the ``origin`` of a session whose parent in OpenCode is ``parent``."""
+    """Return the ``IncomingSession.origin`` of a session that has a parent session.
+
+    ``parent`` is the parent's id in OpenCode, ``created_at`` its time in milliseconds.
+    """
     return derived_id(created_at, _Reader.program, parent), None, "opencode"
 
 
@@ -197,9 +200,7 @@ def _stored(source: SourceFile) -> IncomingSession:
     path = source.path.absolute()
     storage = path.parents[2]
     if path.parts[-3] != "session":
-        raise NoConversation(
-            f"{path.name} is only a part of an OpenCode session. Import the session's file."
-        )
+        raise NoConversation(f"{path.name} is only a part of an OpenCode session.")
     info = source.document()
     name = info.text("id")
 

@@ -24,10 +24,10 @@ class Format:
     file can hold several sessions, it has instead ``read(source)``, which yields them in groups; a
     group is stored together or not at all. The module may also have:
 
-    - ``is_line(node)``: returns True if one of the first lines shows that the file is the
-    program's; - ``is_file(source)``: returns True if the file as a whole is the program's; -
-    ``project_of(source)``: returns the directory that the file's sessions worked in, if none of the
-    first lines has it as ``cwd``.
+    - ``is_line(node)``: returns True if one of the first lines shows that the file is the program's
+    - ``is_file(source)``: returns True if the file as a whole is the program's
+    - ``project_of(source)``: returns the directory that the file's sessions worked in, for files
+      that don't have it as ``cwd`` in one of the first lines
     """
 
     name: str
@@ -152,9 +152,7 @@ def files_of(path: Path) -> list[Path]:
             {file for pattern in patterns for file in path.rglob(pattern) if is_file(file)}
         )
         if not found:
-            raise ImportRefused(
-                f"{path} contains no file of a known format ({', '.join(patterns)})."
-            )
+            raise ImportRefused(f"{path} has no file of a known format ({', '.join(patterns)}).")
         return found
     if not is_there(path):
         raise ImportRefused(f"There is no file or directory {path}.")

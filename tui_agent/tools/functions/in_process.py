@@ -1,4 +1,4 @@
-"""A Python function as a tool that runs in this process: of a program that uses the library."""
+"""A Python function as a tool that runs in this process, not in the sandbox."""
 
 import asyncio
 import contextlib

@@ -52,9 +52,7 @@ _KNOWS_SYMBOLS = "workspaceSymbolProvider"
 _AMBIGUOUS = (
     "[{name} is declared in {count} places. For one of them ask with Class.name or path:line.]"
 )
-_ELSEWHERE = (
-    "[The project has no declaration of {name}. This is the answer for its use in {place}.]"
-)
+_ELSEWHERE = "[The project has no declaration of {name}. This answer is for its use in {place}.]"
 _LOADING = "[{name} is still loading the project: there may be more. Ask again later.]"
 
 Operation = Literal["definition", "references", "implementations", "callers", "hover", "symbols"]
@@ -219,9 +217,7 @@ class Lookup:
             declared = spots_in_line(path, number - 1, line, words[0])
         if len(declared) != 1:
             choice = ", ".join(words[:MAX_NAMED]) or "none"
-            raise ToolError(
-                f"Line {number} has several names or none. Give the one to look up as symbol: {choice}."
-            )
+            raise ToolError(f"Give one of line {number}'s names as symbol: {choice}.")
         return declared
 
     async def _symbols(self, symbol: str, path: Path) -> list[Spot]:
@@ -236,9 +232,7 @@ class Lookup:
         known = await self._symbols_known(symbol, _files(mentioned))
         is_able = any(one.capabilities.get(_KNOWS_SYMBOLS) for one in self._asked)
         if self._asked and not is_able:
-            raise ToolError(
-                f"{self._asked[0].name} lists only the symbols of one file. Name the file as path."
-            )
+            raise ToolError(f"{self._asked[0].name} lists a file's symbols only. Name it as path.")
         return [spot for spot, _symbol in known if spot.path.is_relative_to(path)]
 
     async def _symbols_known(self, name: str, files: Sequence[Path]) -> list[tuple[Spot, Symbol]]:

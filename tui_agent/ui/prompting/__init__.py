@@ -1,1 +1,1 @@
-"""What the prompt does with text, without drawing: vi keys, pastes, dropped files, history, completion."""
+"""Logic of the prompt without widgets: vi keys, pastes, dropped files, history and completion."""

@@ -1,7 +1,4 @@
-"""Completion in the prompt: finds the word to complete and ranks its candidates.
-
-Pure.
-"""
+"""Completion in the prompt: finds the word at the cursor and ranks the candidates for it. Pure."""
 
 import heapq
 import re
@@ -21,8 +18,8 @@ CompletionSource: TypeAlias = (
 )
 """The kind of token that a source completes, and a function from a query to candidates, best first.
 
-Slow work in it belongs in a thread. The candidates of all sources of a kind are shown in one list
-by ``score``, equal ones in the order of the sources.
+The function runs on the event loop, so it has to do slow work in a thread. `merged` makes one list
+of the candidates of all sources of a kind.
 """
 
 _CAPITALS = LazyPattern("[A-Z]")
@@ -31,11 +28,12 @@ LIMIT = 50
 _SCORED = 150
 """Maximum candidates that are scored exactly."""
 _NAME_BONUS = 12
-"""Points if all letters are in the name at the end of a path; `_NAME_LETTER_BONUS` is per letter."""
+"""Points if the letters after the query's last slash are all in the path's last part, the name;
+`_NAME_LETTER_BONUS` is added for each letter."""
 _NAME_LETTER_BONUS = 6
 
 _OTHER_WORD = 3
-"""Minimum letters by which commands are found by search words."""
+"""Minimum letters of a query that finds commands by alias or search word."""
 
 SIGNS = frozenset("/@#")
 """First characters of words that can be completed."""
@@ -48,7 +46,7 @@ class Token:
     """The word at the cursor that can be completed, at columns ``start`` to ``end`` of line ``row``."""
 
     kind: Literal["command", "mention", "entry"]
-    """By its first character: ``/``, ``@`` or ``#``."""
+    """``command`` for a word after ``/``, ``mention`` after ``@``, ``entry`` after ``#``."""
     query: str
     row: int
     start: int
@@ -57,7 +55,11 @@ class Token:
 
 @frozen
 class Candidate:
-    """A row of the popup. ``offsets`` are the matched characters of ``label``."""
+    """A row of the completion list.
+
+    ``insert`` replaces the token if the row is chosen; ``label`` and ``help`` are shown.
+    ``offsets`` are the characters of ``label`` that match the query.
+    """
 
     insert: str
     label: str
@@ -69,11 +71,14 @@ class Candidate:
     """For a command: whether its name begins with the typed text, or an alias is equal to it. Enter
     runs only these; others are inserted into the prompt."""
     score: float = 0.0
-    """How well it fits, to order the candidates of several sources; 0 without a query."""
+    """How well it matches the query, to order candidates of several sources; 0 if not scored."""
 
 
 def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:
-    """Return the token to complete at a cursor position; None if there is none."""
+    """Return the token that ends at the cursor and can be completed; None if there is none.
+
+    ``row`` and ``column`` count from 0. A command is only found at the start of the first line.
+    """
     before = lines[row][:column]
     if row == 0 and before.startswith("/") and not re.search(r"[\s/]", before[1:]):
         return Token("command", before[1:], row, 0, column)
@@ -89,7 +94,11 @@ def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:
 
 
 def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
-    """Return the best `LIMIT` candidates of several sources; without a query an equal share of each."""
+    """Return at most `LIMIT` candidates of several sources, the highest score first.
+
+    Of equal scores the shorter label is first. If no candidate is scored, each source with
+    candidates gets an equal share of the list, in the order of the sources.
+    """
     share = max(1, LIMIT // max(1, sum(1 for candidates in found if candidates)))
     is_scored = any(candidate.score for candidates in found for candidate in candidates)
     together: list[Candidate] = []
@@ -101,7 +110,10 @@ def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
 
 
 def rank_labels(query: str, candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Return candidates whose label fits the query, best first; without a query all, unsorted."""
+    """Return the candidates whose label matches the query, scored, best first.
+
+    For an empty query, return all candidates in the given order.
+    """
     if not query:
         return list(candidates)
     found = [_rated(query, candidate) for candidate in candidates]
@@ -112,7 +124,10 @@ def rank_labels(query: str, candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def _rated(query: str, candidate: Candidate) -> Candidate:
-    """Return a candidate with score and offsets; a match in the name at the label's end counts more."""
+    """Return the candidate with ``score`` and ``offsets`` for the query; 0 and () if none matches.
+
+    A match in the name, the part of the label after its last slash, scores more.
+    """
     label = candidate.label
     start = label.rstrip("/").rfind("/") + 1
     end_of_folder = query.rfind("/") + 1
@@ -128,9 +143,11 @@ def _rated(query: str, candidate: Candidate) -> Candidate:
 
 
 def rank_files(query: str, paths: Iterable[str]) -> list[Candidate]:
-    """Return the paths that contain the query's letters in order, best first. Directories end in "/".
+    """Return candidates for the paths that contain the query's letters in order, best first.
 
-    A cheap order selects the paths for the fuzzy scorer, so that 100,000 paths take tenths of a second.
+    At most `LIMIT`; for an empty query those nearest to the root. Directories end in "/". Only the
+    `_SCORED` paths that a cheap sort key puts first are scored, so that 100,000 paths take tenths
+    of a second.
     """
     if not query:
         shallow = sorted(paths, key=lambda path: (path.rstrip("/").count("/"), path))
@@ -143,7 +160,7 @@ def rank_files(query: str, paths: Iterable[str]) -> list[Candidate]:
 
 
 class _CoarseOrder:
-    """A cheap order of paths by how well they probably fit a query."""
+    """Makes cheap sort keys that put paths roughly in the order of their fuzzy scores."""
 
     def __init__(self, query: str) -> None:
         self._query = query
@@ -155,7 +172,10 @@ class _CoarseOrder:
             self._as_written = _letters_in_order(query)
 
     def key(self, path: str) -> tuple[int, int, int] | None:
-        """Return a path's sort key; None if it doesn't contain the query's letters in order."""
+        """Return a path's sort key, smaller for a better match.
+
+        None if the path doesn't contain the query's letters in order.
+        """
         lower = path.lower()
         if self._in_order(lower) is None:
             return None
@@ -172,13 +192,16 @@ class _CoarseOrder:
 
 
 def _letters_in_order(text: str) -> Callable[..., re.Match[str] | None]:
-    """Return a function that searches for the letters of a text with gaps, in linear time."""
+    """Return a search function for the letters of ``text`` in order, with any gaps between them.
+
+    The search takes linear time.
+    """
     first, *others = map(re.escape, text)
     return re.compile(first + "".join(f"[^{letter}]*{letter}" for letter in others)).search
 
 
 def with_directories(paths: Iterable[str]) -> list[str]:
-    """Return the paths, and every directory above one of them, which ends in a slash."""
+    """Return the paths, followed by all directories above them, sorted, each with a final slash."""
     listed = list(paths)
     directories: set[str] = set()
     for path in listed:
@@ -207,10 +230,12 @@ def mention(name: str) -> str:
 
 
 def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
-    """Return commands whose name fits the query, best first, then those found by a search word.
+    """Return candidates for the commands that match the query, best first.
 
-    Without a query all, in their order. For a command of other programs nothing, so that Enter says
-    what to use instead.
+    First those whose name begins with it or that have it as an alias, then fuzzy matches of the
+    name, then commands with an alias or search word that begins with it. For an empty query all,
+    in the given order. If the query is a command of another program and none of the first sort is
+    found, the list is empty, so that Enter runs it and the user gets the equivalent here.
     """
     scored: list[tuple[bool, float, int, Candidate]] = []
     for order, command in enumerate(commands):
@@ -241,6 +266,9 @@ def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
 
 
 def _is_called(command: "Command", query: str) -> bool:
-    """Return whether a query is the beginning of an alias or search word of a command."""
+    """Return whether an alias or search word of a command begins with the query.
+
+    False for queries shorter than `_OTHER_WORD`.
+    """
     words = " ".join((*command.aliases, command.words)).lower().split()
     return len(query) >= _OTHER_WORD and any(word.startswith(query.lower()) for word in words)

@@ -1,4 +1,4 @@
-"""Recognises files dropped on the terminal, which pastes their paths in various quotings."""
+"""Recognises files dropped on the terminal, which pastes their paths, quoted in various ways."""
 
 import re
 import shlex
@@ -22,9 +22,10 @@ _ANSI_C = LazyPattern(r"\$'((?:[^'\\]|\\.)*)'")
 
 
 def dropped_files(text: str) -> str | None:
-    """Return mentions in place of pasted paths of existing files; None for any other text.
+    """Return ``@`` mentions of the files whose paths a pasted text contains, a space after each.
 
-    A single unquoted path that is not an image stays text, as it may have been pasted on purpose.
+    None if the text is anything but paths of existing files, or a single unquoted path that is not
+    an image, since that may have been pasted as text on purpose.
     """
     if len(text) > MOST_CHARACTERS or not text.strip():
         return None
@@ -40,7 +41,7 @@ def dropped_files(text: str) -> str | None:
 
 
 def _readings(text: str) -> Iterator[list[str]]:
-    """Yield the possible readings of a text as paths, the simplest first."""
+    """Yield the ways to split a text into paths: by line, at Windows paths, as shell words."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     yield lines
     if any(_WINDOWS.fullmatch(line) for line in lines):
@@ -54,7 +55,11 @@ def _readings(text: str) -> Iterator[list[str]]:
 
 
 def _local(word: str) -> str:
-    """Return the local path that a word names; "" if it is none or can't be mentioned."""
+    """Return the local path of a word, which may also be a Windows path or a ``file://`` URL.
+
+    "" if the URL is invalid, or the path contains a double quote or a line feed and so can't be
+    mentioned.
+    """
     if windows := _WINDOWS.fullmatch(word):
         word = _from_windows(windows["path"])
     elif word.lower().startswith("file://"):
@@ -72,7 +77,7 @@ def _from_url(url: str) -> str:
 
 
 def _from_windows(path: str) -> str:
-    """Return the path under WSL of a Windows path."""
+    r"""Return the path in WSL of a path like ``C:\x`` or ``\\wsl$\Ubuntu\x``."""
     path = path.replace("\\", "/")
     if path.startswith("//"):
         return "/" + path.removeprefix("//").split("/", 2)[-1]

@@ -1,7 +1,7 @@
 """Fuzzy matching, scored like fzf: word starts and capitals count, gaps cost. Pure.
 
-Textual's own search is exponential in the length of the text; this one is linear in the number of
-places of each letter. Source of the points: https://github.com/junegunn/fzf, ``algo.go``.
+Textual's own search is exponential in the length of the text; this one is linear in how often the
+query's letters occur. Source of the points: https://github.com/junegunn/fzf, ``algo.go``.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _CASE = 1
 """Points for a letter of the same case."""
 _CONSECUTIVE = 4
 _FIRST_FACTOR = 2
-"""Factor of a word start's points for the first letter."""
+"""Factor by which the bonus of the query's first letter is multiplied."""
 _NAME_START = 10
 _WORD_START = 8
 _CAPITAL = 7
@@ -26,24 +26,27 @@ _SEPARATORS = frozenset("_-. :,#()[]")
 
 @frozen
 class Match:
-    """A match: its score and the offsets of the letters in order; no offsets if nothing matched."""
+    """A match: its score, and the offsets of the matched letters; 0 and () if nothing matched."""
 
     score: float = 0.0
     offsets: tuple[int, ...] = ()
 
 
 class _Place(NamedTuple):
-    """A query letter at an offset of the text, with the best score of the letters up to it."""
+    """An occurrence of a query letter in the text, with the best score of the query up to it."""
 
     at: int
     score: int
     run: int
-    """Bonus of the first letter of the current run of adjacent letters, which counts for all."""
+    """Bonus of the current run of adjacent letters, which each letter of the run gets."""
     before: "_Place | None" = None
 
 
 def fuzzy_match(query: str, text: str) -> Match:
-    """Return the best match of a query's letters, in order and ignoring case, in a text."""
+    """Return the best match of a query's letters in a text, in order and ignoring case.
+
+    An empty match if the text does not contain them, or the query is empty.
+    """
     wanted = query.lower()
     lower = text.lower()
     if not wanted or len(lower) != len(text) or len(wanted) != len(query):
@@ -72,7 +75,10 @@ def shifted(match: Match, by: int) -> Match:
 def _places_of(
     letter: str, written: str, *, text: str, lower: str, before: Sequence[_Place] | None
 ) -> list[_Place]:
-    """Return where ``letter`` can follow one of the places ``before`` (None: it is the first letter)."""
+    """Return the scored occurrences of ``letter`` after the first place of ``before``, in order.
+
+    ``written`` is the letter as the user wrote it; ``before`` is None for the query's first letter.
+    """
     row: list[_Place] = []
     passed = 0
     nearest: _Place | None = None
@@ -97,7 +103,11 @@ def _places_of(
 def _joined(
     at: int, own: int, bonus: int, adjacent: _Place | None, nearest: _Place | None
 ) -> _Place:
-    """Return a place that continues the better of the adjacent place and the best one before a gap."""
+    """Return the place of a letter at ``at``, which continues the previous letter's better place.
+
+    ``adjacent`` is directly before ``at``, ``nearest`` is the best one before a gap; ``own`` are
+    the points of the letter without its ``bonus``.
+    """
     follows = None
     if adjacent is not None:
         run = max(adjacent.run, bonus)
@@ -119,7 +129,7 @@ def _better(one: _Place | None, other: _Place) -> _Place:
 
 
 def _bonus(text: str, at: int) -> int:
-    """Return the bonus of an offset for being at the start of a name or word, or a capital."""
+    """Return the bonus of a letter that starts a name, word or number, or is a capital; else 0."""
     before = "/"
     if at:
         before = text[at - 1]

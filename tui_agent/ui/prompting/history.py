@@ -1,12 +1,12 @@
-"""The prompt's history: steps through earlier messages; the draft is the newest position."""
+"""The prompt's history: steps back through earlier messages, and forward again to the draft."""
 
 from collections.abc import Callable, Sequence
 
 
 class PromptHistory:
-    """A position in the list of earlier messages.
+    """The earlier messages, and which of them the prompt shows.
 
-    ``load`` returns these newest first; it is called at the first step back.
+    ``load`` returns the stored messages, newest first; it is called at the first step back.
     """
 
     def __init__(self, load: Callable[[], Sequence[str]]) -> None:
@@ -18,10 +18,13 @@ class PromptHistory:
         self.walking = False
         """Whether an earlier message is shown instead of the draft."""
         self.draft = ""
-        """The draft from before the first step back."""
+        """The prompt's text before the first step back."""
 
     def older(self, shown: str) -> str | None:
-        """Return the message before the shown one; None at the oldest. If ``shown`` is the draft, it is kept."""
+        """Step back and return the next older message; None if there is none.
+
+        ``shown`` is the prompt's text, kept as `draft` at the first step.
+        """
         texts = self._texts()
         step = self._position + 1
         if step >= len(texts):
@@ -33,7 +36,10 @@ class PromptHistory:
         return texts[step]
 
     def newer(self) -> str | None:
-        """Return the message after the shown one, the draft at the end; None if the draft is shown."""
+        """Step forward and return the next newer message, or the draft after the newest one.
+
+        None if the prompt shows no earlier message.
+        """
         if not self.walking:
             return None
         self._position -= 1
@@ -43,19 +49,19 @@ class PromptHistory:
         return self.draft
 
     def add(self, text: str) -> None:
-        """Add a sent message, and return to the newest position."""
+        """Add a sent message as the newest, unless it repeats the last one, and `reset`."""
         if not self._sent or self._sent[0] != text:
             self._sent.insert(0, text)
         self.reset()
 
     def rewrite(self, clean: Callable[[str], str]) -> None:
-        """Replace all texts by what ``clean`` returns for each; stored ones are loaded again."""
+        """Apply ``clean`` to the draft and the messages of this run; load stored ones again."""
         self._sent = [clean(text) for text in self._sent]
         self.draft = clean(self.draft)
         self._is_loaded = False
 
     def reset(self) -> None:
-        """Return to the newest position: the user edited the shown text, which is the draft now."""
+        """Forget which message is shown: the prompt's text is the draft now."""
         self._position = -1
         self.walking = False
 

@@ -1,4 +1,4 @@
-"""Shows large pastes as chips in the prompt until the message is sent."""
+"""Chips: short placeholders in the prompt for large pastes, such as ``[pasted 40 lines]``."""
 
 from tui_agent.app.format import tokens
 from tui_agent.app.pasted_images import NAME
@@ -17,10 +17,10 @@ def is_large(text: str) -> bool:
 
 
 class PasteStore(dict[str, str]):
-    """The texts of a prompt's chips, by chip."""
+    """Maps each chip in the prompt to the text that it stands for."""
 
     def fold(self, text: str) -> str:
-        """Store a text and return its chip."""
+        """Store a text and return its chip, which is numbered if another text has the same one."""
         lines = text.removesuffix("\n").count("\n") + 1
         if lines > FOLD_LINES:
             size = f"{lines} lines"
@@ -35,11 +35,11 @@ class PasteStore(dict[str, str]):
         return chip
 
     def expand(self, text: str) -> str:
-        """Return a text with every known chip replaced by its text."""
+        """Return ``text`` with every known chip replaced by the text that it stands for."""
         if self:
             return _CHIP.sub(lambda match: self.get(match[0], match[0]), text)
         return text
 
     def chips(self, line: str) -> list[tuple[int, int]]:
-        """Return the start and end columns of the chips in a line."""
+        """Return the (start, end) columns of the known chips in a line, left to right."""
         return [match.span() for match in _CHIP.finditer(line) if match[0] in self]

@@ -1,4 +1,4 @@
-"""The sources of completion: files, agents, resources of MCP servers, sessions, entries.
+"""The sources of the prompt's completions: files, agents, MCP resources, sessions and entries.
 
 Each source is a row of ``sources``.
 """
@@ -33,7 +33,7 @@ FILE_LIST_SECONDS = 5.0
 _SESSION = "session"
 """First word of a mention of another session."""
 _FEWEST_LETTERS = 3
-"""Letters of that word from which sessions are listed among the files."""
+"""Minimum letters of that word that have to be typed before sessions are offered."""
 _MAX_PREVIEW_CHARS = 72
 """Maximum characters of a preview."""
 _ROLE_NAMES = {
@@ -67,7 +67,11 @@ class FileSource:
         self._read = None
 
     async def find(self, query: str) -> Sequence[Candidate]:
-        """Return the paths that fit; reads the list if it is old or of another directory."""
+        """Return candidates for the files and directories that match the query, best first.
+
+        Empty before a session is open. The list of files is read again if it is older than
+        `FILE_LIST_SECONDS` or of another directory.
+        """
         controller = self._controller
         if not controller.attached.is_set():
             return ()
@@ -82,7 +86,7 @@ class FileSource:
 
 
 async def _find_named(controller: Controller, query: str) -> Sequence[Candidate]:
-    """Return fitting agents that take tasks, and resources of MCP servers."""
+    """Return candidates for the subagents and MCP resources that match the query, best first."""
     if controller.agent is None:
         return ()
     from tui_agent.agent.preparing import all_named
@@ -97,7 +101,11 @@ async def _find_named(controller: Controller, query: str) -> Sequence[Candidate]
 
 
 async def _find_sessions(controller: Controller, query: str) -> Sequence[Candidate]:
-    """Return fitting other sessions of the directory; after ``session:1a2b3c4d#`` its entries."""
+    """Return the other sessions in this directory that match a query like ``session:1a2``.
+
+    For a query like ``session:1a2b3c4d#4``, return the matching entries of that session. Empty if
+    the query does not begin with at least `_FEWEST_LETTERS` of ``session``.
+    """
     is_meant = len(query) >= _FEWEST_LETTERS and query.startswith(_SESSION[: len(query)])
     if controller.agent is None or not is_meant:
         return ()
@@ -129,7 +137,7 @@ async def _find_sessions(controller: Controller, query: str) -> Sequence[Candida
 async def _find_entries(controller: Controller, query: str) -> Sequence[Candidate]:
     """Return entries whose number begins with the query or whose preview contains it, newest first.
 
-    They may be on any branch; entries that were undone are left out.
+    Entries of all branches are searched, except those that were undone.
     """
     if controller.agent is None:
         return ()

@@ -1,7 +1,7 @@
 """The vi keys of the prompt: the effect of each key on text and cursor. Pure.
 
-A position is an offset in characters. In normal mode it is that of a character, never after the
-last one of a line.
+Positions are offsets in characters. In normal mode the cursor is on a character, never after the
+last one of its line.
 """
 
 import re
@@ -14,13 +14,13 @@ _WORD = re.compile(r"\w+|[^\w\s]+")
 _BIG_WORD = re.compile(r"\S+")
 
 _MOTIONS = frozenset("hl 0^$wWeEbB")
-"""Motions that need neither a count nor an earlier search."""
+"""Motions whose target depends only on text and cursor; a count repeats them."""
 _SHORT = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y": "yy"}
-"""Short forms of an operator with a motion."""
+"""Keys that are short for an operator and its motion."""
 
 
 class Mode(StrEnum):
-    """The vi mode; the value is its name on the screen."""
+    """The modes of vi; the value is the name on the screen."""
 
     INSERT = "insert"
     NORMAL = "normal"
@@ -30,9 +30,10 @@ class Mode(StrEnum):
 
 @frozen
 class Step:
-    """The effect of a key: the text, the cursor, and the selection (its end excluded).
+    """The effect of a key: the new text, the cursor, and the selection (its end excluded).
 
-    ``wants`` is what the prompt itself has to do.
+    ``wants`` is an action that the prompt has to do instead, "" for none: undo or redo an edit, or
+    show an older or newer message of the history.
     """
 
     text: str
@@ -43,7 +44,10 @@ class Step:
 
 @frozen
 class Span:
-    """The range that an operator acts on; whole ``lines`` include their line feed."""
+    """The range of text that an operator acts on, ``end`` excluded.
+
+    ``lines``: it consists of whole lines, including their line feeds.
+    """
 
     start: int
     end: int
@@ -62,7 +66,7 @@ def _end(text: str, at: int) -> int:
 
 
 def _first(text: str, at: int) -> int:
-    """Return the offset of a line's first character that is not blank."""
+    """Return the offset of the first character that is not blank in the line of ``at``."""
     start = _start(text, at)
     end = _end(text, at)
     return start + len(text[start:end]) - len(text[start:end].lstrip())
@@ -92,7 +96,7 @@ def _word_before(word: re.Pattern[str], text: str, at: int) -> int:
 
 
 def _moved(key: str, text: str, at: int) -> int:  # noqa: PLR0911 - one arm for each motion
-    """Return the position that a motion goes to."""
+    """Return the position that the motion of a key goes to from ``at``."""
     word = _BIG_WORD if key.isupper() else _WORD
     match key:
         case "h":
@@ -114,7 +118,7 @@ def _moved(key: str, text: str, at: int) -> int:  # noqa: PLR0911 - one arm for 
 
 
 def _inserting(key: str, text: str, at: int) -> int:
-    """Return the position at which a key starts inserting."""
+    """Return the position at which ``i``, ``a``, ``I`` or ``A`` starts inserting."""
     match key:
         case "a":
             return min(at + 1, _end(text, at))
@@ -127,7 +131,10 @@ def _inserting(key: str, text: str, at: int) -> int:
 
 
 class Vim:
-    """The state of vi keys; one per prompt. ``press`` gets every key."""
+    """Interprets vi keys for one prompt: keeps mode, pending keys, register and last change.
+
+    Every key has to be passed to ``press``.
+    """
 
     def __init__(self) -> None:
         self.mode = Mode.INSERT
@@ -148,13 +155,17 @@ class Vim:
         return "".join(self._keys)
 
     def reset(self) -> None:
-        """Return to insert mode, because the text was replaced."""
+        """Return to insert mode and drop pending keys, because the prompt's text was replaced."""
         self._forget()
         self.mode = Mode.INSERT
         self._inserting = ([], "", 0)
 
     def press(self, key: str, text: str, at: int) -> Step | None:
-        """Handle a key (a character or a key's name); None if it has no meaning in this mode."""
+        """Return the effect of a key on ``text`` with the cursor at ``at``.
+
+        ``key`` is a character or Textual's name of the key. None if the key has no meaning in the
+        current mode: in insert mode, any key but escape.
+        """
         if self.mode is Mode.INSERT:
             if key == "escape":
                 return self._leave_insert(text, at)
@@ -309,7 +320,7 @@ class Vim:
         return min(int(self._count or 1), 10_000)
 
     def _move(self, key: str) -> None:
-        """Move, or apply the pending operator to the range moved over."""
+        """Move the cursor, or apply the pending operator to the range from the cursor to there."""
         if key in {"j", "k", "G", "gg"}:
             self._move_lines(key)
             return
@@ -356,7 +367,7 @@ class Vim:
             number = len(lines) - 1
         to = {"j": row + self._number, "k": row - self._number}.get(key, number)
         if key in "jk" and not 0 <= to < len(lines) and self.mode is Mode.NORMAL:
-            # Beyond the first or last line: the history, or nothing with an operator.
+            # Beyond the first or last line: show the history; with an operator, do nothing.
             if self._operator:
                 self._wants = ""
             elif key == "j":
@@ -382,7 +393,10 @@ class Vim:
         return (self._find[0] in "ft") == (key != ",")
 
     def _found(self, key: str, text: str, at: int) -> int:
-        """Return the position of a searched character on the line, or beside it; ``at`` if not found."""
+        """Return where f, F, t, T, ; or , goes on the line of ``at``; ``at`` if nothing is found.
+
+        The result is the character last searched for, or with t and T the position beside it.
+        """
         kind, character = self._find
         if not kind:
             return at
@@ -400,7 +414,11 @@ class Vim:
         return found + beside
 
     def _end_of_words(self, key: str, to: int) -> int:
-        """Return the end of an operator's range with w: within the line; for c the end of the word."""
+        """Return the end of the range of an operator with the motion w or W, which goes to ``to``.
+
+        With the operator c the range ends at the end of the word. Otherwise it does not include a
+        line break before the next word.
+        """
         text = self._text
         at = self._at
         if self._operator == "c" and at < len(text) and not text[at].isspace():
@@ -456,7 +474,7 @@ class Vim:
             case _:
                 start = span.start
                 if span.lines and span.end == len(text) and not taken.endswith("\n") and start:
-                    start -= 1  # the line feed before the last line goes with it
+                    start -= 1  # the last line has no line feed: remove the one before it
                 rest = text[:start] + text[span.end :]
                 self._change(rest, _first(rest, min(start, len(rest))) if span.lines else start)
 
@@ -521,7 +539,11 @@ class Vim:
 
 
 def _word_around(text: str, at: int, word: re.Pattern[str], *, outer: bool) -> Span:
-    """Return the word, or the blanks, at a position; ``outer`` includes the blanks after a word."""
+    """Return the range of the word at a position, or of the blanks if it is not in a word.
+
+    ``outer`` adds the blanks after a word, or before it if none follow; to blanks it adds the word
+    after them.
+    """
     found = next(
         (found for found in word.finditer(text) if found.start() <= at < found.end()), None
     )

@@ -1,4 +1,4 @@
-"""Questions for the user as data: what is asked and why, the details, and the answers with keys."""
+"""Questions shown above the prompt, as data: text, reason, details, and answers with their keys."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ LOOP_LINES = 3
 """Maximum lines shown of each result of a repeated call."""
 
 MAX_FIRST = 7
-"""Maximum answers of a choice shown at once; a longer one shows one fewer, and “more”."""
+"""Maximum answers of a choice shown at first; of more answers, one fewer is shown, and “more…”."""
 
 
 class Asked:
-    """A question that waits for an answer; the base of the kinds of questions."""
+    """Base of the questions that can wait above the prompt for an answer."""
 
     key: str
     """Identifies the question among the waiting ones."""
@@ -46,16 +46,16 @@ class Asked:
     takes_words = False
     """Whether a text sent from the prompt answers the question."""
     takes_keys = True
-    """Whether the question takes the keys by itself; else only after Tab or a click."""
+    """Whether the question takes the keyboard focus without a Tab or a click."""
     comes_first = False
-    """Whether nothing can be sent before the question is answered."""
+    """Whether the question has to be answered before a message can be sent."""
 
     def lines(self, width: int) -> Iterator[Line]:
-        """Return the details of the question, drawn as the conversation draws them."""
+        """Return the details of the question as lines for a width in cells."""
         raise NotImplementedError
 
     def answers(self, rules: Sequence[str]) -> list[Answer]:
-        """Return all answers; ``rules`` are the question's own, or as the user changed them."""
+        """Return all answers. ``rules``: the question's rules, with the edits made by the user."""
         raise NotImplementedError
 
     def first(self) -> Sequence[str]:
@@ -69,12 +69,13 @@ class Asked:
     def settle(self, name: str, words: str = "", patterns: tuple[str, ...] = ()) -> None:
         """Answer the question with the answer called ``name``.
 
-        ``words`` are the user's own; ``patterns`` are those of the rules, if the user changed them.
+        ``words`` is a note by the user. ``patterns`` are the patterns of all rules, in order, if
+        the user changed any of them.
         """
         raise NotImplementedError
 
     def leave(self) -> bool:
-        """Drop the question without an answer; returns False if it needs one."""
+        """Settle the question with no answer; return False, and do nothing, if it needs one."""
         return False
 
 
@@ -95,7 +96,7 @@ class AskedPermission(Asked):
         self._settle = settle
 
     def lines(self, width: int) -> Iterator[Line]:
-        """Return a loop's results, a command and its parts that need permission, or a diff."""
+        """Yield a doom loop's results, a command and its parts that need permission, or diffs."""
         request = self.request
         if request.loop:
             yield from _loop_lines(request, width)

@@ -103,7 +103,7 @@ def _image_names(text: str) -> tuple[str, ...]:
 
 
 def _attachment(name: str, cwd: Path, pasted: PastedImages) -> Attachment | None:
-    """Read the size of an image; None if there is no such file."""
+    """Return the image mentioned as ``name``, with its size; None if it is no readable file."""
     try:
         path = pasted.path(name) or cwd / Path(name).expanduser()
         if not is_file(path):

@@ -21,23 +21,23 @@ Listed: TypeAlias = "ListedBlock | ListedGroup"
 _Address = tuple[str, tuple[int, ...], str]
 
 HEAD = "prompt and tools"
-"""Name of the group of the head's blocks, which is shown in the ungrouped list too."""
+"""Name of the group of the head's blocks; this group is also shown if grouping is off."""
 
 REST = "not in a block (overhead)"
 """Name of the last row, shown if the measured size differs from the sum of the blocks."""
 
 MIN_WIDTH_FOR_AGE = 64
-"""Least width, in cells, with a column for the age: the model's answers since the block."""
+"""Least width, in cells, to show the column for the age: the number of answers since the block."""
 
 MIN_WIDTH_FOR_SHARE = 50
-"""Least width, in cells, with columns for the share and the cache."""
+"""Least width, in cells, to show the columns for the share and the cache."""
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _STATE_STYLES = {"pinned": "accent", "masked": "warning", "dropped": "warning", "pruned": "faint"}
 
 
 class SortOrder(StrEnum):
-    """How blocks are sorted, in the order in which the key cycles."""
+    """Orders of the blocks; the key steps through them as listed here."""
 
     REQUEST = "request order"
     SIZE = "largest first"
@@ -45,7 +45,7 @@ class SortOrder(StrEnum):
 
 
 class Grouping(StrEnum):
-    """How blocks are grouped, in the order in which the key cycles."""
+    """Groupings of the blocks; the key steps through them as listed here."""
 
     NONE = "none"
     KIND = "by kind"
@@ -76,7 +76,11 @@ def arrange(
     grouping: Grouping,
     folded: Container[str] = frozenset(),
 ) -> list[Listed]:
-    """Return the rows for an order and a grouping, without the blocks of groups in ``folded``."""
+    """Return the rows of the list, sorted and grouped.
+
+    Of a group whose name is in ``folded``, only the heading is included. Sorted by size, the groups
+    are in the order of their sums, else in that of their first blocks.
+    """
     sort_keys: dict[SortOrder, Callable[[int], Any]] = {
         SortOrder.REQUEST: lambda place: place,
         SortOrder.SIZE: lambda place: -blocks[place].tokens,
@@ -106,7 +110,10 @@ def arrange(
 def _ungrouped(
     blocks: Sequence[ContextBlock], places: Sequence[int], order: SortOrder, folded: Container[str]
 ) -> list[Listed]:
-    """Return all blocks, the head's in a group that is placed by ``order`` like a block."""
+    """Return a row for each block in the order of ``places``, with the head's blocks as a group.
+
+    The group is first in the order of the request, last if sorted by age, else placed by its sum.
+    """
     others = [place for place in places if not blocks[place].is_head]
     head = tuple(place for place in places if blocks[place].is_head)
     rows: list[Listed] = [ListedBlock(place) for place in others]
@@ -134,7 +141,7 @@ def kind_name(block: ContextBlock) -> str:
 
 
 def _group_of(block: ContextBlock, grouping: Grouping) -> str:
-    """Return the name of the group that a block belongs to."""
+    """Return the name of the block's group: its kind, its file, or its tool."""
     if grouping is Grouping.KIND:
         return kind_name(block)
     if grouping is Grouping.FILE:
@@ -145,14 +152,17 @@ def _group_of(block: ContextBlock, grouping: Grouping) -> str:
 
 
 def bar(share: float, width: int) -> str:
-    """Return a bar of ``width`` cells filled to a share of 0 to 1; a share above 0 is visible."""
+    """Return a bar of ``width`` cells, filled to a share of 0 to 1.
+
+    A share above 0 fills at least an eighth of a cell.
+    """
     eighths = min(width * 8, max(1 if share > 0 else 0, round(share * width * 8)))
     full, rest = divmod(eighths, 8)
     return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(width)
 
 
 class BlockList(LineList):
-    """Lists the blocks in the order and grouping that the user chooses."""
+    """Lists the blocks of a context map, with sorting, grouping, folding and marking by keys."""
 
     HEADED = True
     BINDINGS = [
@@ -174,9 +184,9 @@ class BlockList(LineList):
         """Tokens of a full bar: those of the largest row, a block or a group."""
 
     def show(self, shown: ContextMap, came: Iterable[ContextBlock] = ()) -> None:
-        """List a map's blocks; the cursor stays on its block, and begins on the newest.
+        """List a map's blocks. The cursor stays on its block; at first it is on the newest one.
 
-        ``came`` are blocks to mark as new; the cursor moves to the first of them.
+        ``came`` are the blocks to mark as new; if there are any, the cursor moves to the first one.
         """
         self._came = frozenset(block.address for block in came)
         kept = self._address(self._at(self.cursor))
@@ -192,7 +202,10 @@ class BlockList(LineList):
         self._arrange(kept if newest is None else shown.blocks[newest].address)
 
     def arrange_by_next(self, by: Literal["order", "grouping"]) -> None:
-        """Cycle to the next order or grouping; new groups begin unfolded, the head alone folded."""
+        """Switch to the next order or grouping, after the last one to the first.
+
+        A new grouping unfolds all groups; without grouping, the head's blocks are folded.
+        """
         if by == "order":
             self.order = following(SortOrder, self.order)
         else:
@@ -217,7 +230,7 @@ class BlockList(LineList):
         self.set_count(len(self.rows), cursor=at)
 
     def action_mark(self) -> None:
-        """Mark the row's blocks, or unmark them if all are marked; the cursor moves down."""
+        """Mark the blocks of the cursor's row, or unmark them if all are marked, and move down."""
         addresses = {self._blocks[place].address for place in self.places}
         if addresses <= self._marked:
             self._marked = self._marked - addresses

@@ -5,7 +5,7 @@ from textual.style import Style
 
 
 def clickable(text: str, style: str, action: str) -> Content:
-    """Return text styled as ``.status--key`` or the like; a click runs ``action``, if not ""."""
+    """Return ``text`` in a style such as ``.status--key``; a click runs ``action``, "" for none."""
     content = Content.styled(text, style)
     if not action:
         return content

@@ -1,6 +1,6 @@
-"""The list that offers commands, files and entries while the user types.
+"""The list above the prompt that offers commands, files and entries while the user types.
 
-It never takes the focus: the prompt moves its cursor and inserts its choice.
+It never has the focus: the prompt handles the keys, moves the highlight and inserts the choice.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class CompletionPopup(Options, can_focus=False):
 
     @dataclass
     class Picked(Message):
-        """A candidate was clicked."""
+        """A candidate was clicked; it is the list's ``choice`` now."""
 
     def __init__(
         self, commands: Callable[[], Sequence[Command]], sources: Sequence[CompletionSource]
@@ -65,7 +65,10 @@ class CompletionPopup(Options, can_focus=False):
         return self.token, self._candidates[self.highlighted]
 
     def follow(self, token: Token | None) -> None:
-        """Offer candidates for a word; None closes the list."""
+        """Offer candidates for a word; None closes the list.
+
+        Does nothing for a word whose list was dismissed.
+        """
         if token is None:
             self.token = self._dismissed = None
             self._close()
@@ -79,7 +82,7 @@ class CompletionPopup(Options, can_focus=False):
             self._find(token)
 
     def dismiss(self) -> None:
-        """Close the list, and keep it closed for this word."""
+        """Close the list, and keep it closed while the user types the same word."""
         if self.token is not None:
             self._dismissed = (self.token.row, self.token.start)
         self._close()
@@ -107,9 +110,9 @@ class CompletionPopup(Options, can_focus=False):
             self._offer(candidates)
         else:
             self._candidates = []
-            text = "there are no files here yet"
+            text = "no files in this directory yet"
             if query:
-                text = f"nothing here is called “{one_line(query, 40)}”"
+                text = f"no file, agent or session matches “{one_line(query, 40)}”"
             self.set_options([Option(Content.styled(text, HELP), disabled=True)])
             self._open()
 

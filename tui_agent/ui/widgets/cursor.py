@@ -1,4 +1,4 @@
-"""Base of line-drawn widgets with a cursor: its moves, its messages, and cached styles."""
+"""Base of widgets that draw their own lines and have a cursor: its moves, messages and styles."""
 
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from tui_agent.lazy import dataclass
 
 
 class WithCursor(Widget):
-    """A widget with a cursor on one of ``count`` places.
+    """A widget with a cursor on one of ``count`` places, which are numbered from 0.
 
     A subclass binds keys to the actions and draws the cursor.
     """
@@ -57,7 +57,7 @@ class WithCursor(Widget):
         self.refresh()
 
     def put_cursor(self, place: int) -> None:
-        """Move the cursor and post `Highlighted`, also if only the place's content is new."""
+        """Move the cursor and post `Highlighted`, even if the cursor is at ``place`` already."""
         if self.validate_cursor(place) == self.cursor:
             self.post_message(self.Highlighted(self.cursor))
         self.cursor = place
@@ -80,7 +80,7 @@ class WithCursor(Widget):
         self._styles.clear()
 
     def style_of(self, names: str) -> RichStyle:
-        """Return the combined style of component classes, named without prefix: ``bar cursor``."""
+        """Return the style of component classes named without prefix, such as ``bar cursor``."""
         if names not in self._styles:
             classes = [f"{self.STYLE_PREFIX}--{name}" for name in names.split()]
             self._styles[names] = self.get_visual_style(*classes).rich_style

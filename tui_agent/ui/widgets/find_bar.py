@@ -44,7 +44,7 @@ class FindBar(Horizontal, can_focus=True):
         transcript: Transcript,
         give_back: Callable[[Widget | None], None],
     ) -> None:
-        """``give_back`` is called at the end, with the widget that had the focus before."""
+        """``give_back`` is called when the search ends, with the widget focused before it began."""
         super().__init__()
         self._give_back = give_back
         self._before: Widget | None = None
@@ -115,7 +115,7 @@ class FindBar(Horizontal, can_focus=True):
         self._show(first=step < 0)
 
     def _show(self, *, first: bool = False) -> None:
-        """Go to the last matching line of the current entry, with ``first`` to its first one."""
+        """Go to the last matching line of the current entry, or to its first one (``first``)."""
         query = self.field.value.strip()
         if not self._found:
             self.told.update("not found  esc back" if query else "")

@@ -1,4 +1,4 @@
-"""The screen of an empty session: model, directory and sandbox, the last sessions, and hints."""
+"""The widget above the prompt of an empty session: model, directory, recent sessions and hints."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAX_BEGINNER_MESSAGES = 5
 MAX_SESSIONS = 3
 MAX_WRITTEN = 100
-"""Maximum earlier messages of the user that are counted to choose hints."""
+"""Maximum earlier messages, of all sessions, that are counted to choose the hints."""
 
 _TOLD = {
     "mode": "plan first, change later",
@@ -43,9 +43,9 @@ _TIPS = (
     ("find", "finds text in the conversation"),
     ("history", "finds what you wrote before, in all sessions"),
     ("race", "runs several attempts at one task"),
-    ("compact", "shows what a summary keeps before it applies"),
+    ("compact", "shows a summary before it replaces the history"),
 )
-"""Commands, of which one is shown as a tip to users who know the basics."""
+"""Commands and descriptions; one of them is the tip for users who know the basics."""
 
 MARGIN = ("█", "the model sees this block")
 
@@ -91,7 +91,7 @@ class FirstHints(Widget, can_focus=True):
     """Whether to show only title and facts, because a question needs the room."""
 
     is_demo = False
-    """Whether the session is an empty one of the demo."""
+    """Whether the session is an empty demo session."""
 
     class Chosen(Message):
         """The user wants to open one of the last sessions."""
@@ -112,7 +112,7 @@ class FirstHints(Widget, can_focus=True):
             self.post_message(self.Chosen(self.recent[place].id))
 
     def greet(self, agent: Agent, controller: Controller, keymap: Mapping[str, str]) -> None:
-        """Show how to begin if the agent's session has no entries; hide otherwise."""
+        """Show how to begin if the agent's session is empty and not read-only, else hide."""
         self._agent = agent
         is_empty = agent.session.leaf is None
         self.is_demo = is_empty and agent.model == DEMO_MODEL
@@ -145,10 +145,10 @@ class FirstHints(Widget, can_focus=True):
         )
         self.facts = self.recent = ()
         self.lines = (
-            ("tour", "and enter: two minutes"),
-            ("help", "what else it can play"),
-            ("escape", "stops it"),
-            ("ctrl+q", "leave; files are scratch"),
+            ("tour", "then enter: a tour of two minutes"),
+            ("help", "lists all that the demo can play"),
+            ("escape", "stops the demo's answer"),
+            ("ctrl+q", "quit; the demo's files are in a scratch directory"),
             MARGIN,
         )
 

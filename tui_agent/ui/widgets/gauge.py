@@ -41,7 +41,11 @@ GLYPHS = {
     "reserve": "╱",
     "tick": "│",
 }
-"""Character of each part of the bar: they differ without color too, and match the margin's."""
+"""Character for each part of the bar.
+
+Parts differ without color too. Each context status has the same character as in the margin of the
+conversation.
+"""
 
 FALL_SECONDS = 5.0
 """Seconds for which the gauge shows by how much the next request became smaller."""
@@ -49,7 +53,7 @@ LEAST_FALL = 200
 """Least tokens by which the next request has to become smaller for the gauge to show it."""
 
 WARM_SECONDS = 60.0
-"""Seconds before the provider's cache expires from which the gauge warns of it."""
+"""The gauge warns that the provider's cache expires when at most this many seconds are left."""
 LOW_CACHE_SHARE = 0.5
 """Share of the last request read from the provider's cache below which the gauge shows it."""
 
@@ -65,7 +69,7 @@ _WINDOW_NOTES = {
     "learnt": "window from the server",
     "config": "window from config",
 }
-"""Texts that say where the size of the window comes from, by its origin."""
+"""Texts on how the size of the window is known, by ``ContextSize.window_origin``."""
 
 
 @frozen
@@ -90,7 +94,10 @@ class GaugeReading:
 
 
 def parts_of(size: ContextSize, shares: Mapping[Standing, int]) -> dict[Standing, int]:
-    """Return the tokens of the history by context status, in the order of the bar."""
+    """Return the tokens of the history by context status, in the order of the bar.
+
+    ``shares`` are limited to the size of the history; the rest of it is in context (``SENT``).
+    """
     order = (Standing.SUMMARISED, Standing.CLEARED, Standing.PINNED)
     left = size.history
     found = dict[Standing, int]()
@@ -154,7 +161,8 @@ def numbers(size: ContextSize) -> str:
 def extras(reading: GaugeReading, now: float) -> list[str]:
     """Return the texts after the numbers, most important first.
 
-    The provider's cache is mentioned only if it is about to expire, expired, or was hardly used.
+    The provider's cache is mentioned only if it is about to expire, has expired, is kept warm by
+    pings, or was hardly used. ``now`` is in seconds since the epoch.
     """
     found = []
     if reading.size.total > reading.size.window:
@@ -209,16 +217,20 @@ class Gauge(Widget):
         self._fall = 0, 0.0
         """Tokens by which the request became smaller, and until when the gauge shows them."""
         self.measured: GaugeReading | None = None
-        """The newest reading without an estimate of a streaming answer."""
+        """The newest reading passed to `measure`, which does not include a streaming answer."""
 
     def look(self) -> None:
-        """Redraw the cache's remaining time, which a timer misses while the machine sleeps."""
+        """Update the cache's remaining time now: timers don't run while the machine sleeps."""
         if self.reading is not None and self.reading.warm_until is not None:
             self.refresh()
             self.watch_reading()
 
     def measure(self, reading: GaugeReading | None) -> None:
-        """Show a reading taken between answers, and for a moment by how much it became smaller."""
+        """Show a reading taken between answers.
+
+        If the next request became smaller by at least `LEAST_FALL` tokens, the difference is shown
+        for `FALL_SECONDS`.
+        """
         before = self.measured
         self.measured = reading
         self.reading = reading
@@ -255,7 +267,7 @@ class Gauge(Widget):
 
     @dataclass
     class Pressed(Message):
-        """The gauge was clicked, to see what fills the window."""
+        """The gauge was clicked; the receiver shows what fills the context window."""
 
     def render(self) -> Content:
         reading = self.reading
@@ -286,8 +298,7 @@ class Gauge(Widget):
         for extra in reversed(shown):
             line += Content.styled(f"  {extra}", ".gauge--extras")
         if button:
-            # At the right edge like everything in the line below, also where the bar has its
-            # greatest length.
+            # At the right edge, like the keys in the line below, even if the bar could be longer.
             line = line.pad_right(width - line.cell_length - len(button))
             line += clickable(button, ".gauge--button", "screen.command('compact')")
         return line

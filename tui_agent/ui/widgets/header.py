@@ -29,14 +29,17 @@ class SessionHeader(Widget):
     """Text after the title: “read only”, or how to leave a subagent."""
 
     cramped: reactive[bool] = reactive(default=False)
-    """Whether the terminal is too small; the header then shows only that."""
+    """Whether the terminal is too small; the header then shows only the size that is needed."""
 
     def __init__(self, directory: str) -> None:
         super().__init__()
         self.set_reactive(SessionHeader.directory, directory)
 
     def render(self) -> Content:
-        """Draw title and directory; the directory's start is cut to fit, then the title's end."""
+        """Return the line: title on the left, directory and branch on the right.
+
+        If room is short, first the start of the directory is cut, then the end of the title.
+        """
         width = self.size.width
         if self.cramped:
             return Content.styled(

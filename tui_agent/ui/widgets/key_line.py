@@ -31,7 +31,7 @@ _PRESSABLE: Final = re.compile(
 _ACTIONS: Final = {"←→ fold": "focused.toggle_branch"}
 """Actions of clicks on hints of two keys."""
 _OBVIOUS: Final = "↑↓"
-"""The keys whose hint is left out first, because users try them anyway."""
+"""Keys whose hint is left out first if room is short, because users try them anyway."""
 
 
 def read_hints(text: str) -> tuple[Hint, ...]:
@@ -83,13 +83,13 @@ def _width(hints: Sequence[Hint]) -> int:
 
 
 class KeyLine(Widget):
-    """Shows the hints that fit; ``show`` replaces them."""
+    """Shows as many of its key hints as fit in one line."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {"key-line--key", "key-line--label"}
 
     hints: reactive[tuple[Hint, ...]] = reactive((), layout=True)
-    """The hints, most important first, the way back last."""
+    """The hints, most important first; the key that goes back is last and always shown."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Base of lists drawn line by line: only visible rows are made, so any length is cheap."""
+"""Base of list widgets that make only their visible rows, so that lists of any length are cheap."""
 
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -49,7 +49,7 @@ class LineList(WithCursor, ScrollView, can_focus=True):
     HEADED = False
     """Whether the first line on screen is a heading that does not scroll (``heading``)."""
     CURSOR: ClassVar[Literal["always", "focused", "never"]] = "always"
-    """When the cursor's row is marked; ``never``, for a list that only scrolls, also ignores it."""
+    """When the cursor's row is highlighted; with ``never`` the list does not scroll to it."""
 
     COMPONENT_CLASSES = {f"line-list--{name}" for name in STYLES}
     BINDINGS = [
@@ -71,7 +71,7 @@ class LineList(WithCursor, ScrollView, can_focus=True):
     # -- for subclasses
 
     row: Callable[[int, int], Sequence[StyledSpan]]
-    """Returns the spans of a row by its index, for a width in cells; the excess is cut."""
+    """Returns the spans of a row, given its index and the width in cells; longer rows are cut."""
     heading: Callable[[int], Sequence[StyledSpan]]
     """Returns the spans of the heading for a width in cells; needed if `HEADED`."""
 
@@ -162,7 +162,10 @@ class LineList(WithCursor, ScrollView, can_focus=True):
 
 
 def spread(left: Sequence[StyledSpan], right: Sequence[StyledSpan], width: int) -> list[StyledSpan]:
-    """Return a line of ``width`` cells with ``right`` at its right edge; ``left`` is cut to fit."""
+    """Return a line of ``width`` cells as spans: ``left``, cut to fit, then ``right`` at the end.
+
+    If ``right`` is empty, the line may be shorter.
+    """
     wanted = runs_width(right)
     if not wanted:
         return list(crop_runs(list(left), width))

@@ -1,4 +1,4 @@
-"""The line above the prompt for a notice or a failure, with the key that helps."""
+"""The line above the prompt for notices, warnings and errors, with a key that offers a remedy."""
 
 from textual.content import Content
 from textual.reactive import reactive
@@ -18,7 +18,7 @@ BRIEF_SECONDS = 5
 
 
 class NoticeLine(Widget):
-    """Shows a message until it is replaced or cleared; hidden without one."""
+    """Shows a message until it is replaced or cleared; hidden if there is none."""
 
     COMPONENT_CLASSES = {"notice--mark", "notice--key"}
 
@@ -29,7 +29,7 @@ class NoticeLine(Widget):
     def __init__(self) -> None:
         super().__init__()
         self.warnings = 0
-        """Number of shown lines that are warnings from `add`."""
+        """Number of warnings and errors shown that were added by `add`."""
         self._clearing = Later(self, self.clear)
 
     def say(

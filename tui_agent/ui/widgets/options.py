@@ -1,11 +1,11 @@
-"""Textual's option list, made safe for keys before its layout and clicks on rows that are gone."""
+"""Textual's option list without two of its crashes: early page keys, and clicks on removed rows."""
 
 from textual.events import Click
 from textual.widgets import OptionList
 
 
 class Options(OptionList):
-    """A list of options to choose from."""
+    """An option list in which page keys before the first layout are ignored."""
 
     @property
     def enabled(self) -> list[int]:
@@ -19,7 +19,7 @@ class Options(OptionList):
         return None
 
     def on_click(self, event: Click) -> None:
-        """Ignore a click on a drawn row whose option no longer exists."""
+        """Ignore a click on a row that is still drawn but whose option no longer exists."""
         if event.style.meta.get("option", 0) >= self.option_count:
             event.prevent_default()
 

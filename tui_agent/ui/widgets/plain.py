@@ -1,8 +1,8 @@
-"""Fast painting of widgets without border, tint or opacity: a line is painted once, then reused.
+"""Paints widgets without border, tint or opacity faster than Textual, by reusing painted lines.
 
-Textual composes each line of a widget from its styles in every frame. For widgets that fill the
-screen, and for those behind them, that is a quarter of a frame's cost; a strip that stays the same
-object keeps its filtered and cropped versions.
+Textual composes each line of a widget from its styles in every frame. For large widgets that takes
+a quarter of the time of a frame. If a line's strip is the same object in each frame, Textual also
+reuses its filtered and cropped versions.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 def plain_lines(widget: Widget, crop: Region, line: Callable[[int], Strip]) -> list[Strip] | None:
-    """Return the lines that ``line`` makes; None if the widget has border, tint or opacity."""
+    """Return the lines of a widget within ``crop``, made by ``line`` from the row number.
+
+    None if the widget has a border, tint or opacity; Textual has to draw it then.
+    """
     if not _is_plain(widget):
         return None
     below, background = widget.background_colors
@@ -37,7 +40,10 @@ def plain_lines(widget: Widget, crop: Region, line: Callable[[int], Strip]) -> l
 
 
 def empty_lines(widget: Widget, crop: Region) -> list[Strip] | None:
-    """Return blank lines in the widget's background; None if it has border, tint or opacity."""
+    """Return blank lines in the widget's background for all of ``crop``.
+
+    None if the widget has a border, tint or opacity; Textual has to draw it then.
+    """
     if not _is_plain(widget):
         return None
     return [
@@ -46,14 +52,14 @@ def empty_lines(widget: Widget, crop: Region) -> list[Strip] | None:
 
 
 class Room(Container):
-    """A container that shows nothing but its background."""
+    """A container that draws only a background behind its children, faster than Textual's own."""
 
     def render_lines(self, crop: Region) -> list[Strip]:
         return empty_lines(self, crop) or super().render_lines(crop)
 
 
 def bar_lines(bar: "ScrollBar", crop: Region) -> list[Strip]:
-    """Return the lines of a scroll bar within ``crop``; its cells, of five kinds, are cached."""
+    """Return the lines of a scroll bar within ``crop``, with cached strips where possible."""
     from textual.scrollbar import ScrollBarRender  # as late as Textual loads it
 
     match bar.render():

@@ -1,4 +1,4 @@
-"""A plot with a cursor: the tokens of each request of a path."""
+"""A widget that plots a value for each of many steps, with a cursor; used for the timeline."""
 
 from itertools import accumulate
 
@@ -20,9 +20,9 @@ _EMPTY = Series(((),), 1.0)
 
 
 class Plot(WithCursor, can_focus=True):
-    """Draws a series over the widget's whole width.
+    """Plots a series in the widget's whole width.
 
-    The cursor is on a step; the step's column and the mark below it are highlighted.
+    The cursor is on one of the steps; its column and the mark below are highlighted.
     """
 
     STYLE_PREFIX = "plot"

@@ -38,7 +38,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def clean(text: str) -> str:
-    """Return text with line feeds as line ends, without control characters but tab and line feed."""
+    """Return text without control characters except tab and line feed, the only line end."""
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
@@ -122,7 +122,7 @@ class Prompt(TextArea):
         """Whether the last key was Ctrl+X without a selection; Ctrl+E then opens the editor."""
 
     def on_mount(self) -> None:
-        """Keep the terminal's cursor at the caret after layouts; input methods show their text there."""
+        """Keep the terminal's cursor at the caret, because input methods show their text there."""
         self.screen.screen_layout_refresh_signal.subscribe(self, self._place_cursor)
 
     def on_resize(self) -> None:
@@ -174,7 +174,7 @@ class Prompt(TextArea):
         self.move_cursor(self.document.end)
 
     def replace_draft(self, text: str) -> None:
-        """Replace the draft by ``text``; the former draft, unless blank, is added to the history."""
+        """Replace the draft by ``text``; add the former draft, unless blank, to the history."""
         if self.full_text.strip() and not self._is_recalled:
             self._walk.add(self.full_text)
         self.set_draft(text)
@@ -206,7 +206,7 @@ class Prompt(TextArea):
             self._restored = self.text
 
     def withdraw(self, earlier: str = "") -> None:
-        """Clear the restored text, or restore ``earlier`` in its place; keep a text the user edited."""
+        """Clear the restored text, or restore ``earlier`` in its place; keep an edited text."""
         untouched = self.text in ("", self._restored)
         if untouched and earlier:
             self.restore(earlier)
@@ -467,7 +467,7 @@ class Prompt(TextArea):
             super().action_delete_right()
 
     def _delete_chip(self, *, before: bool) -> bool:
-        """Delete the chip that ends (``before``) or begins at the cursor; return False for none."""
+        """Delete the chip that ends (``before``) or begins at the cursor; False if there is none."""
         row, column = self.cursor_location
         for span in (
             self._pastes.chips(self.document.get_line(row)) if self.selection.is_empty else ()
@@ -478,7 +478,7 @@ class Prompt(TextArea):
         return False
 
     def action_cursor_up(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Move up in the completion list or the text; in the first line, show the older message."""
+        """Move up in the completion list or the text; in the first line, show an older message."""
         if self._popup.display and not select:
             self._popup.move(-1)
         elif not select and self.navigator.is_first_wrapped_line(self.cursor_location):
@@ -487,7 +487,7 @@ class Prompt(TextArea):
             super().action_cursor_up(select)
 
     def action_cursor_down(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Move down in the completion list or the text; in the last line, show the newer message."""
+        """Move down in the completion list or the text; in the last line, show a newer message."""
         if self._popup.display and not select:
             self._popup.move(1)
         elif not select and self.navigator.is_last_wrapped_line(self.cursor_location):

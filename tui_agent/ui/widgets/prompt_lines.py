@@ -42,7 +42,7 @@ class QuestionChip(PlainText):
         if isinstance(asked, AskedPermission):
             request = asked.request
             title = one_line(request.title, 200)
-            words = f"The agent asks about {request.tool}, esc goes back to it: {title}"
+            words = f"The agent asks about {request.tool}, esc shows the question: {title}"
         self.update(f"▲ {words}")
 
     def on_click(self, event: events.Click) -> None:
@@ -85,14 +85,14 @@ class PlanLine(PlainText):
         self.display = False
 
     def look(self, agent: Agent, entry: Entry | None) -> None:
-        """Update the line after ``entry`` was appended, or after the path changed (None)."""
+        """Update the line after ``entry`` was appended; None: after the path changed."""
         if entry is None or (
             isinstance(entry, ToolResultEntry) and tool_traits()[entry.tool].state == "list"
         ):
             self._show(current_todos(agent.session.active_path()) if agent.running else ())
 
     def _show(self, todos: Sequence[Todo]) -> None:
-        """Show the item in progress, or how many are done; hide if no item is open."""
+        """Show the to-do in progress, or how many are done; hide the line if none is left."""
         left = []
         for todo in todos:
             if todo.status in {TodoStatus.PENDING, TodoStatus.IN_PROGRESS}:
@@ -107,7 +107,7 @@ class PlanLine(PlainText):
 
 
 class NewChip(PlainText):
-    """Says that there is new text below the visible part; a click scrolls to the end."""
+    """Says that there is new text below the visible part of the conversation; a click shows it."""
 
     ALLOW_SELECT = False
 

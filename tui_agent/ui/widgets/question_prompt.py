@@ -152,9 +152,9 @@ class QuestionPrompt(VerticalGroup):
         self.display = False
 
     def wait_for(self, *, grace: float, typing_pause: float) -> None:
-        """Set how long a question waits before it takes the focus, in seconds.
+        """Set how many seconds a question waits before it takes the focus.
 
-        ``grace`` counts from when it is shown, ``typing_pause`` from the user's last key.
+        ``grace`` counts from when it is shown, ``typing_pause`` from when the user last typed.
         """
         self._grace = grace
         self._typing_pause = typing_pause
@@ -290,8 +290,8 @@ class QuestionPrompt(VerticalGroup):
     def clear(self) -> None:
         """Remove all questions except those that take the focus only by Tab.
 
-        A choice is settled with no answer. A permission question is only removed, as the agent
-        denies its request when the run ends.
+        A choice is settled with no answer. A permission question is only removed from the screen;
+        its agent keeps the request.
         """
         over = [asked for asked in self._waiting if asked.takes_keys]
         for asked in over:

@@ -1,4 +1,4 @@
-"""Shows the work of a race's runner as a conversation, while it happens."""
+"""Shows the conversation of one runner of a race while it works."""
 
 from collections.abc import Callable
 
@@ -35,7 +35,7 @@ class RunnerPane(Vertical):
         self._leave()
 
     def follow(self, title: str, agent: Agent) -> None:
-        """Show an agent's work from now on, under ``title``."""
+        """Show an agent's conversation and its new events under ``title``, in place of another."""
         self.title.update(title)
         if agent is self._agent:
             return

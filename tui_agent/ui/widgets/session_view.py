@@ -1,4 +1,4 @@
-"""Shows the open session: maps the agent's events to conversation, questions, notices and lines.
+"""The part of the main screen that shows the open session and updates itself by the agent's events.
 
 Mounted after the first paint, because importing its parts takes longer than painting the prompt.
 """
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from tui_agent.ui.screens.session_frame import SessionFrame
 
 FACTS_SECONDS = 0.1
-"""Seconds for which a block has the focus before its size is computed."""
+"""Seconds that a block has to have the focus before its size is computed for the status line."""
 
 INTERRUPTED = "Interrupted."
 COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
@@ -78,7 +78,10 @@ RETRY = ("f8", "retry", "screen.command('retry')")
 
 
 class SessionView(Room):
-    """Receives the agent's events and shows them here and on the surrounding main screen."""
+    """Shows a session: the conversation, questions, plan, queued messages and side panel.
+
+    Receives the agent's events and passes them to its widgets and those of the main screen.
+    """
 
     transcript = getters.query_one(Transcript)
     question = getters.query_one(QuestionPrompt)
@@ -101,9 +104,9 @@ class SessionView(Room):
         self._focused_entry: int | None = None
         self._telling_block = Later(self, self._tell_block)
         self._facts_changed = False
-        """Whether the main screen's facts on session and request have to be refreshed."""
+        """Whether header, gauge and status line have to be refreshed after the current events."""
         self._told_compaction = 0
-        """Id of the newest automatic compaction that the user was told about, 0 for none."""
+        """Id of the newest automatic compaction that was reported to the user, 0 for none."""
         self.cold_cache = ColdCache(main.controller)
         self.inbox = Inbox(
             self, pause=lambda: next((pane.pause for pane in self.query(Transcript)), 0.0)
@@ -165,7 +168,7 @@ class SessionView(Room):
         self.post_message(self.Opened())
 
     def shows(self, request: OpenRequest) -> bool:
-        """Return whether the requested session is open; if so, show its entry if one is named."""
+        """Return whether the requested session is open; if so, scroll to the requested entry."""
         if self.agent is None or request != OpenRequest(self.agent.session.id, entry=request.entry):
             return False
         if request.entry is not None:
@@ -214,9 +217,9 @@ class SessionView(Room):
             self._main.show_live_size()
 
     def _show(self, event: AgentEvent) -> None:  # noqa: C901, PLR0912 - one arm per event
-        """Show an event: the one place that maps events to widgets.
+        """Pass an event to the conversation, and update the other widgets that it concerns.
 
-        The conversation and the status line handle all events themselves.
+        The state in the status line is updated by the caller.
         """
         self.transcript.apply(event)
         match event:
@@ -310,7 +313,7 @@ class SessionView(Room):
         self._main.refresh_bindings()
 
     def _tell_of_compaction(self) -> None:
-        """Say what an automatic compaction did, with the key that undoes it."""
+        """Report the newest compaction in a notice with the undo key, once."""
         if self.agent is None:
             return
         made = newest(self.agent.session.active_path(), CompactionEntry)
@@ -348,7 +351,7 @@ class SessionView(Room):
                 pass
 
     def _is_shown_in_transcript(self, error: str | None) -> bool:
-        """Whether the conversation ends with an answer that shows this error."""
+        """Return whether the leaf is an answer with this error, which the conversation shows."""
         if self.agent is None or (leaf := self.agent.session.leaf) is None:
             return False
         entry = self.agent.session.entry(leaf)
@@ -361,7 +364,7 @@ class SessionView(Room):
         self.transcript.show_activity(describe if state.active else None)
 
     def _end_moved(self) -> None:
-        """Update the chip for new text, and the status line, after scrolling to or off the end."""
+        """Update the chip for new text and the status line after scrolling to or from the end."""
         self.new_chip.display = self.transcript.has_new
         for status in self._main.query(StatusLine):  # none while the screen is being emptied
             status.told_elsewhere = self.transcript.following
@@ -382,7 +385,10 @@ class SessionView(Room):
             self.question.come_back()
 
     def announce_question(self) -> None:
-        """Show the waiting question as a chip on the top screen, if that is not the main screen."""
+        """Show the waiting question as a chip on the top screen, unless that is the main screen.
+
+        Removes the chips of other screens, or all if no question waits.
+        """
         asked = self.question.asked
         stack = self.app.screen_stack
         self._main.set_class(asked is not None, "-asked")
@@ -419,14 +425,17 @@ class SessionView(Room):
     def ask_choice(
         self, choice: Choice, answered: Callable[[str | None], None]
     ) -> Callable[[], None]:
-        """Ask above the prompt; returns a function that removes the question."""
+        """Ask the user above the prompt; return a function that withdraws the question.
+
+        ``answered`` gets the name of the answer, None if the user gave none.
+        """
         asked = AskedChoice(choice, answered)
         self.question.ask(asked)
         self.announce_question()
         return partial(self.end_question, asked.key)
 
     def end_question(self, key: str) -> None:
-        """Remove an answered question, and give the keys back to the prompt."""
+        """Remove the question with ``key``; if none is left, move its focus to the prompt."""
         if self.is_attached:
             self.question.settle(key)
             self.leave_question()
@@ -442,7 +451,10 @@ class SessionView(Room):
         self.panel.show(shown=wanted)
 
     def toggle_view(self) -> bool:
-        """Switch between everything and only what the model sees; returns True for the latter."""
+        """Switch the conversation between everything and only what the model sees.
+
+        Returns True if only what the model sees is shown now.
+        """
         seen = self.transcript.model.told is None
         self.transcript.show_told(self._told if seen else None)
         return seen

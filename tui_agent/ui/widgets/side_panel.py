@@ -40,7 +40,10 @@ MIN_TREE_ROWS = 6
 
 @frozen
 class _Line:
-    """A line of the panel; choosing it jumps to ``entry``, if any."""
+    """A line of the panel, with ``tail`` at the right edge.
+
+    Choosing the line shows the entry with the id ``entry``, if any.
+    """
 
     runs: tuple[StyledSpan, ...] = ()
     tail: tuple[StyledSpan, ...] = ()
@@ -48,14 +51,14 @@ class _Line:
 
 
 class SidePanel(LineList):
-    """Shows facts about the agent's session; updated only when the session changes."""
+    """Shows an outline of the session tree, the to-dos, the changed files and the running jobs."""
 
     CURSOR = "focused"
     FOCUS_ON_CLICK = False
 
     @dataclass
     class Jumped(Message):
-        """The user wants to see an entry."""
+        """The user chose an entry to see in the conversation."""
 
         entry_id: int
 
@@ -79,7 +82,7 @@ class SidePanel(LineList):
         self._look_soon()
 
     def follow(self, entry: Entry | None) -> None:
-        """Update the panel after ``entry`` was appended, or after the leaf moved (None)."""
+        """Update the panel after ``entry`` was appended; None: the leaf moved."""
         if entry is None:
             self._rows = []
         else:
@@ -97,7 +100,7 @@ class SidePanel(LineList):
                 self._look_soon()
 
     def _look_soon(self) -> None:
-        """Schedule one update for many events; none while the panel is hidden."""
+        """Update the panel after the next screen refresh, or, if it is hidden, once it is shown."""
         self._stale = True
         if self.display:
             self._looking.after_refresh()

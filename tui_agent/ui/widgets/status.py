@@ -24,15 +24,15 @@ _FIRST = (
 )
 """Actions whose keys are shown before all others, most important first."""
 USED_FROM = 100
-"""Least columns with which the tokens used are shown."""
+"""Least width, in cells, at which the tokens used are shown."""
 TODAY_FROM = 80
-"""Least columns with which the day's budget is shown."""
+"""Least width, in cells, at which the day's budget is shown."""
 _PALETTE = "command_palette"
 """Action that Textual binds with a hidden key; the status line shows the key all the same."""
 
 
 def hints_of(bindings: Sequence[Binding]) -> tuple[Hint, ...]:
-    """Return the hints for visible bindings, one for each action, most important first."""
+    """Return a key hint for the first visible binding of each action, most important first."""
     hints: dict[str, Hint] = {}
     for binding in bindings:
         label = binding.description
@@ -47,7 +47,7 @@ def hints_of(bindings: Sequence[Binding]) -> tuple[Hint, ...]:
 
 
 class StatusLine(Widget):
-    """Shows the facts set on it; redraws itself each second while the agent is active."""
+    """Shows the facts that are set as its attributes; redrawn each second while the agent works."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {
@@ -90,7 +90,7 @@ class StatusLine(Widget):
     block: reactive[str] = reactive("")
     """Tokens and context status of the focused block, shown in place of mode and model."""
     told_elsewhere: reactive[bool] = reactive(default=False)
-    """Whether the activity is shown elsewhere, at the visible end of the conversation."""
+    """Whether the conversation shows the agent's activity, so that this line does not."""
     hints: reactive[tuple[Hint, ...]] = reactive(())
     """The available keys, most important first."""
 
@@ -151,7 +151,7 @@ class StatusLine(Widget):
         return Content.styled(" · ", ".status--plain").join(pieces)
 
     def _facts(self) -> Iterator[tuple[str, str, str]]:
-        """Yield the texts on the left, with their styles and the commands of clicks, "" for none."""
+        """Yield the texts on the left as (text, style, command that a click runs or "")."""
         now = ""
         if not self.told_elsewhere:
             now = describe(self.state, self._clock())
@@ -173,7 +173,7 @@ class StatusLine(Widget):
             yield now, "asking" if self.state.phase == "permission" else "activity", ""
 
     def _settings(self, *, brief: bool) -> Iterator[tuple[str, str, str]]:
-        """Yield mode, model, leaf and spending like `_facts`; with ``brief`` the mode alone."""
+        """Yield mode, model, leaf and spending like `_facts`; only the mode if ``brief``."""
         if self.mode:
             yield one_line(self.mode, 12), "danger" if self.mode == "yolo" else "mode", "mode"
         if brief:

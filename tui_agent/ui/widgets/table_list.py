@@ -18,8 +18,8 @@ Cells = Sequence[StyledSpan]
 class Column:
     """A column of a table.
 
-    If room is short, the columns with the least ``wanted`` are left out first. The column that
-    ``grows`` gets the remaining cells.
+    If room is short, the columns with the least ``wanted`` are left out first. ``right``: aligned
+    to the right. ``grows``: the column gets the remaining cells.
     """
 
     title: str
@@ -29,7 +29,10 @@ class Column:
 
 
 def widths(columns: Sequence[Column], rows: Sequence[Cells], room: int) -> dict[int, int]:
-    """Return the widths in cells of the columns that fit and are not empty, by their indices."""
+    """Return the width in cells of each column to show, by the column's index.
+
+    Columns without a text in any row are left out, as are those that don't fit in ``room`` cells.
+    """
     natural: dict[int, int] = {}
     shown: dict[int, int] = {}
     for place, column in enumerate(columns):
@@ -68,7 +71,7 @@ def table_row(columns: Sequence[Column], wide: dict[int, int], row: Cells) -> li
 
 
 class TableList(LineList):
-    """Shows rows of cells below the columns' titles; ``show`` replaces the rows."""
+    """A list of rows of cells, with the titles of the columns as a heading that does not scroll."""
 
     HEADED = True
 

@@ -1,4 +1,4 @@
-"""Text in two columns: wrapped lines are continued under the second column."""
+"""Wraps texts of two columns, such as keys and descriptions, so that both columns stay aligned."""
 
 import re
 from typing import Final
@@ -18,7 +18,11 @@ _BELOW: Final = 2
 
 
 def hung(text: Content, width: int) -> Content:
-    """Return a text wrapped to ``width`` cells, lines continued under their second column."""
+    """Return ``text`` wrapped to ``width`` cells, each line continued under its second column.
+
+    The second column begins after the first two or more spaces in a line. A line without one is
+    continued at its own indentation.
+    """
     parts = []
     for line in text.split("\n", allow_blank=True):
         parts.extend(_wrapped(line, max(width, 1)))
@@ -46,7 +50,7 @@ def _wrapped(line: Content, width: int) -> list[Content]:
 
 
 class HangingText(PlainText):
-    """A static text that wraps its two columns."""
+    """A static text in two columns, wrapped to the widget's width by `hung`."""
 
     def get_content_width(self, container: Size, viewport: Size) -> int:  # noqa: ARG002 - as inherited
         """Return the width of the longest line, plus one cell for the container's scroll bar."""

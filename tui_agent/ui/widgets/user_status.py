@@ -1,4 +1,7 @@
-"""The user's own status line: the first line of output of a command that gets the state as JSON."""
+"""The user's own status line (``ui.status_line``): the first line of the output of a command.
+
+The command gets the state of the session as JSON on standard input.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,9 @@ from tui_agent.lazy import LazyPattern
 from tui_agent.ui.later import Later
 
 PAUSE = 0.3
-"""Seconds between a change and the run of the command, to collect further changes."""
+"""Seconds from a change until the command runs, so that one run covers several changes."""
 SECONDS = 5.0
-"""Seconds that the command may take."""
+"""Time limit of the command, in seconds."""
 _STYLES = LazyPattern(r"\x1b\[[0-9;:]*m")
 """Color sequences, which are removed from the output; other control sequences are made visible."""
 
@@ -39,7 +42,10 @@ class UserStatusLine(Widget):
         cwd: Callable[[], Path],
         warn: Callable[[str], None],
     ) -> None:
-        """``warn`` gets a sentence when the command fails, once until it works again."""
+        """``state`` returns the command's input, None if the command should not run.
+
+        ``warn`` gets a sentence when the command fails, once until it works again.
+        """
         super().__init__()
         self._warn = warn
         self._state = state

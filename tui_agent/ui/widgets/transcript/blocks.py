@@ -25,7 +25,7 @@ from tui_agent.ui.widgets.transcript.lines import (
 ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit", "compact"]
 
 _LABELS: Final = {"retry": "f8 retry", "restore": "bring back"}
-"""Labels of actions, where they differ from the actions' names."""
+"""Labels of the actions that are not shown under their own names."""
 
 _READ: Final = "read"
 _CLOSE: Final = "close"
@@ -43,7 +43,7 @@ _PREVIEW_ROWS: Final = 24
 
 
 class Fold(IntEnum):
-    """How much of a block is shown: its head, a part, or all."""
+    """How much of a block is shown: only its head line, a part of the body, or all."""
 
     CLOSED = 0
     PART = 1
@@ -61,7 +61,7 @@ class Block:
     foldable: bool = False
 
     left_out: bool = False
-    """Whether the block is hidden because the model does not see it, or its turn is folded."""
+    """Whether the block is hidden: the model does not see it, or its turn is folded."""
 
     within: "Block | None" = None
     """The group that contains this block, and hides it while closed; None for no group."""
@@ -81,13 +81,16 @@ class Block:
     """Whether the block can have the focus."""
 
     document: MarkdownDocument | None = None
-    """The block's text if that is Markdown, else None."""
+    """The block's Markdown text; None for blocks with other content."""
 
     copied: str = ""
-    """Text that is copied from a block without a document."""
+    """Text to copy, for blocks without a `document`."""
 
     is_told: bool = True
-    """Whether the block is content that the model may see, not the program's own words."""
+    """Whether the block shows content of an entry that the model may be sent.
+
+    False for blocks written by the program, such as an error; their context status is ``UNSENT``.
+    """
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -102,9 +105,10 @@ class Block:
         return self._standing
 
     def stand(self, standing: Standing | None, *, edited: bool = False) -> bool:
-        """Set the block's context status; returns whether its lines changed by that.
+        """Set the block's context status, None if unknown; return whether its lines changed.
 
-        ``edited``: the status comes from an edit or a prune, which can be undone.
+        ``edited``: the status was set by an edit or a prune; unless it is pinned, the block then
+        offers to bring the entry back (``restore``).
         """
         self._standing = standing
         offered = self._restores
@@ -140,7 +144,11 @@ class Block:
 
 
 class UserBlock(Block):
-    """A user's message: text as typed, attachments, and the text ``sent`` for a command."""
+    """A user's message: the text as typed and the names of attachments.
+
+    ``note`` is shown before the text. ``sent`` is the text that was sent for a typed command; it is
+    folded at first.
+    """
 
     kind = "user"
 
@@ -207,10 +215,13 @@ class AnswerBlock(Block):
         super().__init__(key)
         self.document = document
         self.offered = ""
-        """Hints for keys that act on the answer, most useful first, separated by dots."""
+        """Hints for keys that act on the answer, most useful first, separated by `` · ``."""
 
     def offer(self, keys: str) -> bool:
-        """Set the key hints after the last line, cut to fit; returns whether they changed."""
+        """Set the key hints that follow the last line; return whether they changed.
+
+        Hints that do not fit are left out, the last ones first.
+        """
         changed = keys != self.offered
         self.offered = keys
         if changed:
@@ -293,9 +304,10 @@ class ReasoningBlock(FoldingBlock):
 
 
 class MarkerBlock(FoldingBlock):
-    """An event in one line, possibly with a body and with actions.
+    """An event in one line, such as a mode change, possibly with actions and a body to unfold.
 
-    If ``rule`` is a style, the line is a rule across the conversation, with the actions at its end.
+    If ``rule`` is a style, the line is drawn in it as a horizontal rule with the text in it and the
+    actions at its end.
     """
 
     kind = "marker"
@@ -336,7 +348,7 @@ class MarkerBlock(FoldingBlock):
         yield from wrapped(runs, max(width - 2, 1), first, ((INDENT, "text"),))
 
     def _rule_lines(self, width: int, toggle: str) -> Iterator[Line]:
-        """Yield the rule; if it is too narrow, the actions follow below the text."""
+        """Yield the rule with text and actions; if ``width`` is too small, actions are below it."""
         room = min(width, MAX_TEXT_WIDTH)
         offers: list[StyledSpan] = []
         if toggle:
@@ -372,12 +384,12 @@ class MarkerBlock(FoldingBlock):
 
 
 class CutOffBlock(MarkerBlock):
-    """The text of an answer that failed and is retried, and below it the entry that keeps it."""
+    """The text of an answer that failed and is retried, and a line that names its entry."""
 
     is_told = False
 
     def __init__(self, entry_id: int, said: str) -> None:
-        """``said`` is the text; ``entry_id`` is the entry off the path that keeps it."""
+        """``said`` is the text; ``entry_id`` is that of the entry, off the path, that keeps it."""
         text = f"Cut off after {plural(len(said.split()), 'word')} · in the tree as #{entry_id}"
         body = partial(body_lines, TextBody(sanitize.text(said), "muted"))
         super().__init__("cut_off", text, icon="✗", style="muted", body=body, copied=said)
@@ -392,8 +404,8 @@ class CutOffBlock(MarkerBlock):
 class EndingBlock(MarkerBlock):
     """Says why an answer failed or was cut off; never sent to the model.
 
-    ``retries`` offers to retry the request; ``mending`` keeps the text unobtrusive while the
-    program may still retry by itself.
+    ``retries``: the block offers to retry the request. ``mending``: the block is muted until `fail`
+    or `settle`, because the program may still retry the request automatically.
     """
 
     is_told = False
@@ -412,19 +424,22 @@ class EndingBlock(MarkerBlock):
             self.actions = ()
 
     def fail(self) -> None:
-        """Show the failure, because the program did not retry the request successfully."""
+        """Show a muted failure as an error, because the program did not retry successfully."""
         if self._mending:
             self._mending = False
             self._icon, self._style, self.actions = self._failure
             self.changed()
 
     def settle(self, *, mended: bool) -> bool:
-        """Remove the retry, and say so if the request was repeated; returns whether it changed."""
+        """Remove the offer to retry; return whether the block changed.
+
+        ``mended``: the request was retried, which the block then says.
+        """
         before = self._text, self._icon, self.actions
         self.fail()
         self.actions = ()
         if mended and self._icon == "✗":
-            self._text = self.copied = f"The request was made again: {self._text}"
+            self._text = self.copied = f"Retried after an error: {self._text}"
             self._icon = "·"
             self._style = "muted"
         self.changed()
@@ -432,7 +447,7 @@ class EndingBlock(MarkerBlock):
 
 
 class ToldBlock(Block):
-    """The text that the model gets in place of an entry."""
+    """The text that the model gets instead of an entry, shown in the view of what it sees."""
 
     kind = "told"
 
@@ -449,7 +464,7 @@ class ToldBlock(Block):
 
 
 class ActivityBlock(Block):
-    """The last line of the conversation while the agent is active, with a spinner."""
+    """The line at the end of the conversation that shows the agent's activity, with a spinner."""
 
     kind = "activity"
     focusable = False
@@ -475,7 +490,7 @@ def indented_lines(document: MarkdownDocument, width: int) -> Iterable[Line]:
 
 
 class ShiftedLine(Line):
-    """A line indented by two cells; the original, which a document owns, is not changed."""
+    """A copy of a line, indented by two cells; the original may be shared and is not changed."""
 
     __slots__ = ("_line",)
 
@@ -497,9 +512,9 @@ class ShiftedLine(Line):
 def head_line(
     left: Sequence[StyledSpan], facts: Sequence[StyledSpan], end: StyledSpans, width: int
 ) -> Line:
-    """Return a line of ``left`` (icon and text), and at the right the facts followed by ``end``.
+    """Return a line with ``left`` (icon and text), and on the right the facts and then ``end``.
 
-    If room is short, the first facts are left out, then the text is cut.
+    If room is short, facts are left out, the first ones first; then the text is cut.
     """
     width = min(width, MAX_TEXT_WIDTH)
     shown = [fact for fact in facts if fact[0]]

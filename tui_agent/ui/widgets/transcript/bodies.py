@@ -1,4 +1,4 @@
-"""The bodies of blocks: rows of output, numbered code, plans and matches, laid out on demand."""
+"""The bodies of blocks: output, numbered code, to-do lists and search matches, row by row."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,15 +9,15 @@ from tui_agent.ui.widgets.transcript.lines import Line, StyledSpans, cells, wrap
 from tui_agent.ui.widgets.transcript.sanitize import TAB_SIZE
 
 MAX_ROWS: Final = 2_000
-"""Maximum rows of a body shown in the transcript; longer ones offer to open the whole text."""
+"""Maximum rows of a body shown in the transcript; a longer body offers to open the whole text."""
 
 _WRAPPED_ROWS: Final = 4
-"""Maximum lines for one long row while a block shows only a part."""
+"""Maximum lines that a long row is wrapped into while a block shows only a part."""
 
 INDENT: Final = "  "
 
 WHOLE: Final = ("o whole", "action act:open")
-"""The hint that opens a whole output: text with key, and style with action."""
+"""The hint to open a whole output: a text with the key, and a style with the action of a click."""
 
 _NUMBERED: Final = re.compile(r"(\d+)\t")
 _MATCH: Final = re.compile(r"([^\n:]+):(\d+): ")
@@ -35,7 +35,10 @@ Keep = Literal["head", "tail"]
 
 
 class Body:
-    """Rows that are laid out one by one; ``row`` yields the lines of one for a width in cells."""
+    """Rows of text that are laid out one by one.
+
+    ``row`` yields the lines of the row at an index, wrapped to a width in cells.
+    """
 
     _rows: Sequence[Any]
 
@@ -49,10 +52,10 @@ class Body:
 def body_lines(
     body: Body, width: int, rows: int | None = None, keep: Keep = "head", *, opens: bool = False
 ) -> Iterator[Line]:
-    """Yield the lines of at most ``rows`` rows from a body's head or tail, None for `MAX_ROWS`.
+    """Yield the lines of at most ``rows`` rows from a body's head or tail; None: `MAX_ROWS` rows.
 
-    A further line says how many rows are missing; a single missing row is shown instead. With
-    ``opens`` that line offers the key that shows all.
+    If rows are left out, another line says how many; a single row is never left out. With
+    ``opens`` that line offers to open the whole text.
     """
     total = len(body)
     limit = rows
@@ -103,7 +106,7 @@ class TextBody(Body):
 
 
 class NumberedBody(Body):
-    """A file as returned by the read tool, rows of number, tab and text, with syntax colors."""
+    """A file's lines as the read tool returns them (number, tab, text), with syntax colors."""
 
     def __init__(self, text: str, path: str) -> None:
         self._rows: list[str] = []  # their numbers
@@ -129,7 +132,7 @@ class NumberedBody(Body):
 
 
 class PlanBody(TextBody):
-    """The to-dos of a plan, with the marks of the side panel."""
+    """A to-do list, with the same marks as in the side panel."""
 
     def row(self, index: int, width: int) -> Iterator[Line]:
         found = _TODO.match(self._rows[index])

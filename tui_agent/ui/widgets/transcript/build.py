@@ -71,12 +71,12 @@ _TRIGGERS = {
     "overflow": "after an overflow",
     "model_switch": "for another model",
     "idle": "before the cache expired",
-    "notes": "a new window from the model's notes",
+    "notes": "from the model's notes",
 }
 GO_ON = "continue"
 """Origin (``synthetic``) of the program's message that tells the model to continue."""
 _RULE = "compaction:"
-"""Start of the key of a compaction's rule."""
+"""Prefix of the keys of blocks that are a compaction's rule."""
 _FINISHES = {
     "length": "The answer was cut off at the model's output limit",
     "content_filter": "The provider's content filter stopped the answer",
@@ -85,12 +85,12 @@ _FINISHES = {
 
 @frozen
 class BuildContext:
-    """Facts from other entries that an entry's blocks need."""
+    """Facts about the rest of the path and the run that an entry's blocks depend on."""
 
     results: Mapping[str, ToolResultEntry] = field(default_factory=dict)
     """Results of an answer's calls, by call id."""
     summarised: Callable[[CompactionEntry], int] = lambda _entry: 0
-    """Returns the number of entries that a compaction replaces."""
+    """Returns the number of entries that a compaction summarised."""
     live: bool = False
     """Whether calls without a result may still get one."""
     newest: bool = True
@@ -193,7 +193,10 @@ def _user(entry: UserEntry) -> Block:
 
 
 def mark_problems(blocks: Sequence[Block], problems: Mapping[str, int]) -> None:
-    """Set the number of new problems on the last card that edited each file."""
+    """Set the number of new problems on the last card that edited each file.
+
+    ``problems`` are counts by path.
+    """
     cards = {}
     for block in blocks:
         if isinstance(block, CardBlock) and block.traits.writes:
@@ -227,7 +230,7 @@ def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
 
 
 def _keys_for(text: str) -> str:
-    """Return the key hints of an answer: copy, undo the turn, and copy the code if it has any."""
+    """Return the key hints of an answer; the one to copy its code only if it has a code fence."""
     if "```" in text:
         return "f3 copy · f5 undo · shift+f3 code"
     return "f3 copy · f5 undo"
@@ -258,7 +261,7 @@ def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
 
 
 def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:
-    """Return the rule between a compaction's summary and the kept entries."""
+    """Return a compaction's rule: the line before the kept entries, which unfolds the summary."""
     count = around.summarised(entry)
     untold = len(entry.details.untold)
     words = [
@@ -278,9 +281,10 @@ def is_rule(block: Block) -> bool:
 
 
 def belongs_to_compaction(entry: Entry, before: str, after: str) -> bool:
-    """Whether an entry is covered by a compaction's rule, given the kinds before and after it.
+    """Return whether an entry is not shown because a compaction's rule stands for it.
 
-    That is so for what the compaction cleared, and for the note that tells the model to continue.
+    True for a prune that the compaction made, and for the note after it that tells the model to
+    continue. ``before`` and ``after`` are the kinds of the neighboring entries.
     """
     from tui_agent.context.pruning import Occasion
 
@@ -290,7 +294,7 @@ def belongs_to_compaction(entry: Entry, before: str, after: str) -> bool:
 
 
 def compaction_note(entry: CompactionEntry) -> MarkerBlock:
-    """Return the marker at the place of a compaction whose rule is further up."""
+    """Return the line at the place of a compaction's entry, if its rule is above, to jump there."""
     block = MarkerBlock("compacted", "compacted", icon="↑", actions=("jump", "undo"))
     block.entry = (entry.id, entry.kind)
     return block
@@ -316,11 +320,11 @@ def _summary_lines(
         (len(details.rules), "rule"),
         (len(details.anchors), "anchor"),
     ]
-    own = f"only {entry.model} can read it; other models get the entries themselves"
+    own = f"only {entry.model} can read it; other models get the original entries"
     rows = [
         ("Compacted", _TRIGGERS[entry.trigger] if isinstance(entry, CompactionEntry) else ""),
-        ("The provider's own", own if isinstance(entry, CompactionEntry) and entry.item else ""),
-        ("Used since, but missing", ", ".join(details.untold)),
+        ("Provider's version", own if isinstance(entry, CompactionEntry) and entry.item else ""),
+        ("In use, but not in the summary", ", ".join(details.untold)),
         ("Files read", ", ".join(details.read_files)),
         ("Files changed", ", ".join(details.modified_files)),
         ("Also kept", ", ".join(wording.plural(count, noun) for count, noun in kept if count)),
@@ -357,7 +361,7 @@ def _prune(entry: PruneEntry, around: BuildContext) -> Block:
         # Calls with long arguments are shortened, too.
         cleared = wording.plural(len(entry.targets), "entry")
         left = f"The model gets {entry.keep_chars:,} characters of each long text."
-    left = f"{left} They can still be read here."
+    left = f"{left} The originals are still shown here."
     notes = dict(zip(entry.targets, entry.notes, strict=False))
 
     def body(width: int) -> Iterator[Line]:
@@ -382,7 +386,7 @@ def _prune(entry: PruneEntry, around: BuildContext) -> Block:
 
 
 def _name_of(entry: Entry) -> str:
-    """Return the name of an output, such as ``read orders.csv``."""
+    """Return a name for a cleared entry, such as ``read orders.csv`` for a tool result."""
     if not isinstance(entry, ToolResultEntry):
         return entry.kind.replace("_", " ")
     return sanitize.line(f"{entry.tool} {entry.title or entry.metadata.path or ''}".rstrip())

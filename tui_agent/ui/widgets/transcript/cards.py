@@ -1,4 +1,4 @@
-"""Cards: a tool call and its result as one block, from the first argument to the stored result."""
+"""Cards, the blocks that show a tool call, its progress and its result; and user commands."""
 
 import json
 import re
@@ -43,12 +43,12 @@ from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans,
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 
 RUNNING: Final = "running"
-"""State of a call that is running; finished calls have a ``ToolStatus``."""
+"""Status of a running call; the status of a finished one is a ``ToolStatus``."""
 WAITING: Final = "waiting"
-"""State of a call that has not started."""
+"""Status of a call that has not started."""
 
 _LIVE_CHARS: Final = 20_000
-"""Maximum characters of live output kept; the result has all of it."""
+"""Maximum characters of a running call's output that are kept; its result has all of it."""
 
 _DIFF_ROWS: Final = 20
 _OUTPUT_ROWS: Final = 6
@@ -64,7 +64,7 @@ ICONS: Final = {
 }
 
 _OWN_COMMAND: Final = "$"
-"""Name shown in place of a tool's on the card of a user's command."""
+"""Shown in place of a tool's name on the card of a user's running command."""
 _TITLE_ARGUMENTS: Final = ("command", "pattern", "path", "file_path", "url", "query", "description")
 _TITLE_VALUE: Final = re.compile(
     r'"(' + "|".join(_TITLE_ARGUMENTS) + r')"\s*:\s*"((?:[^"\\]|\\.)*)'
@@ -73,7 +73,7 @@ _COUNT_IN_TITLE: Final = re.compile(r" · (\d[\d,]* [a-z]+)\Z")
 
 
 class CardBlock(FoldingBlock):
-    """A tool call with what is known of its result."""
+    """A tool call with its output so far, or its result once there is one."""
 
     kind = "card"
     tight = True
@@ -127,7 +127,7 @@ class CardBlock(FoldingBlock):
 
     @property
     def tokens(self) -> int:
-        """Tokens of the whole result as the model counts them, 0 before there is a result."""
+        """Tokens of the whole result for the current model; 0 while there is no result."""
         if self._result is not None:
             return self._size_of(self._result)
         return 0
@@ -145,7 +145,10 @@ class CardBlock(FoldingBlock):
         self._changed()
 
     def start(self, title: str, arguments: str, now: float = 0.0) -> None:
-        """Show the call as running since ``now``, in seconds of the clock passed to `tick`."""
+        """Show the call as running since ``now``, in seconds of the same clock as in `tick`.
+
+        If ``arguments`` is empty, the streamed arguments are kept.
+        """
         self.status = RUNNING
         self._began = now
         self._elapsed = 0.0
@@ -164,7 +167,7 @@ class CardBlock(FoldingBlock):
             self.changed()
 
     def outdate(self) -> None:
-        """Mark the to-do list of this call as replaced by a later one."""
+        """Mark the to-do list that this call wrote as replaced by a later one, and fold it."""
         self.is_outdated = True
         self.fold_by_default()
         self.changed()
@@ -223,12 +226,12 @@ class CardBlock(FoldingBlock):
     # -- folding
 
     def choose_fold(self, fold: Fold) -> None:
-        """Fold the card as the user chose, which later results do not change."""
+        """Set the fold that the user chose; `fold_by_default` no longer changes it."""
         self.fold = fold
         self._chosen = True
 
     def cycle(self) -> None:
-        """Cycle between a part, everything and only the head."""
+        """Switch to the next fold: a part, everything (if more than a part), only the head."""
         rows = self._window()[0] or MAX_ROWS
         hidden = len(self._shown_body(self._width)) > rows + 1
         if self.fold is Fold.CLOSED:
@@ -267,7 +270,7 @@ class CardBlock(FoldingBlock):
     # -- showing
 
     def copy_text(self) -> str:
-        """Return the diff of a change, else the output, else the arguments."""
+        """Return the diff of a call that changed a file, else its output, else its arguments."""
         if self.metadata.diff:
             return sanitize.text(self.metadata.diff)
         if self._result:
@@ -282,7 +285,7 @@ class CardBlock(FoldingBlock):
     def title(self) -> str:
         title = self._title
         if not title:
-            # The most informative argument, also from JSON that is still streaming.
+            # The most informative argument, found even in incomplete JSON.
             found: dict[str, str] = dict(_TITLE_VALUE.findall(self.arguments[:4_000]))
             argument = next(filter(None, map(found.get, _TITLE_ARGUMENTS)), "")
             title = argument.replace("\\n", " ").replace('\\"', '"').replace("\\\\", "\\")[:200]
@@ -299,7 +302,7 @@ class CardBlock(FoldingBlock):
         )
 
     def _how_it_failed(self, width: int) -> str:
-        """Return the state of a failed call, with the reason if it was denied."""
+        """Return the status of a failed call, with the reason, cut to fit, if it was denied."""
         if self._result is None or self.status != "denied":
             return self.status
         why = sanitize.line(note_of(self._result.output))
@@ -355,7 +358,11 @@ class CardBlock(FoldingBlock):
             yield Line(prefix=((INDENT, "text"), (cut, "muted"), WHOLE))
 
     def _argument_rows(self) -> list[str]:
-        """Return the rows of a multi-line command; other arguments only when fully unfolded."""
+        """Return the arguments to show above the output, as rows of text.
+
+        These are the lines of a multi-line command, or, if fully unfolded, arguments that the title
+        does not show, as JSON.
+        """
         try:
             arguments = loads(self.arguments)
         except ValueError:
@@ -373,7 +380,7 @@ class CardBlock(FoldingBlock):
         return []
 
     def _window(self) -> tuple[int | None, Keep]:
-        """Return how many rows of the body are shown, None for all, and from which end."""
+        """Return the maximum rows of the body to show, None for all, and from which end."""
         if self.fold is Fold.FULL:
             return None, "head"
         if self.metadata.diff or self.traits.state == "list":
@@ -421,7 +428,7 @@ class ShellBlock(FoldingBlock):
         self.fold = Fold.PART
 
     def cycle(self) -> None:
-        """Cycle between only the head, the end of the output, and all of it."""
+        """Switch to the next fold: only the head, the end of the output, all of it."""
         if self.fold is Fold.PART and len(self._rows) <= _SHELL_ROWS + 1:
             self.fold = Fold.CLOSED
         else:

@@ -1,4 +1,4 @@
-"""Source code whose syntax colors are computed only for lines that are shown.
+"""Source code with syntax colors, which are computed only for lines that are shown.
 
 Code is lexed in chunks of ``CHUNK`` lines. The lexer's state is carried from chunk to chunk and
 reset every ``RESET`` lines, so that the colors of any line cost a bounded amount of work, and do
@@ -18,13 +18,13 @@ RESET: Final = 400
 """Lines after which the lexer's state is reset."""
 
 LONG_LINE: Final = 1_000
-"""Longest line that is colored, in characters; a chunk with a longer one stays plain."""
+"""Maximum characters of a line; a chunk with a longer line gets no colors."""
 
 PLAIN: Final = frozenset({"", "text", "txt", "plain", "plaintext"})
 
 
 def language_of_path(path: str) -> str:
-    """Return a file's name as the language for `Code`, "" if the name has no ending."""
+    """Return the language for `Code` of a file: its name, or "" if the name has no extension."""
     name = path.rstrip().rpartition("/")[2]
     if "." in name:
         return name
@@ -32,7 +32,10 @@ def language_of_path(path: str) -> str:
 
 
 class Code:
-    """Lines of code in one language, which may grow; the lines passed in must be sanitized."""
+    """Lines of code in one language, which may grow. Its lines have to be sanitized before.
+
+    ``language`` is a name that Pygments knows, or a file name; ``base`` is the style of plain code.
+    """
 
     def __init__(self, language: str, base: str = "code") -> None:
         self.language = language
@@ -117,7 +120,7 @@ class CodeLine(Line):
 
     @property
     def block(self) -> str:
-        """The whole code that contains the line."""
+        """Text of the whole code block this line belongs to."""
         return "\n".join(self._code.lines)
 
     @property
@@ -126,7 +129,10 @@ class CodeLine(Line):
 
 
 def code_cuts(line: str, width: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each part of a line of code that fits in ``width`` cells."""
+    """Yield the (start, end) offsets of the parts that a line of code is wrapped into.
+
+    Each part is at most ``width`` cells wide; an empty line is one empty part.
+    """
     if line.isascii():
         for start in range(0, max(len(line), 1), width):
             yield start, min(start + width, len(line))

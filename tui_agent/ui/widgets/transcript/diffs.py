@@ -40,16 +40,16 @@ _MAX_STEPS: Final = 50_000
 """Maximum pairs of equal words examined to compare two lines."""
 
 _NEAR: Final = 2
-"""Maximum characters between two marked parts that are marked as well, to avoid flicker."""
+"""Maximum characters between two changed parts that are marked too, as one part reads better."""
 
 
 @dataclass(slots=True)
 class DiffRow:
     """A row of a diff.
 
-    ``old`` and ``new`` are line numbers, 0 if the line is not in that version. ``code`` and
-    ``index`` are the text of a line; other rows (gaps, files' names, notes) have it in ``told``.
-    ``partner`` is the counterpart of a changed row, None if it has none.
+    ``old`` and ``new`` are line numbers, 0 if the line is not in that version. The text of a line
+    is the line ``index`` of ``code``; other rows (gaps, file names, notes) have their text in
+    ``told``. ``partner`` is the added row in place of a removed one, or the reverse; None without.
     """
 
     kind: DiffRowKind
@@ -68,7 +68,10 @@ class DiffRow:
 
 
 class _Reader:
-    """Parses a diff line by line; counts the lines of hunks, which may look like headers."""
+    """Parses a diff line by line.
+
+    It counts the lines of each hunk, because a changed line can look like a header.
+    """
 
     def __init__(self) -> None:
         self._rows: list[DiffRow] = []
@@ -155,7 +158,10 @@ class _Reader:
 
 
 def read_diff(text: str) -> list[DiffRow]:
-    """Parse a unified diff of one or several files; the name of a single file is left out."""
+    """Return the rows of a unified diff of one or several files.
+
+    The row with the file's name is left out if there is only one file.
+    """
     rows = _Reader().read(text.rstrip("\n").split("\n"))
     if sum(row.kind == "file" for row in rows) < 2:
         rows = [row for row in rows if row.kind != "file"]
@@ -167,7 +173,11 @@ def read_diff(text: str) -> list[DiffRow]:
 
 
 def side_by_side(rows: Sequence[DiffRow]) -> list[tuple[DiffRow | None, DiffRow | None]]:
-    """Pair rows as (old, new); a row in both versions, or in neither, is paired with itself."""
+    """Return rows paired as (old, new), to be shown side by side.
+
+    Removed rows are paired with the added rows after them, in order, and with None if there are too
+    few. A row in both versions, or in neither, is paired with itself.
+    """
     pairs: list[tuple[DiffRow | None, DiffRow | None]] = []
     removed: list[DiffRow] = []
     added: list[DiffRow] = []
@@ -187,7 +197,7 @@ def side_by_side(rows: Sequence[DiffRow]) -> list[tuple[DiffRow | None, DiffRow 
 
 
 def _changes(rows: Sequence[DiffRow]) -> Iterator[tuple[list[DiffRow], list[DiffRow]]]:
-    """Yield the removed rows and the added ones of each change."""
+    """Yield the removed rows and the added rows of each change that has added rows."""
     removed: list[DiffRow] = []
     added: list[DiffRow] = []
     for row in [*rows, DiffRow("gap")]:
@@ -206,7 +216,10 @@ def _changes(rows: Sequence[DiffRow]) -> Iterator[tuple[list[DiffRow], list[Diff
 
 @lru_cache(maxsize=2_048)
 def changed_parts(old: str, new: str) -> tuple[Spans, Spans]:
-    """Return the differing parts of two lines, in each; empty if the lines differ too much."""
+    """Return the parts of the old line and of the new line that differ from the other one.
+
+    Both are empty if the lines differ too much or are too long to compare.
+    """
     if max(len(old), len(new)) > _MAX_COMPARED_CHARS:
         return (), ()
     before = _PIECE.findall(old)
@@ -243,7 +256,10 @@ def _spans(pieces: Sequence[str], parts: Sequence[tuple[int, int]]) -> Spans:
 
 
 def diff_body(diff: str, width: int) -> Body:
-    """Return a unified diff as a body for a width in cells, or its plain text if it is no diff."""
+    """Return the body that shows a unified diff, side by side if ``width`` cells have room for it.
+
+    A text that is no diff is shown unchanged.
+    """
     text = sanitize.text(diff)
     body = DiffBody(text)
     # Text that can't be parsed is shown unchanged: a question must not hide anything.
@@ -351,7 +367,7 @@ class DiffLine(Line):
 
 
 class SplitLine(Line):
-    """A part of an old line beside a part of the new line, which is the text to copy."""
+    """A part of an old line beside a part of the new line; only the new text can be copied."""
 
     __slots__ = ("_gutter", "_half", "_left", "_left_cut", "_right", "_right_cut")
 
@@ -381,7 +397,7 @@ class SplitLine(Line):
 
     @property
     def prefix(self) -> StyledSpans:
-        """The old line and the number of the new one."""
+        """Everything left of the new text: the old line, the divider, the new line's number."""
         runs: list[StyledSpan] = []
         if self._left is not None and self._left_cut is not None:
             runs += _gutter(self._left, self._left.old, self._gutter)[self._left_cut[0] > 0]
@@ -427,7 +443,10 @@ def _style_of(row: DiffRow) -> str:
 
 
 def _gutter(row: DiffRow, number: int, size: int) -> tuple[StyledSpans, StyledSpans]:
-    """Return number and sign for a row's first line, and the blanks in their place for others."""
+    """Return the line number and sign before a row's first line, and the blanks before its others.
+
+    ``size`` is the width of the number in cells.
+    """
     style = _style_of(row)
     if row.kind not in _SIGNS:
         return ((f"{number:>{size}}", "line-number"), ("   ", "text")), (

@@ -1,13 +1,13 @@
-"""A growing Markdown text, parsed and laid out in time proportional to its unfinished end.
+"""A growing Markdown text; the cost of new text does not depend on the length of the text before.
 
-Everything before the last top-level block is frozen and never parsed again; so are the finished
-items of a list, the finished lines of a fence in steps of ``CHUNK``, and the finished pieces of a
-long paragraph. The rest, the tail, is parsed again each time. A tail that starts inside a block is
-parsed after a stub that opens the same kind of block: the fence's first line, or a letter in place
-of the paragraph so far.
+Everything before the last top-level block is frozen: it is not parsed again. So are the finished
+items of a list, the finished lines of a code fence in steps of ``CHUNK``, and the finished pieces
+of a long paragraph. The rest, the tail, is parsed again each time. If the tail starts inside a
+block, a stub is put before it that opens the same kind of block: the first line of the fence, or a
+letter for the text of the paragraph.
 
-The result does not depend on the pieces in which the text arrived. A text that takes too long is
-shown as its source.
+The result does not depend on the pieces in which the text arrived. If parsing takes too long, the
+text is shown as plain text.
 """
 
 import re
@@ -36,12 +36,12 @@ _SECONDS: Final = 0.8
 """Limit of processor time to parse and lay out new text, in seconds."""
 
 _LETTER: Final = "x"
-"""Stub for the frozen part of a paragraph."""
+"""Stub that is parsed in place of the frozen part of a paragraph."""
 
 _UNDECIDED: Final = re.compile(
     r"(?:^|\n)(?:[ \t]*(?:[-=*_#>`~|:+\s]+|\d{1,9}[.)]?|`{3,}[^`\n]*|~{3,}[^\n]*)|(?<!\|)\n?\|[^\n]*(?:\n[|:\- ]*)?)\Z"
 )
-"""An unfinished last line whose kind is not clear yet, which is not shown while text arrives."""
+"""A last line that may still become another kind of block; it is not shown while text arrives."""
 
 _DELIMITERS: Final = re.compile(r"[^\n]*\n[ \t]*[|:=-][|:= \t-]*(?:\n|\Z)")
 """Two lines, the second of which makes the first a heading or a table's head."""
@@ -49,7 +49,11 @@ _DELIMITERS: Final = re.compile(r"[^\n]*\n[ \t]*[|:=-][|:= \t-]*(?:\n|\Z)")
 
 @dataclass(slots=True)
 class _Open:
-    """The block in which the tail starts: the stub that reopens it, and where it begins."""
+    """The block in which the tail starts.
+
+    ``stub`` is parsed before the tail to open the block again. The block begins at the offset
+    ``start`` of the text, after ``flows`` frozen flows and a block of the kind ``previous``.
+    """
 
     kind: str
     stub: str
@@ -89,7 +93,7 @@ class MarkdownDocument:
         self._changed = True
 
     def finish(self) -> None:
-        """Mark the text as complete: show held-back text, and resolve reference links."""
+        """Mark the text as complete: show all of its last line, and resolve reference links."""
         if self.finished:
             return
         self.finished = True
@@ -101,7 +105,10 @@ class MarkdownDocument:
         self._changed = True
 
     def lines(self, width: int) -> list[Line]:
-        """Return the document as lines of at most ``width`` cells; do not change the list."""
+        """Return the document as lines of at most ``width`` cells.
+
+        The caller must not change the list, which is reused.
+        """
         if width != self._width:
             self._width = width
             self._builder = LineBuilder(width)
@@ -191,7 +198,7 @@ class MarkdownDocument:
         return stub + self._source[self._offset : end]
 
     def _new_references(self) -> dict[str, Any]:
-        """Return the definitions of reference links; none while the text is growing."""
+        """Return the definitions of reference links for a parse; {} while the text is growing."""
         if self.finished:
             return self._references
         return {}
@@ -211,7 +218,10 @@ class MarkdownDocument:
         )
 
     def _flows_of(self, blocks: list[TopBlock], lines: list[str]) -> list[Flow]:
-        """Make the flows of blocks, the first of which continues the open block, if any."""
+        """Return the flows of blocks; the first one continues the open block, if there is one.
+
+        ``lines`` are those of the text that was parsed.
+        """
         opened = self._open
         maker = self._maker(lines, opened.number if opened else None)
         rest = blocks
@@ -280,7 +290,7 @@ class MarkdownDocument:
         self._offset = offset
 
     def _reopen(self) -> None:
-        """Unfreeze the open block, because it turned out to be of another kind."""
+        """Unfreeze the open block, because later text made it another kind of block."""
         opened = self._open
         if opened is None:
             return

@@ -1,6 +1,6 @@
 """Applies the agent's events to a transcript's model: streamed text, running calls, new entries.
 
-Streamed pieces are collected until `LiveFeed.flush`, so that a thousand cost as much as one.
+Streamed pieces are collected until `LiveFeed.flush`, so that many pieces are parsed at once.
 """
 
 from collections.abc import Callable, Iterator
@@ -56,7 +56,10 @@ from tui_agent.ui.widgets.transcript.source import ACTIVITY_ID, LIVE, LIVE_ID
 
 
 class LiveFeed:
-    """Turns events into changes of a model; ``changed`` collects the places of changed items."""
+    """Applies events to a transcript's model, and collects the places of items in ``changed``.
+
+    The owner measures those items again and clears the set.
+    """
 
     def __init__(self, model: TranscriptModel, clock: Callable[[], float] = perf_counter) -> None:
         self._model = model
@@ -242,14 +245,17 @@ class LiveFeed:
             self.changed.add(place - 1)
 
     def _running_shell(self, command: str) -> str | None:
-        """Return the call id of the card for a user's command if it is the last item, else None."""
+        """Return the call id of the card of a running user command, if it is the last item.
+
+        Else None.
+        """
         for call_id, (place, card) in self._cards.items():
             if card.is_shell(command) and place == self._end - 1:
                 return call_id
         return None
 
     def _push(self, item: Item) -> int:
-        """Append an item before the streamed answer; returns the item's place."""
+        """Append an item before the streamed answer, if there is one; return the item's place."""
         with self._before_activity():
             live = None
             if self._live is not None:
@@ -287,7 +293,7 @@ class LiveFeed:
 
     @contextmanager
     def _before_activity(self) -> Iterator[None]:
-        """Remove the activity line while the block runs, to append items before it."""
+        """Remove the activity line during the ``with`` block, to append items before it."""
         if self._activity is None:
             yield
             return
@@ -300,14 +306,14 @@ class LiveFeed:
             return self._model.append(item)
 
     def _attach(self, result: ToolResultEntry) -> bool:
-        """Show a result in its call's card; returns False if there is no such card."""
+        """Show a result in its call's card; return False if there is no such card."""
         known = self._cards.pop(result.call_id, None) or self._find(
             result.call_id, len(self._model)
         )
         if known is None:
             return False
         index = self._push(Item(result.id, result.kind, []))
-        # The result's own item shows nothing; the item of its call is laid out again.
+        # The item of the result shows nothing; that of its call is laid out again.
         self.changed.discard(index)
         owner, card = known
         if (outdated := self._model.replan(result)) is not None:
@@ -372,7 +378,7 @@ class LiveFeed:
                 pass
 
     def run_ended(self) -> None:
-        """Finish streamed text, and stop calls without a result, because the run has ended."""
+        """Finish streamed text, and mark calls without a result as interrupted."""
         self.flush()
         if self._live is not None:
             for block in self._live.blocks:
@@ -404,7 +410,10 @@ class LiveFeed:
         return CardBlock(call, size_of=self._model.size_of)
 
     def _add_local(self, blocks: list[Block]) -> int:
-        """Append an item for no entry, with the id of the last entry to keep ids in order."""
+        """Append an item that shows no entry; return its place.
+
+        Its id is that of the last entry, because ids must ascend.
+        """
         last = next((entry_id for entry_id in reversed(self._model.ids) if entry_id < LIVE_ID), 0)
         return self._push(Item(last, LIVE, blocks))
 
@@ -427,7 +436,7 @@ class LiveFeed:
 def _adopt(blocks: list[Block], live: list[Block]) -> None:
     """Replace blocks of a stored answer by the streamed blocks with the same content.
 
-    Streamed blocks keep their laid-out lines and folds, so that nothing moves when an answer ends.
+    The streamed blocks have folds and laid-out lines, so nothing moves when an answer ends.
     """
     cards = {block.key: block for block in live if isinstance(block, CardBlock)}
     texts = [block for block in live if isinstance(block, AnswerBlock | ReasoningBlock)]

@@ -1,6 +1,7 @@
-"""Flows, the parts of a document independent of width, and the builder that makes lines of them.
+"""Flows, the paragraphs, code, tables and rules of a document, and their layout as lines.
 
-A table's columns share the width by need; a table that is too narrow is shown as a list.
+Flows don't depend on the width. A table's columns share the width by need; if they would be too
+narrow, the table is shown as a list.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,9 +38,9 @@ _MIN_COLUMN_WIDTH = 6
 
 @dataclass(slots=True)
 class Frame:
-    """The decoration of a flow: what is drawn before its first and its other lines.
+    """The decoration of a flow: the spans drawn before its first line and before its other lines.
 
-    ``first_lead`` and ``rest_lead`` are the corresponding texts in copied text.
+    ``first_lead`` and ``rest_lead`` are copied in their place, such as ``> `` for a quote's bar.
     """
 
     first: StyledSpans = ()
@@ -52,7 +53,10 @@ class Frame:
 
 @dataclass(slots=True)
 class TextFlow:
-    """A paragraph or heading: rows that wrap; with ``joins`` the first continues the last flow."""
+    """A paragraph or heading: rows that are wrapped.
+
+    ``gap``: an empty line precedes it. ``joins``: the first row continues the last line before.
+    """
 
     rows: list[list[StyledSpan]]
     frame: Frame = field(default_factory=Frame)
@@ -62,7 +66,7 @@ class TextFlow:
 
 @dataclass(slots=True)
 class CodeFlow:
-    """The lines of code from ``start`` to ``end``, which is excluded."""
+    """The lines of ``code`` from index ``start`` to ``end``, which is excluded."""
 
     code: Code
     start: int
@@ -83,14 +87,17 @@ class TableFlow:
 
 @dataclass(slots=True)
 class RuleFlow:
-    """A thematic break."""
+    """A horizontal rule."""
 
     frame: Frame = field(default_factory=Frame)
     gap: bool = False
 
 
 class LineBuilder:
-    """Appends flows as lines of a width; ``rewind`` returns to the state at ``mark``."""
+    """Lays out flows as ``lines`` of at most ``width`` cells.
+
+    ``rewind`` removes the lines of all flows that were fed after ``mark``.
+    """
 
     def __init__(self, width: int) -> None:
         self.width = max(width, 1)
@@ -192,7 +199,7 @@ def table_lines(table: TableFlow, width: int) -> Iterator[Line]:
             natural[column] = max(natural[column], runs_width(cell))
     widths = _share(natural, width - _GAP * (len(natural) - 1))
     if widths is None:
-        # As a list: each cell after the title of its column.
+        # Shown as a list: a line for each cell, with the title of its column before it.
         head, *rows = table.rows
         for index, row in enumerate(rows or [[]]):
             if index:
@@ -210,9 +217,10 @@ def table_lines(table: TableFlow, width: int) -> Iterator[Line]:
 
 
 def _share(natural: list[int], room: int) -> list[int] | None:
-    """Return column widths that fit in ``room`` cells, None if a column would be too narrow.
+    """Return widths of columns that fit in ``room`` cells; None if one would be too narrow.
 
-    Narrow columns get their full width; the others share the rest.
+    ``natural`` are the widths of the columns' longest cells. Columns that are narrower than an
+    equal share get that width; the others share the rest.
     """
     widths = [max(size, 1) for size in natural]
     open_columns = set(range(len(widths)))

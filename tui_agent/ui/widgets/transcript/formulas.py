@@ -36,7 +36,10 @@ _ONE: Final = re.compile(r"[\w.']+")
 
 @lru_cache(maxsize=2_000)
 def readable_formula(written: str) -> str:
-    """Return a formula, given with delimiters, in Unicode; other text is returned unchanged."""
+    """Return a TeX formula, given with its delimiters, in Unicode characters and without them.
+
+    Text that is no formula, or has commands without a Unicode equivalent, keeps its delimiters.
+    """
     found = FORMULA.fullmatch(written)
     inside = ""
     if found is not None:
@@ -59,7 +62,7 @@ def readable_formula(written: str) -> str:
 
 
 def _is_formula(inside: str) -> bool:
-    """Whether a text between dollars is a formula, not a price or a shell's variable."""
+    """Return whether a text between dollars is a formula, not a price or a shell variable."""
     if "\\" in inside:
         return True
     if _WORD.search(inside):

@@ -1,6 +1,7 @@
-"""Groups successive small tool calls, such as reads and searches, into one row that opens.
+"""Groups successive small tool calls, such as reads and searches, under one row to unfold.
 
-A group may span several answers. Its members depend only on the path, not on what is loaded.
+A group may span several answers. Its members depend only on the path, not on which items are
+loaded.
 """
 
 from collections import Counter
@@ -19,13 +20,13 @@ from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
 from tui_agent.ui.widgets.transcript.source import LIVE
 
 MIN_CALLS: Final = 3
-"""Least calls in a group; fewer are clearer one by one."""
+"""Least calls in a group; fewer are shown one by one."""
 
 _REACH: Final = 64
-"""Places at whose multiples every group ends, to keep the search for members cheap."""
+"""A group ends at each multiple of this place, which limits the search for its members."""
 
 _BETWEEN: Final = frozenset(kinds(lambda kind: kind.follows_calls or not kind.is_shown))
-"""Kinds of entries that show nothing between two answers."""
+"""Kinds of entries that don't end a group, because they show nothing between two answers."""
 
 _MAX_TITLES = 100
 
@@ -33,7 +34,11 @@ _GOES_WELL: Final = frozenset({WAITING, RUNNING, ToolStatus.COMPLETED})
 
 
 class GroupBlock(FoldingBlock):
-    """The row of a group of small calls; while open, calls and the texts between them follow it."""
+    """The row of a group of small calls; while it is open, its members are shown below.
+
+    ``members`` are the cards of the calls and the short answers between them; ``places`` are those
+    of the items that contain them.
+    """
 
     kind = "card"
     tight = True
@@ -68,7 +73,7 @@ class GroupBlock(FoldingBlock):
         self.changed()
 
     def cycle(self) -> None:
-        """Open or close the group; closing it closes its calls too."""
+        """Open or close the group; closing it also folds its cards."""
         super().cycle()
         if self.fold is Fold.CLOSED:
             for card in self.cards:
@@ -119,7 +124,10 @@ class GroupBlock(FoldingBlock):
 
 @frozen
 class _Segment:
-    """Successive small blocks of an item, which begin it if ``leads`` and end it if ``trails``."""
+    """Successive small blocks of an item.
+
+    ``leads``: they are the item's first blocks; ``trails``: they are its last ones.
+    """
 
     blocks: Sequence[Block]
     leads: bool
@@ -127,7 +135,10 @@ class _Segment:
 
 
 def arrange(kinds: Sequence[str], item_at: Callable[[int], Item], index: int) -> frozenset[int]:
-    """Update the groups of an item's small calls; returns the places of items that changed."""
+    """Update the groups that the calls of the item at ``index`` are in.
+
+    Returns the places of the items that changed. ``kinds`` are the kinds of all items.
+    """
     item = item_at(index)
     plain = _ungrouped(item)
     segments = _segments(plain)
@@ -174,15 +185,15 @@ def _run_of(
 ) -> list[tuple[int, Block]]:
     """Return the blocks of the group that a segment belongs to, each with its item's index.
 
-    Neighbouring answers are included. Text before the first call is left out, so the list may be
-    empty. ``kinds`` are the kinds of all items, ``index`` is the segment's item.
+    Blocks of the answers before and after are included. A text before the first call is not, so the
+    list may be empty. ``kinds`` are those of all items; the segment is in the item at ``index``.
     """
     run = [(index, block) for block in segment.blocks]
     if segment.leads:
         run = [*_reach(kinds, item_at, index, -1), *run]
     if segment.trails:
         run += _reach(kinds, item_at, index, 1)
-    # Text before the first call says what the group is about, and is not hidden.
+    # A text before the first call explains the group, so the group does not hide it.
     while run and not isinstance(run[0][1], CardBlock):
         run.pop(0)
     return run
@@ -200,7 +211,10 @@ def _group_of(members: Sequence[Block]) -> GroupBlock:
 def _reach(
     kinds: Sequence[str], item_at: Callable[[int], Item], index: int, step: int
 ) -> list[tuple[int, Block]]:
-    """Return the small blocks before (-1) or after (1) an item that continue its group."""
+    """Return the small blocks before (-1) or after (1) an item that continue its group.
+
+    Each comes with the place of its item, in the order of the path.
+    """
     found: list[tuple[int, Block]] = []
     place = index + step
     while 0 <= place < len(kinds) and place // _REACH == index // _REACH:
@@ -242,9 +256,10 @@ def _segments(blocks: Sequence[Block]) -> list[_Segment]:
 
 
 def _is_small(blocks: Sequence[Block], place: int) -> bool:
-    """Whether a block may be in a group.
+    """Return whether a block may be in a group.
 
-    A short text counts if a small call follows it. A call that the user opened by itself does not.
+    True for a call that only reads, has not failed, and was not unfolded outside of an open group;
+    and for an answer of one short line directly before such a call.
     """
     block = blocks[place]
     if isinstance(block, AnswerBlock):
@@ -252,7 +267,7 @@ def _is_small(blocks: Sequence[Block], place: int) -> bool:
         text = block.document.source.strip()
         is_brief = block.document.finished and len(text) <= MAX_TEXT_WIDTH and "\n" not in text
         return follows and is_brief and _is_small(blocks, place + 1)
-    # Only calls that read something and have not failed.
+    # Only tools that count what they read, and calls that have not failed.
     if (
         not isinstance(block, CardBlock)
         or not block.traits.counts

@@ -1,4 +1,4 @@
-"""Items, the entries of a path with their blocks, and the cache of loaded items."""
+"""Items: the entries of a path with the blocks that show them; and the cache of loaded items."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ BLANK: Final = Line()
 
 
 class Item:
-    """A loaded entry: its blocks, and the line at which each begins once it is laid out.
+    """A loaded entry: its blocks, and once it is laid out, the line at which each begins.
 
-    ``results`` are the places of the tool results that the item's cards show.
+    ``results`` are the places, in the model, of the tool results that the item's cards show.
     """
 
     __slots__ = ("blocks", "height", "id", "kind", "results", "starts", "width")
@@ -33,7 +33,10 @@ class Item:
         """Width for which the item is laid out, 0 before that."""
 
     def lay_out(self, width: int, *, gap: bool) -> int:
-        """Place the blocks one below the other, the first below a ``gap``; returns the height."""
+        """Lay out the blocks for a width in cells; return the height in lines.
+
+        ``gap``: there is an empty line before the first block.
+        """
         line = 0
         starts: list[int] = []
         previous: Block | None = None
@@ -52,9 +55,9 @@ class Item:
         return line
 
     def at(self, line: int, width: int) -> tuple[Block | None, int, Line]:
-        """Return the block that contains a line, the line's number in it, and the line.
+        """Return the block that contains a line of the item, the line's number in it, and the line.
 
-        In a gap between blocks the block is None.
+        In a gap between blocks: None, 0 and an empty line.
         """
         for block, start in zip(reversed(self.blocks), reversed(self.starts), strict=True):
             if line >= start and not block.hidden:
@@ -79,7 +82,11 @@ class Item:
 
 
 def apart(previous: Block, following: Block) -> bool:
-    """Whether an empty line separates two blocks: not in a group, nor after closed tight blocks."""
+    """Return whether an empty line separates two blocks.
+
+    None does after a group's row, between blocks of different kinds in a group, and after a closed
+    block that is ``tight`` if the next one is of the same kind.
+    """
     if following.within is not None and following.within is previous:
         return False
     if (
@@ -92,7 +99,7 @@ def apart(previous: Block, following: Block) -> bool:
 
 
 class ItemCache(OrderedDict[int, Item]):
-    """The loaded items by place; drops the least recently used that are not ``pinned``."""
+    """The loaded items by place; drops the least recently used ones whose place is not pinned."""
 
     def __init__(self, pinned: set[int]) -> None:
         super().__init__()

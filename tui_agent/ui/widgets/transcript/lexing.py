@@ -1,4 +1,4 @@
-"""Syntax colors by Pygments; a lexer's state is passed in and out, to lex code chunk by chunk."""
+"""Syntax colors by Pygments, computed chunk by chunk: each chunk starts in the last one's state."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
@@ -65,17 +65,17 @@ def coloured(
 ) -> tuple[list[StyledSpans], tuple[str, ...]]:
     """Return lines as runs with syntax styles added to ``base``, and the lexer's state after them.
 
-    ``language`` may be a file name. Without a lexer the lines are plain.
+    ``language`` may be a file name. If Pygments has no lexer for it, the lines are plain.
 
     Raises:
-        TooLongError: the lexer took too long.
+        TooLongError: the lexer took more than 0.2 seconds of processor time.
     """
     lexer = _lexer(language)
     if lexer is None:
         return [run_of(line, base) for line in lines], state
     with limited(_SECONDS):
         text = "\n".join(lines) + "\n"
-        # Only plain regular-expression lexers can continue from a state; others start again.
+        # Only plain regular-expression lexers can start in a given state.
         if (
             isinstance(lexer, RegexLexer)
             and type(lexer).get_tokens_unprocessed is RegexLexer.get_tokens_unprocessed

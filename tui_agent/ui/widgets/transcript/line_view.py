@@ -1,4 +1,4 @@
-"""Draws lines outside the conversation as in it: a diff in a question or on a page."""
+"""A widget that shows lines as the conversation draws them, such as a diff in a question."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
@@ -24,7 +24,7 @@ MakeLines = Callable[[int], Iterable[Line]]
 
 
 def diff_lines(diff: str, width: int) -> Iterator[Line]:
-    """Return the lines of a unified diff, side by side if ``width`` has room for that."""
+    """Return the lines of a unified diff, side by side if ``width`` cells have room for that."""
     body = diff_body(diff, width)
     return chain.from_iterable(body.row(index, width) for index in range(len(body)))
 
@@ -63,7 +63,10 @@ class LineView(Widget):
         self._palette.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Paint rows; called otherwise, ``render_line`` gives Textual's selection its offsets."""
+        """Paint the lines of ``crop``.
+
+        Textual also calls ``render_line`` directly, to find the text offset under the mouse.
+        """
         self._painting = True
         try:
             return super().render_lines(crop)
@@ -81,7 +84,10 @@ class LineView(Widget):
         return paint(lines[y], width, self._palette, highlights=selected)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return the selected text without numbers and signs, with wrapped lines joined."""
+        """Return the selected text and the text to end it with.
+
+        Line numbers and signs are left out, and wrapped lines are joined.
+        """
         parts: list[str] = []
         for y, line in enumerate(self._lines):
             span = selection.get_span(y)

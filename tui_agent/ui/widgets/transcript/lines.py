@@ -33,10 +33,11 @@ class Line:
     """A line on screen, without its margin.
 
     ``prefix`` is decoration that is neither selected nor copied: indent, quote bar, line number.
-    ``runs`` is the text. ``tail`` is at the right edge, or ends at the cell ``extent``. ``join`` is
-    the text between the previous line and this one: a line feed, or spaces dropped by wrapping.
-    ``lead`` is copied before the line if it begins a logical line. ``fill`` is the style of the
-    rest of the row; one of `ROW_GROUNDS` fills it from edge to edge.
+    ``runs`` is the text. ``tail`` is at the right edge, or ends at the cell ``extent`` if that is
+    not 0. ``join`` is the text between the previous line and this one when copied: a line feed, or
+    the spaces dropped by wrapping. ``lead`` is copied before a line that is not a continuation,
+    such as a list item's bullet. ``fill`` is the style of the rest of the row; one of `ROW_GROUNDS`
+    fills it from edge to edge.
     """
 
     __slots__ = ("extent", "fill", "join", "lead", "prefix", "runs", "tail")
@@ -107,7 +108,7 @@ def crop(text: str, width: int) -> str:
 
 
 def crop_runs(runs: Sequence[StyledSpan], width: int) -> StyledSpans:
-    """Return runs cut to ``width`` cells; cut runs end in an ellipsis."""
+    """Return runs cut to ``width`` cells in total; if cut, they end in an ellipsis."""
     if runs_width(runs) <= width:
         return tuple(runs)
     kept: list[StyledSpan] = []
@@ -124,9 +125,9 @@ def crop_runs(runs: Sequence[StyledSpan], width: int) -> StyledSpans:
 def wrap(runs: Sequence[StyledSpan], width: int) -> Iterator[tuple[str, StyledSpans]]:
     """Wrap runs into lines of at most ``width`` cells, at spaces and between wide characters.
 
-    Yields, for each line, the text dropped before it and the line's runs. A break does not depend
-    on text after the first character that does not fit, so that the wrapping of a growing text can
-    continue from the start of the last line.
+    Yields, for each line, the spaces dropped before it and the line's runs. Where a line breaks
+    depends only on the text up to the first character that does not fit, so that the wrapping of a
+    growing text can continue from the start of the last line.
     """
     text = "".join(part for part, _ in runs)
     if len(text) <= width and text.isascii():
@@ -144,7 +145,7 @@ def wrap(runs: Sequence[StyledSpan], width: int) -> Iterator[tuple[str, StyledSp
 
 
 def last_cut(runs: Sequence[StyledSpan], width: int) -> StyledSpans:
-    """Return the runs of the last line of the wrapped text, with trailing spaces."""
+    """Return the runs of the last line that `wrap` makes, but with its trailing spaces."""
     text = "".join(part for part, _ in runs)
     if len(text) <= width and text.isascii():
         return tuple(runs)
@@ -162,7 +163,7 @@ def wrapped(
 
 
 class _Slicer:
-    """Slices runs at ascending character offsets in one pass."""
+    """Cuts parts out of runs in one pass, by character offsets that have to ascend."""
 
     def __init__(self, runs: Sequence[StyledSpan]) -> None:
         self._runs = runs
@@ -245,7 +246,7 @@ def _wide_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
 
 
 def _may_break(character: str, size: int, following: str) -> bool:
-    """Whether a line may break between two characters that are not spaces."""
+    """Return whether a line may break between two characters that are not spaces."""
     if following == " ":
         return False
     following_size = _width(following)

@@ -1,7 +1,7 @@
-"""Converts Markdown to flows: CommonMark with tables, strikethrough and task lists.
+"""Converts Markdown to flows (see :mod:`.flows`): CommonMark, tables, strikethrough, task lists.
 
-HTML is shown as text. Line breaks inside paragraphs are kept, because models mean them. Lists are
-spaced as in their source, item by item, so that an item never changes by what follows it.
+HTML is shown as text. Line breaks inside paragraphs are kept, because models intend them. Empty
+lines between list items are as in the source, so that an item does not depend on later ones.
 """
 
 import re
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 SEGMENT: Final = 1_500
-"""Characters after which a paragraph is split at the next good place, to be parsed in pieces."""
+"""Characters after which a paragraph is split, where no markup is open, to parse it in pieces."""
 
 MAX_SEGMENT_CHARS: Final = 6_000
 """Characters after which a paragraph is split at the next space, even inside emphasis."""
@@ -43,7 +43,7 @@ _LANGUAGE: Final = re.compile(r"[\w+#.-]+")
 _ADDRESS: Final = re.compile(r"https?://[^\s<>\"'`|]*[^\s<>\"'`|.,;:!?*_)\]}]")
 """A bare address, without punctuation after it."""
 BLANK: Final = re.compile(r"[ \t>]*\Z")
-"""The end of a line that contains only white space and quote marks."""
+"""Matches a line, or the rest of one, that contains only white space and quote marks."""
 
 
 @lru_cache(maxsize=1)
@@ -58,7 +58,10 @@ def _parser() -> "MarkdownIt":
 
 
 def _read_math(state: "StateInline", silent: bool) -> bool:  # noqa: FBT001 - markdown-it's form
-    """Parse a formula at the state's position, as a rule of markdown-it; False if there is none."""
+    """Parse a formula at the state's position; return False if there is none.
+
+    A rule for markdown-it; it pushes no token if ``silent``.
+    """
     found = FORMULA.match(state.src, state.pos, state.posMax)
     if found is None:
         return False
@@ -69,13 +72,19 @@ def _read_math(state: "StateInline", silent: bool) -> bool:  # noqa: FBT001 - ma
 
 
 def parse_blocks(text: str, references: dict[str, Any] | None = None) -> "list[Token]":
-    """Return the block tokens of a text; inline content is left unparsed."""
+    """Return the block tokens of a text; inline content is not parsed.
+
+    Definitions of reference links are read from and added to ``references``.
+    """
     return _parser().parse(text, references if references is not None else {})
 
 
 @frozen
 class TopBlock:
-    """A top-level block: its tokens, its first line and the line after it in the parsed text."""
+    """A top-level block: its tokens, and the numbers of its first line and of the line after it.
+
+    Lines count from 0 in the parsed text.
+    """
 
     tokens: "Sequence[Token]"
     line: int
@@ -139,7 +148,10 @@ def _balanced(text: str) -> bool:
 
 
 def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[list[StyledSpan]]:
-    """Parse inline Markdown into rows of runs; each line break starts a row."""
+    """Parse inline Markdown into rows of runs, one row for each line of the source.
+
+    ``base`` is the style of plain text; ``references`` are the definitions of reference links.
+    """
     rows: list[list[StyledSpan]] = [[]]
     children: list[Token] = []
     _parser().inline.parse(content, _parser(), references, children)
@@ -179,7 +191,7 @@ def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[lis
 
 
 def _joined(tokens: "Sequence[Token]") -> "Iterator[tuple[str, Token, str]]":
-    """Yield the kind of each token, the token and its content; successive texts are joined."""
+    """Yield the type of each token, the token, and its text; successive text tokens are joined."""
     for is_text, group in groupby(tokens, lambda token: token.type in {"text", "text_special"}):
         found = list(group)
         if is_text:
@@ -190,7 +202,7 @@ def _joined(tokens: "Sequence[Token]") -> "Iterator[tuple[str, Token, str]]":
 
 
 def _add_with_addresses(rows: list[list[StyledSpan]], text: str, style: str) -> None:
-    """Append a text, with its bare addresses as links."""
+    """Append a text to the last row, with the addresses in it as links."""
     at = 0
     for found in _ADDRESS.finditer(text):
         _add(rows, text[at : found.start()], style)
@@ -203,7 +215,10 @@ def _add_with_addresses(rows: list[list[StyledSpan]], text: str, style: str) -> 
 
 
 def _add_address(rows: list[list[StyledSpan]], link: tuple[str, int, int], style: str) -> None:
-    """Append a link's address after its text, unless the text is the address."""
+    """Append a link's address after its text, unless the text is the address.
+
+    ``link`` has the address and where the text begins: the number of rows, and of runs in the last.
+    """
     href, row, place = link
     shown = ""
     if row == len(rows):
@@ -231,7 +246,7 @@ def _add(rows: list[list[StyledSpan]], value: str, style: str) -> None:
 
 @dataclass(slots=True)
 class _Container:
-    """An open quote or list item; ``used``: a flow has been drawn with its first line's frame."""
+    """An open quote or list item; ``used``: a flow already has its marker, such as the bullet."""
 
     frame: Frame
     line: int
@@ -241,9 +256,9 @@ class _Container:
 class FlowMaker:
     """Converts block tokens to flows.
 
-    ``base`` is the style of plain text. ``blank_before``: a blank line precedes the first block in
-    the source. ``previous`` is the kind of the block before. ``number`` is that of the first item
-    if the tokens continue a list.
+    ``source_lines`` are the lines of the parsed text, and ``base`` is the style of plain text.
+    ``blank_before``: a blank line precedes the first block in the source. ``previous`` is the kind
+    of the block before it. ``number`` is the first item's if the tokens continue a numbered list.
     """
 
     def __init__(
@@ -286,7 +301,10 @@ class FlowMaker:
         kind: str = "paragraph",
         joins: bool = False,
     ) -> None:
-        """Append a paragraph or heading given as inline Markdown; ``joins`` continues the last."""
+        """Append flows for a paragraph or heading, given as inline Markdown.
+
+        ``line`` is its line in the source. ``joins``: it continues the paragraph before.
+        """
         if style:
             base = f"{self._base} {style}"
         else:
@@ -300,7 +318,7 @@ class FlowMaker:
             joins = True
 
     def _block(self, tokens: "Sequence[Token]", index: int) -> int:
-        """Convert the block that begins with token ``index``; returns the index after it."""
+        """Convert the block that begins at token ``index``; return the index of the next token."""
         token = tokens[index]
         line, _end = token.map or (0, 0)
         match token.type:

@@ -1,4 +1,4 @@
-"""The transcript's messages to the app, which owns the clipboard, the viewer and the session."""
+"""The messages that a transcript posts for the app to handle, such as to copy or open a block."""
 
 from textual.message import Message
 
@@ -20,7 +20,7 @@ class ActionRequested(Message, namespace="transcript"):
     action: str
     """The name of the action, one of ``blocks.ActionName``."""
     entry_id: int
-    """The block's entry; for a card with a result, the result's entry."""
+    """Id of the entry to act on: the block's, or for a card with a result the result's."""
     call_id: str = ""
 
 
@@ -36,4 +36,4 @@ class BlockFocused(Message, namespace="transcript"):
     """The focus moved to another block, or to none."""
 
     entry_id: int | None
-    """The block's entry; None for a block without one, or if the conversation lost the focus."""
+    """Id of the block's entry; None if the block shows none, or the conversation lost the focus."""

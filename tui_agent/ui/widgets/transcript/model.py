@@ -1,4 +1,4 @@
-"""The transcript without a screen: items, their heights, loading, and the place of each line."""
+"""The transcript's model without a screen: loads entries as items and computes their lines."""
 
 from array import array
 from bisect import bisect_left, bisect_right
@@ -46,14 +46,14 @@ from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.source import HIDDEN, LIVE, LIVE_ID, EntrySource, estimate
 
 _LOAD_AHEAD: Final = 12
-"""Items that are loaded before and after a needed one, together with it."""
+"""Number of items before and after a needed one that are loaded together with it."""
 
 _DIALOGUE: Final = frozenset(kinds(lambda kind: kind.is_dialogue))
 
 _MESSAGES: Final = frozenset(kinds(lambda kind: kind.is_message is not False)) - {"compaction"}
 
 _BESIDE: Final = HIDDEN | {"tool_result"}
-"""Kinds of items that show nothing of their own."""
+"""Kinds of items that have no lines; a tool result is shown by its call's item."""
 
 _NEVER_LOADED: Final = HIDDEN | {LIVE}
 
@@ -62,13 +62,13 @@ _NOTHING: Final = EntrySource(Outlines((), (), ()), lambda _ids: ())
 _NOT_SEEN: Final = frozenset({Standing.SUMMARISED, Standing.HIDDEN, Standing.UNSENT})
 
 _MADE_HERE: Final = (GroupBlock, ToldBlock, turns.TurnBlock)
-"""Kinds of blocks that the model adds to those of entries."""
+"""Classes of blocks that this model adds to the blocks of the entries."""
 
 _PLAN_REACH: Final = 200
-"""Number of the last results that are searched for the newest to-do list."""
+"""How many of the last tool results are searched for the newest to-do list."""
 
 _MAX_PRUNES: Final = 2
-"""Maximum prune entries just before a compaction that belong to it."""
+"""Maximum prune entries directly before a compaction that can belong to it."""
 
 _MAX_RESULT_DISTANCE: Final = 512
 """Maximum entries between an assistant entry and a result of its calls."""
@@ -78,13 +78,13 @@ _HEIGHTS: Final = 512
 
 
 def is_plan(result: ToolResultEntry) -> bool:
-    """Whether a result is a successfully written to-do list."""
+    """Return whether a result is that of a call which wrote the to-do list successfully."""
     return tool_traits()[result.tool].state == "list" and result.status is ToolStatus.COMPLETED
 
 
 @frozen
 class Position:
-    """A line of an item: the item's place, and the line in it."""
+    """A line of an item: the item's place in the model, and the line's number in it, from 0."""
 
     index: int
     line: int = 0
@@ -92,7 +92,7 @@ class Position:
 
 @frozen
 class Row:
-    """A line on screen, with its item's place, its block (None in a gap), and numbers in both."""
+    """A line on screen: its item's place, its block (None in a gap), and its numbers in both."""
 
     index: int
     item_line: int
@@ -102,9 +102,10 @@ class Row:
 
 
 class HeightIndex:
-    """A list of heights in lines, with totals for each chunk.
+    """The heights of items in lines, with a sum for each chunk of `_HEIGHTS` items.
 
-    Changing a height takes constant time; finding an offset, or the item at one, microseconds.
+    Changing a height takes constant time; finding an item's first line, or the item at a line,
+    takes microseconds.
     """
 
     def __init__(self, heights: Iterable[int] = ()) -> None:
@@ -143,12 +144,15 @@ class HeightIndex:
             self._sums.pop()
 
     def offset(self, index: int) -> int:
-        """Return the line at which an item starts; for an index after the last, the total."""
+        """Return the line at which an item starts; for the index after the last one, the total."""
         chunk = index // _HEIGHTS
         return sum(self._sums[:chunk]) + sum(self._heights[chunk * _HEIGHTS : index])
 
     def find(self, line: int) -> tuple[int, int]:
-        """Return the item that contains a line, or the nearest one, and the line's number in it."""
+        """Return the index of the item that contains a line, and the line's number in it.
+
+        A line out of range is taken as the first or last one. (0, 0) if there are no lines.
+        """
         if not self.total:
             return 0, 0
         line = min(max(line, 0), self.total - 1)
@@ -163,9 +167,9 @@ class HeightIndex:
 
 
 class TranscriptModel:
-    """The items of a path, one for each entry, followed by those that are not entries.
+    """The items of a path: one for each entry, and some that show no entry, such as a notice.
 
-    An item's place is its index. Items are loaded on demand; other heights are estimates.
+    An item's place is its index. Items are loaded on demand; the heights of others are estimates.
     """
 
     def __init__(self, width: int = 80) -> None:
@@ -179,34 +183,40 @@ class TranscriptModel:
         self.kinds: list[str] = []
         self._sizes = array("q")
         self.pinned: set[int] = set()
-        """Places of items that must stay loaded: not stored, or about to change."""
+        """Places of items that must stay loaded, because they are not stored or still change."""
         self._cache = ItemCache(self.pinned)
         self._measured: set[int] = set()
         self.folds: dict[tuple[int, str], Fold] = {}
-        """Folds that the user chose, by entry and block's key, for entries loaded again."""
+        """Folds that the user chose, by item id and block key, to apply when items are reloaded."""
         self.running = False
         """Whether calls without a result may still get one."""
 
         self.told: Callable[[int], str] | None = None
-        """Returns the text that the model gets for an entry, if only that is shown; else None."""
+        """Returns the text that the language model gets for an entry id; None: show everything.
+
+        If set, only what the language model sees is shown.
+        """
 
         self.names_keys = False
-        """Whether the newest answer shows key hints of the main screen."""
+        """Whether the newest answer shows hints for keys of the main screen."""
         self.fold_turns: turns.FoldTurns = "off"
-        """Which part of a turn is folded when the next one begins."""
+        """Which part of a finished turn is folded."""
         self._starts: dict[int, bool] = {}
-        """Whether a user's message begins a turn, by place, as far as known."""
+        """Whether the item at a place begins a turn; a cache."""
         self._last_turn: turns.Turn | None = None
-        """The finished turn that was found last, as a cache."""
+        """The finished turn that was found last; a cache."""
         self._newest_start = -1
-        """Place of the newest turn's message, -1 if not known yet."""
+        """Place of the message that began the newest turn, -1 if not known yet."""
 
         self._newest_plan: int | None = None
         """Id of the newest to-do list's entry, 0 for none, None if not known yet."""
 
         self.source = _NOTHING
         self.rules: dict[int, list[CompactionEntry]] = {}
-        """The compactions whose rules are before an item's blocks, by the item's place."""
+        """Compactions by the place of the first item they keep.
+
+        A rule, the line that shows a compaction, is drawn there before the item's own blocks.
+        """
         self._regrouped: set[int] = set()
 
     def __len__(self) -> int:
@@ -232,7 +242,10 @@ class TranscriptModel:
                     self.rules.setdefault(self._rule_place(entry), []).append(entry)
 
     def add_rule(self, entry: CompactionEntry) -> int:
-        """Add the rule of a new compaction before the first entry it keeps; returns that place."""
+        """Add the line (rule) that shows a new compaction; return its place.
+
+        That is the place of the first visible item that the compaction keeps, else its own.
+        """
         place = self._rule_place(entry)
         self.rules.setdefault(place, []).append(entry)
         if (item := self._cache.use(place)) is not None:
@@ -258,7 +271,7 @@ class TranscriptModel:
         return own
 
     def _rules_at(self, place: int) -> list[Block]:
-        """Return the rule at a place: of several compactions, only the newest one's."""
+        """Return the rule of the newest compaction at a place, in a list; [] if there is none."""
         around = BuildContext(summarised=self.summarised_by)
         found = []
         for entry in self.rules.get(place, ())[-1:]:
@@ -322,7 +335,10 @@ class TranscriptModel:
         return self._cache.pop(index, None)
 
     def index_of(self, entry_id: int) -> int | None:
-        """Return the place of an entry, for a tool result that of its call; None if not here."""
+        """Return the place of the item that shows an entry; None if it is not on the path.
+
+        A tool result is shown by the answer with its call.
+        """
         index = bisect_left(self.ids, entry_id)
         if index >= len(self.ids) or self.ids[index] != entry_id:
             return None
@@ -342,7 +358,10 @@ class TranscriptModel:
     # -- loading
 
     def item(self, index: int) -> Item:
-        """Return an item, loading it and some of its neighbors if needed."""
+        """Return the item at a place, loading it and some of its neighbors if needed.
+
+        It has no blocks if it shows nothing by itself.
+        """
         item = self._cache.use(index)
         if item is None:
             self._load(index)
@@ -352,7 +371,7 @@ class TranscriptModel:
         return Item(self.ids[index], self.kinds[index], [])
 
     def entry_of(self, index: int, block: Block) -> int:
-        """Return the id of the entry that a block of an item shows."""
+        """Return the id of the entry that a block of the item at ``index`` shows."""
         if block.entry is not None:
             return block.entry[0]
         return self.ids[index]
@@ -361,7 +380,10 @@ class TranscriptModel:
         return list(self._cache.items())
 
     def _is_missing(self, place: int) -> bool:
-        """Whether an item has to be loaded by itself; results are loaded with their calls."""
+        """Return whether an item has to be loaded for itself.
+
+        A tool result is not if an answer precedes it: it is loaded with that answer.
+        """
         if place in self._cache or self.kinds[place] in _NEVER_LOADED:
             return False
         return self.kinds[place] != "tool_result" or self.owner_of(place) is None
@@ -379,7 +401,7 @@ class TranscriptModel:
                 results[place] = self._following(place)
                 places.update(results[place])
         ids = [self.ids[place] for place in sorted(places)]
-        # Without damaged entries.
+        # Damaged entries are missing here.
         entries = {entry.id: entry for entry in self.source.load(ids)}
         for place in wanted:
             entry_id = self.ids[place]
@@ -394,7 +416,7 @@ class TranscriptModel:
             self._put(place, entries[entry_id], list(filter(None, found)))
 
     def _following(self, index: int) -> list[int]:
-        """Return the places of results and user entries between an answer and the next one."""
+        """Return the places of tool results and user entries between an answer and the next."""
         found: list[int] = []
         for place in range(index + 1, min(index + _MAX_RESULT_DISTANCE, len(self.ids))):
             if self.kinds[place] == "assistant":
@@ -451,14 +473,17 @@ class TranscriptModel:
         self._cache.put(index, item)
 
     def is_replaced(self, place: int) -> bool:
-        """Whether an item is not shown because it is a mode change with another one right after."""
+        """Return whether an item is a mode change directly followed by another, which hides it."""
         return (
             self.kinds[place] == "mode_change"
             and "mode_change" in self.kinds[place + 1 : place + 2]
         )
 
     def forget_prunes(self, place: int) -> set[int]:
-        """Unload the prunes that belong to a compaction, to hide them; returns their places."""
+        """Unload the prunes directly before a compaction's item, and return their places.
+
+        When loaded again, those that belong to the compaction have no blocks.
+        """
         prunes: set[int] = set()
         for at in range(place - 1, max(place - _MAX_PRUNES, 0) - 1, -1):
             if self.kinds[at] != "prune":
@@ -469,7 +494,10 @@ class TranscriptModel:
         return prunes
 
     def belongs_to_compaction(self, place: int, entry: Entry) -> bool:
-        """Whether an entry is covered by a compaction's rule; never in the model's view."""
+        """Return whether an entry is not shown, because it belongs to a compaction's rule.
+
+        Always False while only what the language model sees is shown.
+        """
         if self.told is not None:
             return False
         before = next((kind for kind in reversed(self.kinds[:place]) if kind not in HIDDEN), "")
@@ -484,10 +512,10 @@ class TranscriptModel:
         return ""
 
     def settle(self, index: int, *, mended: bool) -> int | None:
-        """Remove key hints and retry from the answer before a place, which is no longer the newest.
+        """Remove key hints and the retry from the answer before a place, because a message follows.
 
-        Returns the answer's place if it changed. ``mended``: a new answer follows, to the same
-        request if no message is between.
+        Returns the answer's place if it changed, else None. ``mended``: an answer follows. If no
+        message is between, it answers the same request, and a failure is marked as retried.
         """
         place = self.owner_of(index)
         if place is None or (item := self._cache.use(place)) is None:
@@ -511,7 +539,10 @@ class TranscriptModel:
     # -- what the model sees
 
     def show_told(self, told: Callable[[int], str] | None) -> None:
-        """Show only what the model sees, or everything if ``told`` is None; measures nothing."""
+        """Show only what the language model sees, or everything if ``told`` is None.
+
+        ``told`` returns the text it gets for an entry id. Afterwards, all heights are estimates.
+        """
         self.told = told
         for index, item in list(self._cache.items()):
             if index not in self.pinned:
@@ -525,7 +556,11 @@ class TranscriptModel:
         self._estimate()
 
     def _leave_out(self, item: Item, told: Callable[[int], str]) -> None:
-        """Hide blocks that the model does not see; add the texts it gets for replaced entries."""
+        """Hide an item's blocks that the language model does not see.
+
+        After the rule of the compaction in force, add the text of the summary; for a cleared entry,
+        add its placeholder.
+        """
         blocks: list[Block] = []
         for block in item.blocks:
             if isinstance(block, ToldBlock):
@@ -557,13 +592,13 @@ class TranscriptModel:
                 block.choose_fold(fold)
 
     def size_of(self, entry: Entry) -> int:
-        """Return the tokens of a stored entry as the context map counts them."""
+        """Return the tokens of an entry for the current model, as the context map counts them."""
         if self.counter is None or not entry.tokens:
             return entry.tokens
         return self.counter.entry(entry)
 
     def set_counter(self, counter: TokenCounter) -> bool:
-        """Set the token counter; returns whether a loaded card shows another size by that."""
+        """Set the token counter; return True if a loaded card now shows another size."""
         if counter == self.counter:
             return False
         cards = []
@@ -581,7 +616,7 @@ class TranscriptModel:
         return bool(changed)
 
     def set_standings(self, standings: Standings | None) -> list[int]:
-        """Set the context status of entries; returns the places of loaded items that changed."""
+        """Set the context status of the entries; return the places of loaded items that changed."""
         if standings is self.standings:
             return []
         before = self.standings
@@ -593,7 +628,7 @@ class TranscriptModel:
         return [index for index, item in sorted(self._cache.items()) if self._stand(item)]
 
     def _stand(self, item: Item) -> bool:
-        """Set the context status of an item's blocks; returns whether their lines changed."""
+        """Set the context status of an item's blocks; return whether their lines changed."""
         found = self.standings
         changed = False
         for block in item.blocks:
@@ -617,7 +652,10 @@ class TranscriptModel:
     # -- the plan
 
     def newest_plan(self) -> int:
-        """Return the id of the newest to-do list's entry among the last results, 0 for none."""
+        """Return the id of the newest tool result that wrote the to-do list, 0 for none.
+
+        Only the last `_PLAN_REACH` results are searched.
+        """
         if self._newest_plan is None:
             self._newest_plan = self._plan_before(LIVE_ID)
         return self._newest_plan
@@ -633,7 +671,10 @@ class TranscriptModel:
         return max(plans, default=0)
 
     def replan(self, result: ToolResultEntry) -> int | None:
-        """Fold the former to-do list if a new result is one; returns its place, else None."""
+        """If a new result wrote the to-do list, fold the former list and return its place.
+
+        Else, or if there is no former list, return None.
+        """
         if not is_plan(result):
             return None
         before = self._newest_plan
@@ -665,7 +706,7 @@ class TranscriptModel:
         self._newest_start = -1
 
     def fold_finished(self, how: turns.FoldTurns) -> None:
-        """Set which part of finished turns is folded; measures nothing."""
+        """Set which part of finished turns is folded; all heights are estimates afterwards."""
         if how != self.fold_turns:
             self.fold_turns = how
             self.show_told(self.told)
@@ -679,7 +720,10 @@ class TranscriptModel:
         return known
 
     def turn_at(self, place: int) -> turns.Turn | None:
-        """Return the finished turn with calls that contains an item; None if turns don't fold."""
+        """Return the finished turn, with at least one tool call, that contains an item.
+
+        None if there is no such turn, or if turns are not folded.
+        """
         if not self._folds_turns or place >= len(self.kinds):
             return None
         if self._last_turn is not None and place in self._last_turn:
@@ -700,14 +744,17 @@ class TranscriptModel:
         return self.folds.get(key, Fold.CLOSED) is not Fold.CLOSED
 
     def keep_open(self, place: int) -> None:
-        """Keep an item's turn unfolded when it ends, because the user is reading it."""
+        """Keep the turn that contains an item unfolded when it ends; the user is reading it."""
         place = min(place, len(self.kinds) - 1)
         start = turns.start_of(self.kinds, self._starts_turn, place)
         if start is not None and self.fold_turns != "off":
             self.folds.setdefault((self.ids[start], turns.KEY), Fold.FULL)
 
     def end_turn(self, place: int) -> set[int]:
-        """Fold the turn before the message at a place; returns the places to measure again."""
+        """Fold the turn before the message at a place, if it is finished; return what to remeasure.
+
+        That is the set of the places of the turn's items that have lines.
+        """
         turn = None
         if place:
             turn = self.turn_at(place - 1)
@@ -717,13 +764,13 @@ class TranscriptModel:
         return {at for at in range(turn.start, turn.end) if at not in self._measured}
 
     def refold_turn(self, place: int) -> None:
-        """Update the items of a turn after the user folded or unfolded it."""
+        """Update the items of the turn at a place after the user folded or unfolded it."""
         turn = self.turn_at(place)
         if turn is not None:
             self._refold(turn)
 
     def reveal(self, place: int) -> None:
-        """Unfold the turn that hides an item, if there is one."""
+        """Unfold the turn that hides the item at a place, if one does."""
         turn = self.turn_at(place)
         if turn is None or self._is_open(turn) or place == turn.start:
             return
@@ -736,7 +783,7 @@ class TranscriptModel:
             self.measure(turn.start)
 
     def _refold(self, turn: turns.Turn) -> None:
-        """Schedule a turn's items for measuring; the height of hidden ones is 0."""
+        """Set the height of a turn's hidden items to 0, and have its other items measured again."""
         is_open = self._is_open(turn)
         for place in range(turn.start, turn.end):
             kind = self.kinds[place]
@@ -753,7 +800,7 @@ class TranscriptModel:
                 self.heights[place] = estimate(kind, self._sizes[place], self.width)
 
     def _fold_turn(self, index: int, item: Item) -> bool:
-        """Hide or show an item's blocks by its turn's fold; returns whether the turn is folded."""
+        """Hide or show an item's blocks, as its turn is folded or not; return True if it is."""
         turn = self.turn_at(index)
         line = turns.line_of(item.blocks)
         if turn is None:
@@ -862,7 +909,10 @@ class TranscriptModel:
         return True
 
     def remeasure(self, index: int) -> None:
-        """Measure a changed item again, and the next one, whose gap may depend on it."""
+        """Measure a changed item, and the next one, as the gap before it may depend on this one.
+
+        Items whose group of calls changed with it are measured too.
+        """
         self.measure(index)
         # A call can change the group of calls in earlier items.
         others = self._regrouped - {index}

@@ -1,6 +1,6 @@
 """Paints lines as strips of a given width: margin, prefix, text, filling, and tail.
 
-Every color is that of a component class, which style keys name and a theme's CSS defines.
+Style keys name component classes of the widget, whose colors the CSS of the theme defines.
 """
 
 import re
@@ -99,7 +99,10 @@ LINK: Final = "url:"
 
 
 class Palette(dict[str, Style]):
-    """Styles by key, resolved from a widget's component classes; clear it when styles change."""
+    """Maps style keys to styles of a widget's component classes, looked up when first used.
+
+    It has to be cleared when the widget's styles change.
+    """
 
     def __init__(self, widget: Widget) -> None:
         super().__init__()
@@ -122,7 +125,10 @@ class Palette(dict[str, Style]):
 
 
 def named_in(key: str, begins: str) -> str | None:
-    """Return the part of a style key after the prefix ``begins``, None if it has none."""
+    """Return what follows the prefix ``begins`` in a style key; None if it is not in the key.
+
+    For example, ``/a`` for the key ``link url:/a`` and the prefix ``url:``.
+    """
     for part in key.split():
         if part.startswith(begins):
             return part.removeprefix(begins)
@@ -159,8 +165,8 @@ def paint(
 ) -> Strip:
     """Return a line as a strip of ``width`` cells, with its context status in the margin.
 
-    ``focused`` is shown at the right edge, if there is room, of a line of the focused block; it is
-    None for other lines.
+    ``focused`` is None unless the line belongs to the focused block; else it is a text to show at
+    the right edge, if there is room for it.
     """
     ground = f" {line.fill}" if line.fill in ROW_GROUNDS else ""
     base = palette[f"text{ground}"]
@@ -208,9 +214,10 @@ def paint(
 
 
 def offset_strip(line: Line, width: int, row_id: int) -> Strip:
-    """Return a strip whose cells have only the offsets in the text that Textual's selection reads.
+    """Return a line as a strip without styles, but with the text offsets that selecting needs.
 
-    Cells left of the text have the offset of its first character, so that a drag may begin there.
+    ``row_id`` is the line's number in selections. Cells left of the text have the offset of its
+    first character, so that a drag can begin there.
     """
     segments: list[Segment] = []
     before = MARGIN + runs_width(line.prefix)
@@ -227,7 +234,10 @@ def offset_strip(line: Line, width: int, row_id: int) -> Strip:
 
 
 def style_at(line: Line, x: int, width: int) -> str:
-    """Return the style key of the text at cell ``x``, "" if there is none."""
+    """Return the style key of the text at cell ``x`` of a line painted in ``width`` cells.
+
+    "" if no text is there.
+    """
     text = (*line.prefix, *line.content())
     tail = line.tail
     for position, spans in ((MARGIN, text), (tail_end(line, width) - runs_width(tail), tail)):
@@ -239,7 +249,10 @@ def style_at(line: Line, x: int, width: int) -> str:
 
 
 def text_index_at(line: Line, x: int) -> int:
-    """Return the index of the character at cell ``x``, or of the nearest one."""
+    """Return the index in the line's text of the character at cell ``x``.
+
+    0 left of the text, and the length of the text right of it.
+    """
     position = MARGIN + runs_width(line.prefix)
     text = line.text
     for index, character in enumerate(text):
@@ -252,7 +265,10 @@ def text_index_at(line: Line, x: int) -> int:
 def selected_part(
     line: Line, y: int, selection: Selection | None, screen: Screen[object]
 ) -> list[Highlight]:
-    """Return the selected part of a line, which selections know by the number ``y``."""
+    """Return the selected part of a line as a highlight in a list, [] if nothing is selected.
+
+    ``y`` is the line's number in the selection.
+    """
     span = None
     if selection is not None:
         span = selection.get_span(y)
@@ -287,7 +303,10 @@ def _highlighted(
 
 
 def find_all(text: str, query: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each occurrence of a query in a text, ignoring case."""
+    """Yield the (start, end) offsets of each occurrence of a query in a text, ignoring case.
+
+    Nothing for an empty query.
+    """
     folded = text.lower()
     if query and len(folded) == len(text):
         for match in re.finditer(re.escape(query.lower()), folded):

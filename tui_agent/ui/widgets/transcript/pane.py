@@ -53,7 +53,10 @@ class BlockPane(Viewport):
     # -- keys
 
     def action_go_to(self, where: str) -> None:
-        """Scroll to the ``home`` or ``end`` of the conversation; at the end, follow new text."""
+        """Scroll to the start (``home``) or ``end`` of the conversation.
+
+        At the end, the view then stays there as new text arrives.
+        """
         at_end = where == "end"
         self.scroll_to_position(Position(len(self.model) if at_end else 0), follow=at_end)
 
@@ -103,7 +106,10 @@ class BlockPane(Viewport):
             place += step
 
     def show_message(self, step: int) -> None:
-        """Scroll to the user's next (1) or previous (-1) message, after the last one to the end."""
+        """Scroll to the user's next (1) or previous (-1) message.
+
+        If there is none, scroll to the end or the start of the conversation.
+        """
         place = self.top.index
         here = (self.top.index, self.top.line)
         while 0 <= place < len(self.model):
@@ -141,7 +147,10 @@ class BlockPane(Viewport):
         return True
 
     def _target(self) -> tuple[int, Block] | None:
-        """Return the focused block if visible, else focus and return the last one on screen."""
+        """Return the focused block and its item's place, if it is visible.
+
+        Else focus and return the last focusable block on screen; None if there is none.
+        """
         target = self._focused_on_screen()
         if target is None:
             rows = reversed(self.visible_rows())
@@ -173,7 +182,7 @@ class BlockPane(Viewport):
         self.post_message(messages.BlockFocused(None))
 
     def on_focus(self) -> None:
-        """Post `BlockFocused` for the block that has the focus, if any."""
+        """Post `BlockFocused` for the focused block, if there is one."""
         target = self.focused_target()
         if target is None:
             return
@@ -204,7 +213,10 @@ class BlockPane(Viewport):
     # -- blocks
 
     def fold_or_unfold(self, index: int, block: Block, fold: Fold | None = None) -> None:
-        """Set or cycle the fold of a block; its first line keeps its place on screen if visible."""
+        """Set the fold of a block, or switch to the next fold (None).
+
+        The block's first line keeps its place on screen, or is scrolled to if it was not visible.
+        """
         if not block.foldable:
             return
         if fold is None:
@@ -264,9 +276,10 @@ class BlockPane(Viewport):
     # -- mouse
 
     def on_click(self, event: events.Click) -> None:
-        """Focus the clicked block and perform its action there; a double click selects a word.
+        """Focus the clicked block, and run the link or action that was clicked, if any.
 
-        A triple click selects the block. After a drag, which selects text, nothing happens.
+        A double click selects a word, a triple click the block. Nothing happens after a drag, which
+        selects text.
         """
         event.prevent_default()
         offset = event.get_content_offset(self)

@@ -1,4 +1,4 @@
-"""Shows a race in the conversation: a line with its outcome, and the table of its runners."""
+"""Shows a finished race in the conversation: a line with the outcome, and a table of runners."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -38,7 +38,7 @@ STYLES: Final = {
 
 
 def ranked(runners: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
-    """Return runners with their numbers; best first once all have ended."""
+    """Return runners with their numbers, from 1: best first if all have ended, else in order."""
     if all(runner.state.is_over for runner in runners):
         return race_text.ranked(runners)
     return list(enumerate(runners, 1))
@@ -47,7 +47,10 @@ def ranked(runners: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
 def race_cells(
     number: int, runner: RaceRunner, style: str, *, taken: bool = False, streamed: str = ""
 ) -> list[StyledSpan]:
-    """Return a runner's row, a span for each of `COLUMNS`; ``style`` is that of its state."""
+    """Return a runner's row of the table, with a span for each of `COLUMNS`.
+
+    ``style`` is the style of its state. ``taken``: its branch was taken as the race's result.
+    """
     state, *others = race_text.cells(runner, streamed)
     if taken:
         name = f"{runner.name} · taken"

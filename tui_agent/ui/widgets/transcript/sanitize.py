@@ -1,8 +1,8 @@
 """Makes text from models, tools and users harmless for a terminal, before any of it is shown.
 
-The result contains no control characters except line feed and tab, no lone surrogates, nothing
-that reorders a line, and no zero-width characters except combining marks. The widths of its parts
-therefore add up, even if the terminal joins emoji.
+The result has no control characters except line feed and tab, no lone surrogates, no characters
+that reorder a line, and no zero-width characters except combining marks. The width of a text is
+therefore the sum of the widths of its parts, even if the terminal joins emoji.
 """
 
 import re
@@ -24,7 +24,7 @@ _TABLE: Final[dict[int, str | None]] = {
 }
 
 _UNSAFE: Final = frozenset(map(chr, _TABLE))
-"""Characters that `text` replaces; checking 10 MB takes 0.05 s, with an expression 4 s."""
+"""Characters that `text` replaces. Checking 10 MB takes 0.05 s, a regular expression takes 4 s."""
 
 _ESCAPE_SEQUENCE: Final = re.compile(
     r"\x1b(?:"
@@ -39,7 +39,7 @@ _BACKSPACED: Final = re.compile(r"[^\n\x08]\x08")
 
 
 def text(value: str) -> str:
-    """Return a text with harmful characters made visible or removed; line ends are line feeds."""
+    """Return a text with unsafe characters made visible or removed, and line feeds as line ends."""
     if "\r" in value:
         value = value.replace("\r\n", "\n").replace("\r", "\n")
     if _UNSAFE.isdisjoint(value):
@@ -48,7 +48,10 @@ def text(value: str) -> str:
 
 
 def output(value: str) -> str:
-    """Return a command's output as a terminal shows it: without colors and overwritten text."""
+    """Return the sanitized output of a command as a terminal shows it, but without colors.
+
+    Text that the output overwrites by carriage returns or backspaces is removed.
+    """
     if "\x1b" in value:
         value = _ESCAPE_SEQUENCE.sub("", value)
     if "\x08" in value:

@@ -1,4 +1,4 @@
-"""The source of a transcript's entries, and height estimates of entries that are not loaded."""
+"""Where a transcript gets its entries from, and the estimated heights of those not loaded."""
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
@@ -11,7 +11,7 @@ from tui_agent.session.records import Outlines
 SizeOf = Callable[[Entry], int]
 
 stored_size: Final[SizeOf] = attrgetter("tokens")
-"""Returns the tokens that an entry was stored with."""
+"""Returns the tokens of an entry as stored with it."""
 
 LIVE: Final = "live"
 """Kind of items that are not entries, such as the streamed answer."""
@@ -20,7 +20,7 @@ LIVE_ID: Final = 1 << 62
 """Id of the streamed answer, greater than every entry's."""
 
 ACTIVITY_ID: Final = LIVE_ID + 1
-"""Id of the activity line, the greatest one."""
+"""Id of the activity line; it is last, so its id is the greatest."""
 
 HIDDEN: Final = frozenset(kinds(lambda kind: not kind.is_shown))
 
@@ -29,15 +29,18 @@ _MARKERS: Final = frozenset(kinds(lambda kind: kind.is_marker))
 
 @dataclass
 class EntrySource:
-    """The entries of a path, root first: headers of all, and ``load`` for the entries."""
+    """The entries of a path, oldest first: ``headers`` outlines all, ``load`` reads some."""
 
     headers: Outlines
     load: Callable[[Sequence[int]], Sequence[Entry]]
-    """Returns the entries with the given ids; called on the event loop, so it must be quick."""
+    """Returns the entries with the given ids, without unreadable ones; must not block for long."""
 
 
 def estimate(kind: str, size: int, width: int) -> int:
-    """Estimate the lines of an entry, with the gap before it, from its kind and stored size."""
+    """Return the estimated height of an entry in lines, with the gap before it.
+
+    ``size`` is the stored size, see ``EntryOutline``; ``width`` is in cells.
+    """
     is_empty = kind == "assistant" and not size
     if kind in HIDDEN or is_empty:
         return 0

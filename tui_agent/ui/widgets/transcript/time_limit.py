@@ -13,10 +13,11 @@ class TooLongError(Exception):
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Abort the block after ``seconds`` of processor time, by a signal.
+    """Abort the ``with`` block after ``seconds`` of processor time, by a signal.
 
-    The block must not leave data in an inconsistent state that is used afterwards. No effect inside
-    another limited block, or in threads other than the main one.
+    It can be aborted anywhere, so data that it changes may be inconsistent afterwards. There is no
+    limit in threads other than the main one; inside another limited block, only the outer limit
+    applies.
 
     Raises:
         TooLongError: the limit was exceeded, possibly during a single call of ``re``.

@@ -47,27 +47,31 @@ FLUSH_SECONDS: Final = 0.1
 """Least seconds between two updates of streamed text."""
 
 MAX_FLUSH_SECONDS: Final = 0.25
-"""Greatest seconds between two updates, also used for text faster than `FAST_CHARS`."""
+"""Maximum seconds between two updates; always used for text faster than `FAST_CHARS`."""
 
 FAST_CHARS: Final = 1_500
-"""Characters a second from which streamed text is too fast to read along."""
+"""Characters per second above which streamed text is too fast to read."""
 
 FLUSH_SHARE: Final = 19
-"""Pause after an update as a multiple of its cost: 5 % of one core, within the two limits."""
+"""Pause after an update as a multiple of its duration: updates use at most 5 % of one core.
+
+The pause is limited by `FLUSH_SECONDS` and `MAX_FLUSH_SECONDS`.
+"""
 
 SPINNER_SECONDS: Final = 0.25
 """Seconds between two frames of a spinner."""
 ELAPSED_SECONDS: Final = 1.0
 """Seconds between two updates of elapsed time if animations are off."""
 MAX_REPEAT_DISTANCE = 64
-"""Number of the last entries that are compared with a new one to recognize a repetition."""
+"""Number of last items whose ids are compared with a new entry's, to ignore it if it is known."""
 
 
 class Transcript(BlockPane, can_focus=True):
     """Shows the entries of a path and the agent's activity.
 
-    Only the screen, and a page around it, is loaded and laid out; other heights are estimates that
-    are corrected without moving the visible lines. No timer runs while nothing changes.
+    Only the visible items and a page around them are loaded and laid out. The heights of the others
+    are estimates, which are corrected without moving the visible lines. No timer runs while nothing
+    changes.
     """
 
     FOCUS_ON_CLICK = False
@@ -121,9 +125,10 @@ class Transcript(BlockPane, can_focus=True):
             self.set_standings(before.grown(self._agent.session.active_path()))
 
     def set_entries(self, source: EntrySource | None, *, from_start: bool = False) -> None:
-        """Show the entries of a source; the top entry stays if it still exists, else the end shows.
+        """Show the entries of a source, None for none.
 
-        With ``from_start`` they are shown from the first entry.
+        The entry at the top of the screen stays there if the source has it; else the end is shown,
+        or the start (``from_start``).
         """
         anchor = self._anchor_id()
         self._feed.clear()
@@ -141,7 +146,7 @@ class Transcript(BlockPane, can_focus=True):
         self.settle()
 
     def _anchor_id(self) -> int | None:
-        """Return the id of the entry at the top, None while the end is followed."""
+        """Return the id of the item at the top of the screen; None while following the end."""
         if self.following or self.top.index >= len(self.model):
             return None
         return self.model.ids[self.top.index]
@@ -154,9 +159,9 @@ class Transcript(BlockPane, can_focus=True):
         self.settle()
 
     def show_activity(self, tell: Callable[[int], str] | None) -> None:
-        """Show the activity line, None for none; ``tell`` returns its text.
+        """Show the activity line with the text that ``tell`` returns; None removes the line.
 
-        It is called with the number of characters that the model has written in the run.
+        ``tell`` gets the number of characters that the model has written in this run.
         """
         self._activity = tell
         feed = self._feed
@@ -170,7 +175,8 @@ class Transcript(BlockPane, can_focus=True):
     def show_told(self, told: Callable[[int], str] | None) -> None:
         """Show only what the model sees, or everything if ``told`` is None.
 
-        ``told`` returns the text that the model gets for an entry's id. The top entry stays.
+        ``told`` returns the text that the model gets for an entry id. The entry at the top of the
+        screen stays there.
         """
         anchor = self._anchor_id()
         self.model.show_told(told)
@@ -188,7 +194,7 @@ class Transcript(BlockPane, can_focus=True):
                 self._feed.stream(event)
                 self._flush_soon()
             case EntryAppended(entry=entry):
-                # A path read again after a move may already contain entries of later events.
+                # After a move, the path may already contain the entries of events still to come.
                 if isinstance(entry, UserEntry) and not self.following:
                     self.model.keep_open(len(self.model) - 1)
                 if entry.id not in self.model.ids[-MAX_REPEAT_DISTANCE:]:
@@ -201,7 +207,7 @@ class Transcript(BlockPane, can_focus=True):
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Lay out the changes of several events once, at the end of the block."""
+        """Delay layout until the ``with`` block ends, to lay out the changes of its events once."""
         self._holds_changes = True
         try:
             yield
@@ -223,7 +229,7 @@ class Transcript(BlockPane, can_focus=True):
 
     @property
     def pause(self) -> float:
-        """Seconds until the next update of streamed text; earlier events can be collected."""
+        """Seconds until streamed text may be updated again; 0 or less: now."""
         return self._next_flush - self._clock()
 
     def _flush_soon(self) -> None:
@@ -252,7 +258,7 @@ class Transcript(BlockPane, can_focus=True):
         self._next_flush = now + min(max(least, FLUSH_SHARE * (now - started)), MAX_FLUSH_SECONDS)
 
     def _show_changes(self) -> None:
-        """Lay out changed items, and follow the end or set ``has_new``."""
+        """Lay out changed items; stay at the end, or set `has_new` if the user scrolled up."""
         if self._holds_changes:
             return
         changed = sorted(self._feed.changed)
@@ -281,7 +287,7 @@ class Transcript(BlockPane, can_focus=True):
         self._run_spinner()
 
     def _keep_seen(self, row: Row, y: int) -> None:
-        """Keep a row at its place on screen, even if its item grew before it."""
+        """Keep a row at line ``y`` of the screen, even if its item grew above it."""
         if row.index >= len(self.model) or row.block is None:
             return
         item = self.model.item(row.index)
@@ -341,9 +347,10 @@ class Transcript(BlockPane, can_focus=True):
     # -- search
 
     def lines_with(self, entry_id: int, query: str) -> list[int]:
-        """Unfold blocks of an entry that hide a text; returns the item's lines that contain it.
+        """Unfold the blocks of an entry that hide a text; return the lines that contain the text.
 
-        Empty if the entry is not on this path, or if the text is wrapped everywhere it occurs.
+        These are line numbers in the entry's item. Empty if the entry is not on this path, or if a
+        line break splits each occurrence of the text.
         """
         if (index := self.model.index_of(entry_id)) is None:
             return []
@@ -351,7 +358,7 @@ class Transcript(BlockPane, can_focus=True):
         self.model.ensure(index)
         for block in self._blocks_of(index, entry_id):
             self._open_group(block)
-            # A block without the text gets its fold back.
+            # A block that does not contain the text is folded again as it was.
             before = block.fold
             while block.foldable and not self._lines_holding(block, query):
                 is_open = block.fold is Fold.FULL
@@ -400,7 +407,7 @@ class Transcript(BlockPane, can_focus=True):
             self._focus(index, block, scroll=False)
 
     def jump_to(self, entry_id: int) -> bool:
-        """Scroll to an entry and focus it; returns False if it is not on this path."""
+        """Scroll to an entry and focus it; return False if it is not on this path."""
         index = self.model.index_of(entry_id)
         if index is None:
             return False

@@ -1,4 +1,4 @@
-"""Folds finished turns: the work between a message and its answer becomes one line that opens."""
+"""Folds finished turns: the work between a message and its answer becomes a line to unfold."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
@@ -23,13 +23,13 @@ from tui_agent.ui.widgets.transcript.flows import MAX_TEXT_WIDTH
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, crop_runs
 
 FoldTurns = Literal["off", "work", "all"]
-"""What is folded of a finished turn: nothing, its work, or its last answer too."""
+"""How much of a finished turn is folded: nothing, its work, or also its last answer."""
 
 KEY: Final = "turn"
 """Key of a turn's line, a block in the item of the turn's message."""
 
 MAX_LOOKED_AT: Final = 200
-"""Maximum results of a turn that are examined for its line, the newest ones."""
+"""Maximum tool results that are read for a turn's line: the newest ones."""
 
 _NAMES: Final = 3
 """Maximum files or tools named in a turn's line."""
@@ -40,9 +40,10 @@ _WORK: Final = frozenset({"assistant", "tool_result", "check", "user"})
 
 @frozen
 class Turn:
-    """A finished turn: the places of its message, of the next turn's, and of its last answer.
+    """A finished turn, by the places of its items: ``start`` to ``end``, which is excluded.
 
-    Without an answer, ``answer`` is the message's place. ``calls`` counts tool results.
+    ``start`` is its first message, ``answer`` its last answer (the message without one). ``calls``
+    is the number of its tool results.
     """
 
     start: int
@@ -63,7 +64,7 @@ class TurnBlock(FoldingBlock):
     def __init__(
         self, calls: int, results: Callable[[], Sequence[Entry]], seconds: Callable[[], float]
     ) -> None:
-        """``results`` and ``seconds`` are called when the line is drawn."""
+        """``results`` returns the tool results, ``seconds`` the duration; both at each layout."""
         super().__init__(KEY)
         self._calls = calls
         self._results = results
@@ -100,7 +101,10 @@ class TurnBlock(FoldingBlock):
 
 
 def what_was_done(results: Sequence[Entry]) -> str:
-    """Return what calls did in a few words: the files changed, else the tools used."""
+    """Return the work of some calls in a few words: the files changed, else the tools used.
+
+    ``worked`` if there is neither.
+    """
     done = []
     for one in results:
         if isinstance(one, ToolResultEntry) and one.status is ToolStatus.COMPLETED:
@@ -122,9 +126,10 @@ def _named(names: Iterable[str]) -> str:
 
 
 def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], place: int) -> Turn | None:
-    """Return the finished turn that contains an item; None in the newest and before the first.
+    """Return the finished turn that contains the item at a place; None if there is none.
 
-    ``starts`` returns whether the item of kind ``user`` at a place begins a turn.
+    The newest turn is not finished. ``kinds`` are those of all items; ``starts`` returns whether
+    the item of kind ``user`` at a place begins a turn.
     """
     start = start_of(kinds, starts, place)
     if start is None:
@@ -149,14 +154,17 @@ def start_of(kinds: Sequence[str], starts: Callable[[int], bool], place: int) ->
 
 
 def is_hidden_whole(turn: Turn, kinds: Sequence[str], place: int) -> bool:
-    """Whether an item is hidden completely while its turn is folded, judging by its kind."""
+    """Return whether all of an item is hidden while its turn is folded, judging by its kind."""
     return (
         turn.start < place < turn.end and place != turn.answer and kinds[place] in _WORK - {"user"}
     )
 
 
 def leave_out(turn: Turn, place: int, kind: str, blocks: Iterable[Block], how: FoldTurns) -> None:
-    """Hide the blocks of an item that are not shown while its turn is folded."""
+    """Hide those blocks of the item at ``place`` that are not shown while its turn is folded.
+
+    With "work" for ``how``, the text of the last answer stays visible.
+    """
     if place == turn.start or kind not in _WORK:
         return
     for block in blocks:
@@ -166,7 +174,7 @@ def leave_out(turn: Turn, place: int, kind: str, blocks: Iterable[Block], how: F
 
 
 def folded_estimates(kinds: Sequence[str], heights: list[int]) -> None:
-    """Set the estimated heights of items in folded turns to 0."""
+    """Set the estimated heights of the items that folded turns hide to 0."""
     ended = answered = False
     for place in range(len(kinds) - 1, -1, -1):
         kind = kinds[place]

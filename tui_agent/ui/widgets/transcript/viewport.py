@@ -1,4 +1,4 @@
-"""Draws the visible lines of a transcript, and owns the scroll position when heights change."""
+"""Draws the visible lines of a transcript, and keeps the scroll position when heights change."""
 
 import re
 import sys
@@ -40,7 +40,7 @@ MAX_COLUMN: Final = 126
 """Greatest width of the conversation, in cells: enough for diffs side by side."""
 
 ROW_SPAN: Final = 1_000_000
-"""Maximum rows of an item, which are numbered from the item's place times this."""
+"""Maximum lines of an item. In selections, its lines are numbered from its place times this."""
 
 _MAX_ROWS: Final = 50_000
 WORD: Final = re.compile(r"[\w./~@#%:+-]+|\S")
@@ -48,14 +48,15 @@ WORD: Final = re.compile(r"[\w./~@#%:+-]+|\S")
 
 
 def row_id(index: int, line: int) -> int:
-    """Return the number of a line of an item, which identifies it in selections."""
+    """Return the number that identifies a line of the item at ``index`` in selections."""
     return index * ROW_SPAN + min(line, ROW_SPAN - 1)
 
 
 def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[int, int]) -> str:
     """Return the text of a selection without decoration, with wrapped lines joined.
 
-    Open ends are at ``bounds``, the numbers of two rows.
+    ``bounds`` are the numbers of the lines at which a selection without a start or an end begins or
+    ends (see `row_id`).
     """
     start = Offset(0, bounds[0]) if selection.start is None else selection.start
     end = Offset(sys.maxsize, bounds[1]) if selection.end is None else selection.end
@@ -75,9 +76,9 @@ def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[in
 
 
 def _thumb(page: float, extent: float, position: float) -> tuple[float, int, int]:
-    """Return the page, and the begin and length of the bar's thumb in eighths of a cell.
+    """Return ``page``, and the start and length of the scroll bar's thumb in eighths of a cell.
 
-    ``extent`` and ``position`` are lines; the arithmetic is that of Textual's bar.
+    ``extent`` and ``position`` are in lines. Textual's scroll bar computes them in the same way.
     """
     if extent <= page:
         return page, 0, 0
@@ -87,10 +88,11 @@ def _thumb(page: float, extent: float, position: float) -> tuple[float, int, int
 
 
 class Viewport(ScrollView):
-    """Draws the lines of a model.
+    """Draws the lines of a transcript's model.
 
-    The scroll position is ``top``, a line of an item, or, if ``following``, the end. The scroll
-    offset is computed from it, so that correcting an estimated height never moves visible lines.
+    The scroll position is ``top``, a line of an item; while ``following``, it stays at the end. The
+    scroll offset is computed from ``top``, so that correcting an estimated height never moves the
+    visible lines.
     """
 
     ALLOW_SELECT = True
@@ -153,7 +155,7 @@ class Viewport(ScrollView):
             self.settle()
 
     def settle(self) -> None:
-        """Measure the visible lines, and update the scroll offset to ``top`` or to the end."""
+        """Measure the visible items, and update the scroll offset to ``top`` or to the end."""
         if not self.page or self._settling:
             return
         if self.following:
@@ -166,7 +168,10 @@ class Viewport(ScrollView):
         self._prefetching.after_refresh()
 
     def _apply(self) -> None:
-        """Set extent and offset without a layout or a repaint, and show both in the scroll bar."""
+        """Set the scrollable height and the scroll offset, and update the scroll bar.
+
+        Causes no layout and no repaint of the conversation.
+        """
         extent = Size(self.scrollable_content_region.width, self.model.heights.total)
         offset = self.model.heights.offset(self.top.index) + self.top.line
         self._settling = True
@@ -179,7 +184,7 @@ class Viewport(ScrollView):
             self._settling = False
 
     def _show_bar(self) -> None:
-        """Give the scroll bar the extent and the offset; redraw it only if its thumb moves."""
+        """Pass scrollable height and offset to the scroll bar; redraw it if its thumb moves."""
         page = self.page
         extent = self.virtual_size.height
         is_needed = extent > page
@@ -192,7 +197,7 @@ class Viewport(ScrollView):
             and self.show_vertical_scrollbar
             and shown == _thumb(page, extent, self.scroll_y)
         ):
-            # A layout gives the bar its sizes again, but no position.
+            # A layout sets the sizes of the bar again, but not its position.
             bar.set_reactive(ScrollBar.window_virtual_size, extent)
             bar.set_reactive(ScrollBar.position, self.scroll_y)
             return
@@ -203,7 +208,7 @@ class Viewport(ScrollView):
         return self._up(Position(len(self.model)), self.page)
 
     def _up(self, position: Position, lines: int) -> Position:
-        """Return the position ``lines`` lines above another; measures the items between."""
+        """Return the position ``lines`` lines above another, or the start; measures those items."""
         index = position.index
         line = position.line
         while lines > line:
@@ -235,7 +240,7 @@ class Viewport(ScrollView):
         return self._end()
 
     def _prefetch(self) -> None:
-        """Measure a page above and below, so that the next scroll step needs no correction."""
+        """Measure a page above and below, so that scrolling by a page corrects no estimates."""
         before = self.model.heights.total
         missing = self.page
         index = self.top.index - 1
@@ -290,7 +295,10 @@ class Viewport(ScrollView):
         self._strips.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Paint rows; called otherwise, ``render_line`` gives Textual's selection its offsets."""
+        """Paint the lines of ``crop``.
+
+        Textual also calls ``render_line`` directly, to find the text offset under the mouse.
+        """
         self._painting = True
         self._has_highlights = bool(self.query_text or self.text_selection)
         try:
@@ -343,7 +351,10 @@ class Viewport(ScrollView):
     # -- selection
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return the selected text; an open end of the selection is the edge of the screen."""
+        """Return the selected text and the text to end it with; None if nothing is visible.
+
+        A selection without a start or end reaches to the first or last visible line.
+        """
         rows = self.visible_rows()
         if not rows:
             return None

@@ -1,7 +1,7 @@
 """Lays out the tree's segments as lines: their order, indentation and folds. Pure.
 
-Only branch points indent. A branch off the path is folded at first: it shows its first row, and how
-much is below.
+Only branch points indent. A branch off the path is folded at first: its first row is shown, and a
+line with the number of entries below.
 """
 
 from bisect import bisect_right
@@ -24,23 +24,24 @@ _MIN_FOLDED_ROWS = 3
 
 @dataclass(frozen=True)
 class TreeOptions:
-    """The user's choices: filter, folds and opened runs; and the labels of entries.
+    """The user's choices for the tree: filter, folds and opened runs; and the entries' labels.
 
-    ``folds`` holds whether a branch, given by its first entry, is folded; others are as at first.
+    ``labels`` are by entry id. ``folds`` holds whether a branch is folded, by the id of its first
+    entry; other branches are folded by default if they are off the path and not short.
     """
 
     filter: Filter = Filter.DEFAULT
     labels: Mapping[int, str] = field(default_factory=dict)
     folds: Mapping[int, bool] = field(default_factory=dict)
     opened: frozenset[int] = frozenset()
-    """First entries of runs of tool calls that are shown call by call."""
+    """Ids of the first entries of those runs of tool calls that have a row for each call."""
 
     def folded(self, key: int, *, folded: bool) -> "TreeOptions":
         return replace(self, folds={**self.folds, key: folded})
 
 
 class LineKind(Enum):
-    """What a line shows: an entry, a run of tool calls, or the fold of a branch."""
+    """Kinds of lines: an entry, a run of tool calls, or the hidden entries of a folded branch."""
 
     ENTRY = "entry"
     RUN = "run"
@@ -48,7 +49,11 @@ class LineKind(Enum):
 
 
 class TreeLine(NamedTuple):
-    """A line of the tree; ``guide`` is drawn before it, and keys act on ``entry``."""
+    """A line of the tree.
+
+    ``guide`` are the connecting lines drawn before its text. ``entry`` is the id of the entry that
+    keys act on: the last one of the row, or for a fold the newest one of the branch.
+    """
 
     what: LineKind
     segment: Segment
@@ -66,7 +71,11 @@ class TreeLine(NamedTuple):
 
 
 class _Placed(NamedTuple):
-    """A segment in the layout; ``head`` is the index of its branch's first segment."""
+    """A segment in the layout, with the number of its first line.
+
+    ``lead`` and ``rest`` are the guides of its first line and of the others. ``head`` is the index,
+    among the placed segments, of the first segment of its branch.
+    """
 
     segment: Segment
     rows: Rows
@@ -88,7 +97,7 @@ class _Placed(NamedTuple):
 class Outline:
     """The lines of a tree under the user's choices.
 
-    Creating an outline visits every entry once; reading a line takes no time worth mentioning.
+    Creating an outline visits every entry once; reading a line is a binary search.
     """
 
     def __init__(self, index: TreeIndex, view: TreeOptions, base: "Outline | None" = None) -> None:
@@ -106,7 +115,7 @@ class Outline:
         self._starts: list[int] = []
         self._place_of: dict[int, int] = {}
         self.total = 0
-        # The rows below each segment; a segment without rows is replaced by those below it.
+        # Count the rows below each segment, and replace segments without rows by those below them.
         for segment in reversed(index.segments):
             for child in segment.children:
                 self._below[segment.number] += self._below[child.number]
@@ -194,7 +203,10 @@ class Outline:
     def _branches(
         self, segments: list[Segment], rest: str, head: int
     ) -> list[tuple[Segment, str, str, int]]:
-        """Return the branches below, last first, as (segment, first guide, other guides, head)."""
+        """Return segments to place, last first, as (segment, first guide, other guides, head).
+
+        ``rest`` is the guide of the line above them. The head is -1 for the start of a branch.
+        """
         # Subagents' branches are indented beside the continuation, which is not.
         beside = [segment for segment in segments if segment.is_subagent]
         ways = [segment for segment in segments if not segment.is_subagent]
@@ -239,7 +251,11 @@ class Outline:
         )
 
     def find(self, entry_id: int | None) -> int:
-        """Return the number of the line that shows an entry, or of the nearest line above it."""
+        """Return the number of the line that shows an entry, from 0.
+
+        An entry in a fold is on the fold's line; one that the filter hides, on the nearest line
+        above. 0 if there is no such entry.
+        """
         found = self.index.locate(entry_id)
         if found is None:
             return 0
@@ -265,7 +281,10 @@ class Outline:
         return 0
 
     def branch_point_above(self, y: int) -> int:
-        """Return the first line of a line's branch; for that one, the line it branches off from."""
+        """Return the number of the first line of the branch that contains line ``y``.
+
+        If ``y`` is that line, return the line above from which the branch starts.
+        """
         placed = self._placed[bisect_right(self._starts, y) - 1]
         head = self._placed[placed.head]
         if head.start != y:
@@ -273,7 +292,10 @@ class Outline:
         return self._above(head.segment.parent)
 
     def branch_point_below(self, y: int) -> int:
-        """Return the last line before the next branch, or the first line of that branch."""
+        """Return the number of the last line before the next branch below line ``y``.
+
+        If ``y`` is that line, return the first line of the next branch.
+        """
         place = bisect_right(self._starts, y) - 1
         while place + 1 < len(self._placed) and not self._placed[place + 1].is_head:
             place += 1
@@ -284,7 +306,10 @@ class Outline:
         return min(last + 1, self.total - 1)
 
     def revealing(self, entry_id: int) -> TreeOptions:
-        """Return options in which no fold hides an entry."""
+        """Return the current options with all folds opened that hide an entry.
+
+        The same object if none hides it.
+        """
         view = self.view
         found = self.index.locate(entry_id)
         segment = None
@@ -320,7 +345,7 @@ class Outline:
         return order
 
     def has_rows_of(self, other: "Outline") -> bool:
-        """Whether another outline has the same rows, apart from folding."""
+        """Return True if both outlines have the same rows, whether they are folded or not."""
         return self.by_segment is other.by_segment or (
             len(self.by_segment) == len(other.by_segment)
             and all(map(is_, self.by_segment, other.by_segment))

@@ -1,4 +1,4 @@
-"""Shows the entry under the tree's cursor as in the conversation, below a line of facts."""
+"""Shows the entries of one row of the tree as in the conversation, below a line of facts."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -39,14 +39,14 @@ MAX_ENTRIES = 40
 """Maximum entries of a run of calls that are shown, or searched for changed files."""
 
 _OPENED = 2
-"""Maximum entries whose folded blocks are opened: one, or a call with its result."""
+"""Maximum entries of a row whose blocks are unfolded: one, or a call with its result."""
 _FILES = 6
 _AFTER_CALLS = kinds(lambda kind: kind.follows_calls)
 """Kinds of entries between a call and the checkpoint with its changes."""
 
 
 def _shown_entries(session: "Session", ids: Sequence[int]) -> Sequence[Entry]:
-    """Return entries by their ids; system prompts become notes, which the conversation can show."""
+    """Return entries by their ids, with system prompts as notes, which the conversation shows."""
     return [_as_shown(entry) for entry in session.entries(ids)]
 
 
@@ -58,7 +58,7 @@ def _as_shown(entry: Entry) -> Entry:
 
 
 class EntryPreview(Vertical):
-    """Shows facts above a conversation of one row's entries."""
+    """Shows the entries of a line of the tree as a conversation, with a line of facts above."""
 
     facts = getters.query_one("#preview-facts", PlainText)
     transcript = getters.query_one(Transcript)
@@ -76,7 +76,10 @@ class EntryPreview(Vertical):
     def show(
         self, index: TreeIndex, line: TreeLine | None, standings: Standings | None = None
     ) -> None:
-        """Show the entries of a line of the tree, with their context status; nothing for None."""
+        """Show the entries of a line of the tree, with their context status if it is on the path.
+
+        Without a line, show nothing.
+        """
         headers = headers_of(index, line)
         self.facts.update(self._facts(headers, line))
         self.transcript.model.set_counter(self._agent.counter)
@@ -159,9 +162,10 @@ class EntryPreview(Vertical):
 
 
 def headers_of(index: TreeIndex, line: TreeLine | None) -> Sequence[EntryHeader]:
-    """Return the headers of a line's entries, for a fold that of the branch's newest entry.
+    """Return the headers of a line's entries, oldest first, at most `MAX_ENTRIES`.
 
-    At most `MAX_ENTRIES`; an answer includes the results of its calls.
+    An answer is followed by the results of its calls. For a fold, the result is only the newest
+    entry of the branch; it is empty without a line.
     """
     if line is None:
         return ()

@@ -18,7 +18,8 @@ _RESULT = ToolResultEntry.letter
 _CALL = f"{_RESULT}|{SILENT_CALL}(?={_RESULT})"
 
 _ROW = re.compile(f"((?:{_CALL})(?:{_CALL}|[{_QUIET}])*)|[^{_QUIET}]".encode())
-"""Matches a run of tool calls (as a group) or another entry with a row, in the kinds' letters."""
+"""Matches, in a string of one letter for each entry, a run of tool calls (as a group) or any other
+entry that has a row."""
 
 
 class Filter(StrEnum):
@@ -32,7 +33,7 @@ class Filter(StrEnum):
 
 
 class RowSpan(NamedTuple):
-    """A row: the offsets of its first and last entry in its segment."""
+    """A row: the offsets, in its segment, of its first entry and its last one (included)."""
 
     first: int
     last: int
@@ -41,10 +42,10 @@ class RowSpan(NamedTuple):
 
 
 class Rows:
-    """The rows of a segment, kept compactly because there may be 100,000.
+    """The rows of a segment, stored compactly because there may be 100,000.
 
-    ``firsts`` are the offsets of rows' first entries; ``calls`` maps the first offset of a row of
-    tool calls to its last one.
+    ``firsts`` are the offsets of the first entry of each row; ``calls`` maps the first offset of a
+    row of tool calls to its last one.
     """
 
     __slots__ = ("calls", "firsts")

@@ -1,4 +1,4 @@
-"""Finds the rows of the tree that hold a search's matches, in their order on screen. Pure."""
+"""Finds the rows of the tree that contain matches of a search, in their order on screen. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tui_agent.ui.widgets.tree.segments import Segment
 
 @dataclass
 class SearchBegun:
-    """Cursor, entry and options at the start of a search, to return to."""
+    """The tree's cursor, entry and options when a search began, restored if it is cancelled."""
 
     cursor: int
     entry: int | None
@@ -21,9 +21,10 @@ class SearchBegun:
 
 
 def hit_from(hits: Hits, outline: Outline, entry_id: int, step: int) -> int | None:
-    """Return the entry of the hit ``step`` hits after an entry; 0: the first at or after it.
+    """Return the id of the entry ``step`` hits below an entry, or above it if negative.
 
-    None if there are no hits, or no such entry.
+    0: the first hit at the entry or below. After the last hit follows the first. None if there are
+    no hits, or no such entry.
     """
     place = outline.index.locate(entry_id)
     if place is None:
@@ -45,9 +46,9 @@ def hit_from(hits: Hits, outline: Outline, entry_id: int, step: int) -> int | No
 
 
 class Hits:
-    """The rows that hold hits, from top to bottom, including those in folded branches.
+    """The rows with hits of a search, from top to bottom, including those in folded branches.
 
-    A hit in an entry without a row is hidden by the filter and not counted.
+    ``ids`` are the entries that match. Those without a row, which the filter hides, are not hits.
     """
 
     def __init__(self, outline: Outline, ids: Iterable[int]) -> None:
@@ -55,7 +56,7 @@ class Hits:
         self.hidden = 0
         """Number of hits that the filter hides."""
         found: dict[int, list[int]] = {}
-        """Numbers of the rows with hits by segment; found in 5 ms for 100,000 entries."""
+        """Numbers of the rows with hits, by the number of the segment; 5 ms for 100,000 entries."""
         for segment in outline.index.segments:
             rows = list(
                 compress(
@@ -82,7 +83,7 @@ class Hits:
         self._places = [self._order[segment.number] for segment in self._segments]
 
     def number(self, place: tuple[Segment, int]) -> int:
-        """Return the number of hits above a place, given as a segment and an offset in it."""
+        """Return how many hits are above a place: a segment and the offset of an entry in it."""
         segment, offset = place
         at = bisect_left(self._places, self._order.get(segment.number, 0))
         if at < len(self._segments) and self._segments[at] is segment:
@@ -93,7 +94,10 @@ class Hits:
         return self.total
 
     def entry(self, number: int) -> int | None:
-        """Return the entry of a hit, counted from 0 modulo the total; None if there are no hits."""
+        """Return the id of the last entry in the row of a hit, None if there are no hits.
+
+        Hits are counted from 0; numbers below 0 or beyond the last hit wrap around.
+        """
         if not self.total:
             return None
         number %= self.total

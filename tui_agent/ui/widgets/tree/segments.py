@@ -1,7 +1,7 @@
 """Divides the tree of a session into linear segments between branch points, from headers. Pure.
 
-A tree of 100,000 entries with 20 branches has 40 segments, so that everything but rows is decided
-on few objects.
+A tree of 100,000 entries with 20 branches has 40 segments, so that laying out the tree is fast:
+only the rows are computed for each entry.
 """
 
 from bisect import bisect_right
@@ -11,7 +11,10 @@ from tui_agent.session.skeleton import Headers
 
 
 class Segment:
-    """Successive entries without a branch; the totals include everything below."""
+    """Successive entries without a branch point between them.
+
+    ``count``, ``tokens`` and ``cost`` are totals of the segment and of all segments below it.
+    """
 
     __slots__ = (
         "active",
@@ -43,11 +46,11 @@ class Segment:
         self.is_beside = False
         """Whether the segment belongs to a subagent's branch."""
         self.last = 0
-        """Id of the newest entry in the segment or below, subagents' branches excluded."""
+        """Id of the newest entry in the segment or below it, without subagents' branches."""
 
     @property
     def key(self) -> int:
-        """Id of the first entry, which identifies the segment when entries are appended."""
+        """Id of the first entry, which stays the same when entries are appended."""
         return self.headers.ids[0]
 
     @property
@@ -78,7 +81,7 @@ class TreeIndex:
         costs: Mapping[int, float] | None = None,
         calibrated: Callable[[int], int] = int,
     ) -> None:
-        """``calibrated`` converts stored tokens to the model's (see ``TokenCounter``).
+        """``costs``: US dollars by entry id; ``calibrated`` converts stored tokens to the model's.
 
         Headers do not record the share of non-ASCII text, so the sums assume English text.
         """
@@ -177,7 +180,7 @@ class TreeIndex:
     # -- asking
 
     def locate(self, entry_id: int | None) -> tuple[Segment, int] | None:
-        """Return the segment of an entry and its offset there; None if there is no such entry."""
+        """Return the segment of an entry and the entry's offset in it; None for no such entry."""
         position = self.headers.position(entry_id)
         if position is None:
             return None
@@ -188,7 +191,7 @@ class TreeIndex:
         return (segment, offset)
 
     def branches(self, has_failed: Callable[[int], bool]) -> int:
-        """Return the number of branches, without subagents' and single failed answers.
+        """Return the number of branch ends, without subagents' branches and single failed answers.
 
         ``has_failed`` is called only for single answers off the path.
         """

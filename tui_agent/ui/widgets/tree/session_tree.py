@@ -44,9 +44,9 @@ _STEP: Final = frozenset(kinds(lambda kind: kind.follows_calls or kind is Assist
 
 
 class SessionTree(LineList):
-    """Shows a tree of entries; posts messages and changes nothing in the session.
+    """Shows a session's tree of entries; posts messages and never changes the session.
 
-    The cursor follows its entry when branches are folded or entries appended.
+    The cursor stays on its entry when branches are folded or entries are appended.
     """
 
     COMPONENT_CLASSES = {f"line-list--{name}" for name in _STYLES}
@@ -62,7 +62,7 @@ class SessionTree(LineList):
 
     @dataclass
     class Chosen(Message):
-        """The user wants to move to an entry."""
+        """The user chose an entry to move to."""
 
         entry_id: int
         continue_from_here: bool
@@ -106,9 +106,10 @@ class SessionTree(LineList):
         at: int | None = None,
         runners: Mapping[int, RaceRunner] = NOBODY,
     ) -> None:
-        """Show an index; the cursor moves to the entry ``at``, or stays on its entry.
+        """Show a tree; the cursor moves to the entry with the id ``at``, or stays on its entry.
 
-        ``runners`` are those of an active race, by the last entry of their branches.
+        ``labels`` are by entry id. ``runners`` are those of an active race, each by the id of the
+        last entry of its branch.
         """
         self.standings = standings
         line = self.line
@@ -121,7 +122,7 @@ class SessionTree(LineList):
         self._apply(Outline(self.outline.index, view, self.outline), self._place(at))
 
     def _place(self, at: int | None) -> int | None:
-        """Return ``at``, or the entry under the cursor if it is None."""
+        """Return ``at``, or if it is None the id of the entry under the cursor."""
         if at is None and self.line is not None:
             return self.line.entry
         return at
@@ -282,7 +283,10 @@ class SessionTree(LineList):
         return spread([run for run in runs if run[0]], tail, width - 2)
 
     def _marked(self, runs: list[StyledSpan]) -> list[StyledSpan]:
-        """Return the runs with the words of the search marked, or with the last run marked."""
+        """Return the runs with the words of the search in the style ``match``.
+
+        If none of the words is in the text, the last run is in that style.
+        """
         found = []
         marked = []
         for text, style in runs:
@@ -296,7 +300,10 @@ class SessionTree(LineList):
 
 
 def standing_of(line: TreeLine, standings: Standings) -> Standing:
-    """Return the context status of a line's entries; off the path they are not sent."""
+    """Return the context status of a line's entry; ``UNSENT`` off the path.
+
+    For a run of calls it is that of the result that is sent least.
+    """
     if not line.active:
         return Standing.UNSENT
     last = min(line.row.last, line.segment.active - 1)

@@ -1,4 +1,4 @@
-"""Makes the text of the tree's rows: a line per row, as runs of text with styles."""
+"""Makes the text of the tree's rows, one line each, as runs of text with styles."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,8 +41,8 @@ _PATH = re.compile(r"^\S*/(\S+)$")
 class RowTexts:
     """Makes the text of rows.
 
-    ``load`` returns an entry, None if it can't be read; it is called only for visible messages,
-    markers and results. ``now`` is seconds since the epoch.
+    ``load`` returns an entry by its id, None if it can't be read; it is called only for visible
+    rows whose headers don't have all that is shown. ``now`` is in seconds since the epoch.
     """
 
     index: TreeIndex
@@ -50,11 +50,11 @@ class RowTexts:
     load: Callable[[int], Entry | None]
     now: float
     runners: Mapping[int, RaceRunner] = field(default_factory=dict)
-    """The runners of an active race, by the last entry of their branches."""
+    """The runners of an active race, each by the id of the last entry of its branch."""
     _icons: dict[int, StyledSpan] = field(default_factory=dict)
 
     def text(self, line: TreeLine, room: int) -> list[StyledSpan]:
-        """Return the left part of a row, cut to ``room`` cells."""
+        """Return the text of a row without its tail, cut to ``room`` cells."""
         if line.what is LineKind.FOLD:
             return [(crop(self._fold(line), room), "faint")]
         header = line.segment.headers[line.row.last]
@@ -70,7 +70,10 @@ class RowTexts:
         return runs
 
     def tail(self, line: TreeLine, width: int, *, is_here: bool) -> list[StyledSpan]:
-        """Return the texts at the right edge: labels, runner, a branch's size, time, leaf mark."""
+        """Return the texts at the right edge: labels, runner, branch size, time, mark of the leaf.
+
+        How much is shown depends on ``width``, that of the whole row in cells.
+        """
         room = max(width // 4, 6)
         runs: list[StyledSpan] = [
             (f"[{crop(sanitize.line(label), room)}]", "label") for label in self._labels(line)
@@ -98,7 +101,7 @@ class RowTexts:
         return parted
 
     def _runner(self, line: TreeLine, width: int) -> list[StyledSpan]:
-        """Return the state of the runner whose branch ends in a row or in a fold; [] for none."""
+        """Return the state of the runner whose branch ends in a line's entries; [] for none."""
         ids = line.segment.headers.ids[line.row.first : line.row.last + 1]
         is_fold = line.what is LineKind.FOLD
         if line.is_folded and not is_fold:
@@ -133,7 +136,7 @@ class RowTexts:
         return [self.labels[entry_id] for entry_id in ids if entry_id in self.labels]
 
     def _is_in(self, entry_id: int, line: TreeLine) -> bool:
-        """Whether an entry is in the branch that a line's segment begins."""
+        """Return whether an entry is in a line's segment or below it."""
         found = self.index.locate(entry_id)
         segment = None
         if found is not None:
@@ -235,7 +238,7 @@ class RowTexts:
         return f"⊞ {' · '.join(facts)}"
 
     def _calls(self, headers: Headers, room: int) -> list[StyledSpan]:
-        """Return a run of calls, as many as fit, and the number of the remaining ones."""
+        """Return the calls of a run that fit in ``room`` cells, and the number of the others."""
         results = headers.of_kinds(["tool_result"])
         runs: list[StyledSpan] = []
         for position, at in enumerate(results):
@@ -267,7 +270,7 @@ def _short_mention(found: re.Match[str]) -> str:
 
 
 def _call(text: str) -> str:
-    """Return a call as its tool and title; a title that is a path is reduced to its name."""
+    """Return a call's tool and title; of a title that is a path, only the file's name."""
     tool, _, title = text.partition(" ")
     found = _PATH.match(title)
     if found:
@@ -276,7 +279,10 @@ def _call(text: str) -> str:
 
 
 def moment(created_ms: int, now: float) -> str:
-    """Return a time in six cells: ``12:04`` today, ``3 Nov`` this year, ``2025`` before."""
+    """Return a local time in six cells: ``12:04`` today, ``3 Nov`` this year, ``2025`` earlier.
+
+    ``created_ms`` is in milliseconds, ``now`` in seconds since the epoch.
+    """
     then = datetime.fromtimestamp(created_ms / 1000)  # noqa: DTZ006 - local time
     today = datetime.fromtimestamp(now)  # noqa: DTZ006 - local time
     if then.date() == today.date():
@@ -287,7 +293,10 @@ def moment(created_ms: int, now: float) -> str:
 
 
 def pieces(text: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Split a text at the words of a search; yields pieces, and whether each is such a word."""
+    """Yield the pieces of a text, split at the words of a search, and whether each is such a word.
+
+    Words are found anywhere in the text, ignoring case.
+    """
     wanted = [word for word in words if word]
     if not wanted:
         yield text, False
