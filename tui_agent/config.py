@@ -334,7 +334,8 @@ class Config(BaseModel):
     add_ons: Annotated[AddOnSettings, WhenGiven] = AddOnSettings.model_construct()
     memory: Annotated[MemorySettings, WhenGiven] = MemorySettings.model_construct()
     models: Annotated[dict[str, ModelSettings], WhenGiven] = Field(
-        default_factory=dict, description="Settings of single models, and models missing from the catalog."
+        default_factory=dict,
+        description="Settings of single models, and models missing from the catalog.",
     )
     providers: Annotated[dict[str, ProviderSettings], WhenGiven] = Field(
         default_factory=dict, description="API keys and base URLs of providers."

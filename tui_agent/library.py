@@ -98,9 +98,7 @@ __all__ = [
 T = TypeVar("T")
 Answer = bool | PermissionAnswer
 Ask = Callable[[PermissionRequest], Answer | Awaitable[Answer]]
-NOBODY = (
-    "No one can be asked for permission here. Use what is allowed, or say which permission you need."
-)
+NOBODY = "No one can be asked for permission here. Use what is allowed, or say which permission you need."
 
 _NO_LOOPS = Rule("doom_loop", "*", Action.DENY, "default")
 

@@ -89,7 +89,7 @@ def readable(text: str) -> str:
 
 
 def escaped_json(text: str) -> str:
-    """Return a JSON text with every harmful or invisible character escaped as ``\\uXXXX``."""
+    """Return a JSON text with JSON escapes in place of harmful and invisible characters."""
     return _HIDDEN.sub(_escape, text)
 
 

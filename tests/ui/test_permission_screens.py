@@ -169,7 +169,7 @@ async def test_what_a_project_brings_along_is_shown_and_asked_about_before_anyth
         text = screen_text(stage)
         for shown in (
             "Do you trust",
-            "3 things",
+            "3 items",
             "setting",
             "x/y",
             "curl evil.example ␛[2J",

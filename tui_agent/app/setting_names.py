@@ -51,7 +51,7 @@ OTHERS: Final = "Others"
 _SENTENCES: Final[Mapping[str, str]] = {
     "model": "Model",
     "small_model": "Cheap model for titles and summaries",
-    "fallback_models": "Fallback models",
+    "fallback_models": "Models to fall back to",
     "effort": "Thinking",
     "max_steps": "Requests for one message, at most",
     "max_cost": "Dollars for one message, at most",

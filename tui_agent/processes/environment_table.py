@@ -80,7 +80,8 @@ TABLE = (
             HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy
             """
         ),
-        "The network's proxies. The model host gets them through the program; in the sandbox they name the sandbox's proxy.",
+        "The network's proxies. The model host gets them through the program; in the sandbox they "
+        "name the sandbox's proxy.",
     ),
     Row(
         in_order("AWS_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE CLOUDSDK_CONFIG"),

@@ -23,7 +23,7 @@ RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
 PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("enter", "send; during a run: steer after the current step"),
     ("alt+enter", "during a run: queue the message until the run ends"),
-    ("escape ctrl+c", "interrupt; twice in an empty prompt: go back, or quit"),
+    ("escape ctrl+c", "stop the run; twice in an empty prompt: go back, or quit"),
     ("tab", "into the conversation: j k move, o opens whole outputs"),
     ("shift+enter ctrl+j", "new line; so does enter after a backslash"),
     ("up down", "earlier messages, from the first or last line"),

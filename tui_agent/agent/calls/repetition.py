@@ -57,7 +57,10 @@ class RepetitionWatch:
         action = self._gate.decide(need).action
         if action is Action.ALLOW:
             return await proceed(call)
-        note = f"Not run: {loop.reason}. Don't repeat the call; try something else, or tell the user what the problem is."
+        note = (
+            f"Not run: {loop.reason}. Don't repeat the call; try something else, "
+            "or tell the user what the problem is."
+        )
         if action is Action.DENY:
             if was_refused(path, call.call_id, rules):
                 raise StopRunError(f"Stopped: {loop.reason}.", note)
