@@ -45,7 +45,7 @@ class ClaudeSettings:
 
     @property
     def switched_off(self) -> list[str]:
-        """Names of the servers in ``.mcp.json`` that are disabled."""
+        """Names of the servers in ``.mcp.json`` that this file disables."""
         return list(_texts(self.file.table.get("disabledMcpjsonServers")))
 
     @property

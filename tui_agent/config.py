@@ -251,7 +251,7 @@ class OwnProjectSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     permissions: dict[str, str | dict[str, str]] = Field(
-        default_factory=dict, description="allow, ask or deny."
+        default_factory=dict, description="Permission rules: allow, ask or deny."
     )
     check: str = Field(
         default="", description="The command that tests each runner of a race; exit code 0 passes."
@@ -296,7 +296,7 @@ class Config(BaseModel):
     )
     mode: Literal["build", "auto-edit", "plan"] = Field(
         default="build",
-        description="Mode of a new session: build asks, auto-edit edits unasked, plan only reads.",
+        description="Mode of a new session: build asks, auto-edit edits without asking, plan only reads.",
     )
     max_steps: int = Field(
         default=200,
@@ -346,7 +346,7 @@ class Config(BaseModel):
     images: Annotated[ImageSettings, WhenGiven] = ImageSettings.model_construct()
     cache: Annotated[CacheSettings, WhenGiven] = CacheSettings.model_construct()
     permissions: dict[str, str | dict[str, str]] = Field(
-        default_factory=dict, description="allow, ask or deny."
+        default_factory=dict, description="Permission rules: allow, ask or deny."
     )
     projects: Annotated[dict[str, OwnProjectSettings], WhenGiven] = Field(
         default_factory=dict,
@@ -625,7 +625,7 @@ def environment_table(environ: Mapping[str, str]) -> Table:
 
 
 def parse_value(text: str) -> Any:
-    """Return the value of a TOML value's text; a text that is not valid TOML is returned unchanged."""
+    """Return a text parsed as a TOML value, such as ``true``; the text itself if it is not TOML."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

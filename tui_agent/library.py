@@ -339,7 +339,7 @@ class Agent:
             names = list(builtin_tools)
             if unknown := [name for name in names if name not in known]:
                 raise LibraryError(
-                    f"There is no built-in tool “{unknown[0]}”; there are {', '.join(known)}."
+                    f"There is no built-in tool “{unknown[0]}”. Use one of: {', '.join(known)}."
                 )
             ports.tools = tuple(tool for name, tool in known.items() if name in names)
         for number, tool in enumerate(added):
@@ -422,7 +422,7 @@ class Agent:
             if self._left:
                 await self._agent.wait_idle()
         if self._agent.running:
-            raise LibraryError("A message is being worked on; wait for its end.")
+            raise LibraryError("The agent is working on another message; wait until that is done.")
         events: asyncio.Queue[AgentEvent] = asyncio.Queue()
         leave = self._agent.channel.subscribe(events.put_nowait)
         self._left = False

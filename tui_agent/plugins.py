@@ -83,11 +83,14 @@ class Plugin:
         return folders
 
     def hooks(self) -> Iterator[ForeignFile]:
-        """Yield the files that hold the plugin's hooks; hooks in the manifest count as a file."""
+        """Yield the plugin's files with hooks, as ``{"hooks": …}``; those in the manifest first."""
         yield from self._tables("hooks", "hooks/hooks.json")
 
     def servers(self) -> Iterator[ForeignFile]:
-        """Yield the files that hold the plugin's MCP servers; those in the manifest count as a file."""
+        """Yield the plugin's files with MCP servers, as ``{"mcpServers": …}``.
+
+        Servers in the manifest come first.
+        """
         yield from self._tables("mcpServers", ".mcp.json")
 
     def brings(self) -> Iterator[tuple[str, str]]:
@@ -179,7 +182,7 @@ class PluginStore:
             else:
                 said.append(
                     f"The plugin {name} has changed since you added it and is not used. "
-                    f"To use it as it is: tui-agent plugin add {row.source}"
+                    f"To add it again: tui-agent plugin add {row.source}"
                 )
         return found
 

@@ -13,14 +13,14 @@ class SayOnce:
         self._said: set[Hashable] = set()
 
     def is_new(self, what: Hashable) -> bool:
-        """Return True the first time ``what`` is asked about, False from then on."""
+        """Return True if ``what`` was not passed before, and remember it."""
         if what in self._said:
             return False
         self._said.add(what)
         return True
 
     def news(self, candidates: Iterable[T]) -> list[T]:
-        """Return the candidates that `is_new` is True for, in the order given."""
+        """Return the candidates that were not passed before, in the order given, and remember them."""
         return [what for what in candidates if self.is_new(what)]
 
     def forget(self) -> None:

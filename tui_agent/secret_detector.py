@@ -601,7 +601,7 @@ def _is_for_secret(name: str) -> bool:
 
 
 def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR0911 - one test after the other
-    """Return True if a value with the name of a secret is one, and not code, a placeholder or prose."""
+    """Return True if a value assigned to a secret's name is a secret, not code, a placeholder or prose."""
     name = match["name"]
     sign = match["sign"]
     value = match[group]

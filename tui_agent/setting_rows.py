@@ -1,4 +1,4 @@
-"""Every setting as a row: its value, the source of the value, its meaning and what it accepts.
+"""Lists every setting as a row: its value, the source of the value, its meaning and what it accepts.
 
 Pure functions for /config and the settings page.
 """

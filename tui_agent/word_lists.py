@@ -1,4 +1,4 @@
-"""Lists of words written as one text, separated by spaces and line breaks."""
+"""Splits lists of words that are written as one text, separated by spaces and line breaks."""
 
 
 def listed(text: str) -> frozenset[str]:

@@ -136,7 +136,7 @@ async def test_a_key_that_was_not_accepted_is_kept_only_if_it_was_not_tried_and_
     ("argument", "words"),
     [
         (f"groq {KEY}", "Type /login groq without the key"),
-        ("azure", "Azure OpenAI needs AZURE_API_BASE too"),
+        ("azure", "Azure OpenAI also needs AZURE_API_BASE"),
     ],
 )
 async def test_what_cannot_be_is_a_sentence(tmp_path: Path, argument: str, words: str) -> None:

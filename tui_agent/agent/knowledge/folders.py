@@ -118,7 +118,8 @@ class Folders:
         """Return the project's folders of a kind, nearest to the working directory first.
 
         Folders that are also the user's own (if the project is the home directory) are left out.
-        Folders that links lead out of the project to are left out and reported in ``problems``.
+        A folder whose path leads out of the project through a link is left out and reported in
+        ``problems``.
         """
         own = {folder.path for folder in self.of_user(kind)}
         found: list[Folder] = []

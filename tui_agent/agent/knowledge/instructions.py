@@ -428,7 +428,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _matching(project: Path, pattern: str) -> Iterator[Path]:
-    """Yield the files that match a glob, which may be relative to the project, begin with ``~``, or be absolute."""
+    """Yield the files that match a glob: relative to the project, with ``~``, or absolute."""
     import glob
 
     base, rest = split_glob(str(at_home(pattern)))

@@ -133,7 +133,7 @@ def _section(intro: str, rows: Sequence[tuple[str, str]], chars: int, left_out: 
 def _skill_files(folder: Folder) -> Iterator[Path]:
     """Yield the files of the skills in a folder, without those inside another skill's folder.
 
-    In Pi's folders these also are Markdown files directly in the folder.
+    In Pi's folders, Markdown files directly in the folder are skills, too.
     """
     found: set[Path] = set()
     for path in sorted(folder.files(SKILL_FILE), key=_depth):
@@ -165,7 +165,7 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
     if not description and folder.whose == "Claude Code":
         description = " ".join(document.body.split())[:FALLBACK_CHARS]
     if not description:
-        raise DocumentError("the front matter has no description; it says when to use the skill")
+        raise DocumentError("the front matter has no description; add when to use the skill")
     if not document.body:
         raise DocumentError("there is nothing below the front matter")
     body = document.body
@@ -278,7 +278,7 @@ class Knowledge:
         trusted: Callable[[], bool] = lambda: False,
         news: Callable[["Knowledge"], str] | None = None,
     ) -> None:
-        """Create it without reading files.
+        """Reads no files yet.
 
         ``prompt`` returns a prompt by name. ``news`` is called once after the first load and
         returns a sentence about other programs' files, "" for none.

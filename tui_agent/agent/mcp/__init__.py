@@ -1,4 +1,4 @@
-"""Servers of the Model Context Protocol: their tools, prompts and resources.
+"""Runs MCP (Model Context Protocol) servers, and offers their tools, prompts and resources.
 
-The SDK is imported when one starts.
+The protocol's SDK is only imported when the first server starts.
 """

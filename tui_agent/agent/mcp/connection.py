@@ -73,20 +73,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_BYTES = 1_000_000
-"""Size of a server's log at which its older half is dropped."""
+"""Maximum size of a server's log, in bytes; a larger one is cut to its newer half."""
 DROPPED = "[older lines were dropped: the log is limited to 1 MB]\n"
 """First line of a log that was shortened."""
 _CHUNK = 65_536
 """Bytes read from a server's standard error at once."""
 
 MAX_DESCRIPTION = 8_000
-"""Longest description of a tool, in characters; a longer one is cut, which it and ``/mcp`` say."""
+"""Maximum characters of a tool's description. If it is cut, a note in it and ``/mcp`` say so."""
 
 MAX_PAGES = 50
-"""Maximum pages requested of one list, since a server may never end it."""
+"""Maximum pages requested of one list, as a server might return pages without end."""
 
 MAX_NOISE = 500
-"""Characters logged of a line that is not an MCP message."""
+"""Maximum characters logged of a line that is not an MCP message."""
 
 SSE_SECONDS = 24 * 3600.0
 """Read timeout of SSE, in seconds; long, since servers are silent between requests."""
@@ -109,7 +109,7 @@ _LOST = frozenset({"Session terminated", "Connection closed"})
 
 
 class ServerLog:
-    """The log file of one connection; it overwrites the log of the previous one."""
+    """The log file of one connection to a server; it overwrites the log of the previous connection."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -155,7 +155,7 @@ class ServerLog:
             os.close(source)
 
     def _take(self, source: int) -> bool:
-        """Move the output that can be read into the log; return whether there was any."""
+        """Copy the output that is available to the log; return True if there was any."""
         data = b""
         with suppress(BlockingIOError):
             data = os.read(source, _CHUNK)
@@ -165,10 +165,13 @@ class ServerLog:
 
 @frozen
 class Listener:
-    """Callbacks of a connection; ``asker`` returns the function that asks the user, None without one.
+    """Callbacks of a connection.
 
-    ``login`` gets the address for the browser, ``refused`` an HTTP status, ``noise`` a line of
-    standard output that is not an MCP message.
+    ``asker`` returns the function that asks the user, None if there is no user. ``lost`` is called
+    when the connection ends, ``changed`` when the server's lists may have changed. ``login`` gets the
+    address to open in the browser, ``refused`` the HTTP status of a failed request, ``said`` a log
+    message, ``noise`` a line of standard output that is not an MCP message, and ``contained`` the
+    server's sandbox.
     """
 
     asker: Callable[[], Asker | None]
@@ -185,9 +188,10 @@ class Listener:
 async def connect(
     spec: ServerSpec, around: ConnectionContext, listener: Listener
 ) -> AsyncIterator["Connection"]:
-    """Start or reach a server, and initialize the protocol.
+    """Connect to a server: start its program or reach its URL, and initialize the protocol.
 
-    Raises McpConfigError for settings that lack a variable, or an exception group with the cause.
+    The server is stopped or disconnected at the end of the block. Raises McpConfigError if a variable
+    in the settings is not set, or an exception group with the cause.
     """
     settings = expanded(spec.settings, around.environ)
     async with AsyncExitStack() as stack:
@@ -219,24 +223,28 @@ async def connect(
 
 @dataclass
 class _Heard:
-    """Handles messages that a server sends unasked."""
+    """Handles the messages that a server sends without a request: questions, log messages, changes."""
 
     spec: ServerSpec
     listener: Listener
     log: ServerLog
     connected: bool = False
-    """Whether the protocol was initialized; an end before that is a failed start, not a loss."""
+    """True once the protocol is initialized; an end before that is a failed start, not a loss."""
 
     open_questions: int = 0
-    """Questions of the server that the user has not answered yet."""
+    """Number of the server's questions that the user has not answered yet."""
     problems: list[str] = field(default_factory=list)
-    """Sentences about tools that can't be offered."""
+    """Sentences for the user about tools that can't be offered."""
     waiting: set[asyncio.Timeout] = field(default_factory=set)
-    """Timeouts of requests that run; they stop while the user answers a question of the server."""
+    """Timeouts of the requests in progress; suspended while the user answers the server's question."""
 
     @asynccontextmanager
     async def patience(self, seconds: float) -> AsyncIterator[None]:
-        """Limit the block to ``seconds``, without the time of open questions; raises TimeoutError."""
+        """Raise TimeoutError if the block takes more than ``seconds``.
+
+        Suspended while the user answers a question of the server; the server's setting ``timeout``
+        counts from the answer.
+        """
         async with asyncio.timeout(None if self.open_questions else seconds) as limit:
             self.waiting.add(limit)
             try:
@@ -259,7 +267,7 @@ class _Heard:
                     limit.reschedule(until)
 
     async def elicit(self, context: object, params: "ElicitRequestParams") -> "ElicitResult":
-        """Ask the user a question of the server; declined without a user."""
+        """Ask the user a question of the server, and return the answer; "cancel" without a user."""
         from mcp.types import ElicitResult
 
         del context
@@ -297,7 +305,7 @@ class _Heard:
         self.listener.said(ServerMessage(params.level, text))
 
     def leave_out(self, problems: list[str]) -> None:
-        """Report tools that can't be offered: one sentence each."""
+        """Report problems with the server's tools, a sentence each, in the log and to the user."""
         for problem in problems:
             self.log.line(problem)
             self.listener.said(ServerMessage("warning", problem))
@@ -338,9 +346,10 @@ def _client(
 async def _program(
     spec: ServerSpec, around: ConnectionContext, settings: McpServerSettings, heard: _Heard
 ) -> "AsyncIterator[StdioServerParameters]":
-    """Return how to start a server's program, in the sandbox if its settings say so.
+    """Yield the SDK's parameters that start a server's program, in the sandbox if its settings say so.
 
-    Raises FileNotFoundError, SandboxError, or McpError if a trusted file has changed.
+    The sandbox ends with the block. Raises FileNotFoundError, SandboxError, or McpError if a file
+    that the program runs has changed since the user trusted it.
     """
     environment = {**around.environment, **settings.env}
     words = (settings.command or "", *settings.args)
@@ -384,7 +393,10 @@ async def _program(
 
 
 def _found(name: str, environment: Mapping[str, str], outside: Path | None = None) -> str:
-    """Return the path of a program, not from inside ``outside``; raises FileNotFoundError."""
+    """Return the path of a program; a name with a slash is returned unchanged.
+
+    Programs in the directory ``outside`` don't count. Raises FileNotFoundError.
+    """
     if "/" in name:
         return name
     found = find_program(name, outside, environment)
@@ -419,7 +431,7 @@ async def _reach(
     heard: _Heard,
     stack: AsyncExitStack,
 ) -> "Client":
-    """Connect to a URL by streamable HTTP, or by SSE if the settings say so or the server needs it."""
+    """Connect to a URL by streamable HTTP; by SSE if the settings say so or the server refuses HTTP."""
     from mcp.client.sse import sse_client
     from mcp.client.streamable_http import streamable_http_client
 
@@ -475,7 +487,7 @@ async def _watched(
 
 
 class _WatchedStream:
-    """The SDK's read stream, with messages repaired by ``leniency`` before the SDK sees them.
+    """Wraps the SDK's read stream, and repairs messages (``leniency``) before the SDK gets them.
 
     Reports the end of the stream, and lines that are not messages, to the listener.
     """
@@ -484,7 +496,7 @@ class _WatchedStream:
         self._stream = stream
         self._heard = heard
         self._read: deque[SessionMessage] = deque()
-        """Messages already read, from a line with several."""
+        """Messages from a line with several that have not been returned yet."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -531,7 +543,7 @@ class _WatchedStream:
 
 
 def _written(error: "ValidationError") -> Any:
-    """Return the message or line that the SDK rejected; the error itself may name only a part of it."""
+    """Return the message or line that the SDK rejected; the error may also contain only parts of it."""
     parts = [one["input"] for one in error.errors(include_url=False)]
     for part in parts:
         if isinstance(part, list) or (isinstance(part, dict) and {"id", "method"} & part.keys()):
@@ -567,7 +579,7 @@ async def _subscribe(client: "Client", changed: Callable[[], None]) -> None:
 
 
 class Connection:
-    """A connected server; its requests raise McpError.
+    """Sends requests to a connected server; they raise McpError.
 
     A lost connection is reported to ``Listener.lost``.
     """
@@ -578,7 +590,7 @@ class Connection:
         self._heard = heard
 
     async def offer(self) -> ServerOffer:
-        """Request everything the server offers: tools, prompts, resources, templates."""
+        """Request and return everything the server offers: tools, prompts, resources, templates."""
         client = self._client
         name = self._spec.name
         self._heard.problems.clear()
@@ -619,7 +631,7 @@ class Connection:
         return found
 
     async def set_log_level(self, level: LogLevel) -> None:
-        """Request log messages from a severity upward; does nothing if the server sends none."""
+        """Ask the server for log messages from a severity upward; does nothing if it can't send any."""
         if self._client.server_capabilities.logging:
             from mcp.shared.exceptions import MCPDeprecationWarning
 
@@ -630,7 +642,10 @@ class Connection:
     async def call(
         self, name: str, arguments: dict[str, Any], reader: Reader, report: Callable[[str], None]
     ) -> Content:
-        """Call a tool and return its result; ``report`` gets a line for each report of progress."""
+        """Call a tool and return its result.
+
+        ``report`` is called with a line for each progress message, ``reader`` converts the result.
+        """
 
         async def report_progress(
             progress: float, total: float | None, message: str | None
@@ -694,7 +709,7 @@ def _tool_info(tool: "Tool") -> ToolInfo:
     return ToolInfo(
         tool.name,
         shortened(whole, MAX_DESCRIPTION),
-        # As every provider takes it: an object with properties.
+        # Every provider accepts an object with properties.
         {"type": "object", "properties": {}, **as_dict(schema)},
         bool(tool.annotations and tool.annotations.read_only_hint),
         omitted=max(0, len(whole) - MAX_DESCRIPTION),

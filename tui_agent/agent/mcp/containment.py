@@ -1,6 +1,6 @@
-"""Finds out which path or host the sandbox kept from an MCP server that failed.
+"""Finds out which path or host an MCP server failed to reach because of the sandbox.
 
-Reads the server's command line and its last output, and looks the paths up on disk.
+Searches the server's command line and its last output for paths, and checks whether they exist.
 """
 
 import os
@@ -13,17 +13,17 @@ from tui_agent.path_checks import at_home, is_there, real_path
 
 _PATH = re.compile(r"(?:~|(?<![\w.~/-]))/[\w.@+~/-]+")
 _OWN = frozenset({"dev", "proc", "sys"})
-"""Top-level directories that the sandbox provides itself."""
+"""Top-level directories that the sandbox provides."""
 _MAX_NAMED = 2
 """Maximum paths named in a message."""
 
 
 @frozen
 class Containment:
-    """A server's sandbox.
+    """The limits of the sandbox that a server runs in.
 
     ``words`` is the server's command line, ``sees`` returns whether a path outside the project is
-    visible, and ``refused`` has a sentence for each host that was blocked.
+    visible, and ``refused`` has, by host, a sentence about each connection that was blocked.
     """
 
     project: Path
@@ -32,9 +32,9 @@ class Containment:
     refused: Mapping[str, str]
 
     def lacks(self, said: str) -> str:
-        """Return what the server lacked and the setting that gives it, without full stop; "" if unknown.
+        """Return which paths or host the sandbox kept from the server, and the setting that allows it.
 
-        ``said`` is the server's output.
+        A clause without full stop; "" if the sandbox is not the cause. ``said`` is the server's output.
         """
         hidden = list(dict.fromkeys(self._hidden(said)))[:_MAX_NAMED]
         if hidden:
@@ -42,7 +42,7 @@ class Containment:
         return next(iter(self.refused.values()), "").rstrip(".")
 
     def _hidden(self, said: str) -> Iterator[str]:
-        """Yield the paths of the command line and of ``said`` that exist but are hidden."""
+        """Yield the paths in the command line and in ``said`` that exist but that the sandbox hides."""
         for text in (*self.words, *_PATH.findall(said)):
             path = None
             if text.startswith(("/", "~")):

@@ -1,4 +1,4 @@
-"""Turns the content of an MCP server's answers into text and stored images."""
+"""Converts the content of an MCP server's answers to text and stored images."""
 
 import base64
 import binascii
@@ -24,9 +24,10 @@ PutBlob = Callable[[bytes], str]
 
 
 class Reader:
-    """Reads the content blocks of one answer; create a new one for each answer.
+    """Converts the content of one answer; create a new reader for each answer.
 
-    ``put_blob`` stores an image and returns its hash. Without ``vision`` images are only mentioned.
+    ``put_blob`` stores an image and returns its hash. Without ``vision`` images are only mentioned in
+    the text.
     """
 
     def __init__(self, put_blob: PutBlob, *, vision: bool = True) -> None:
@@ -35,7 +36,7 @@ class Reader:
         self._images: list[ImagePart] = []
 
     def call_result(self, result: "CallToolResult") -> Content:
-        """Return the result of a tool call; structured content is used if there is no other."""
+        """Return the result of a tool call; structured content counts, as JSON, if there is no other."""
         text = "\n\n".join(filter(None, (self._block(block) for block in result.content)))
         if not text and not self._images and result.structured_content is not None:
             text = json.dumps(result.structured_content, ensure_ascii=False, indent=1)

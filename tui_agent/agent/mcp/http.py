@@ -1,6 +1,6 @@
-"""HTTP clients for MCP servers, through the proxies of the environment.
+"""Creates HTTP clients for MCP servers that use the proxies in the environment.
 
-Imports the SDK, so it is imported only with the first such server.
+Imports the SDK, so import this module only when there is a server with a URL.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,7 +20,10 @@ def http_client(
     timeout: httpx2.Timeout | None,
     auth: httpx2.Auth | None,
 ) -> httpx2.AsyncClient:
-    """Return a client with the SDK's timeouts; ``on_response`` is called with every response."""
+    """Return a client that uses the proxies in ``environ``; ``on_response`` gets every response.
+
+    Without a ``timeout``, the SDK's default timeouts apply.
+    """
     return httpx2.AsyncClient(
         headers=headers,
         timeout=timeout or httpx2.Timeout(MCP_DEFAULT_TIMEOUT, read=MCP_DEFAULT_SSE_READ_TIMEOUT),
@@ -31,7 +34,7 @@ def http_client(
 
 
 class _ByProxy(httpx2.AsyncBaseTransport):
-    """Sends each request through the proxy for its address; a server and its login may need different ones."""
+    """Sends each request through the proxy for its URL, which may differ for a server and its login."""
 
     def __init__(self, proxies: Proxies) -> None:
         self._proxies = proxies

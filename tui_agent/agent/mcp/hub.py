@@ -1,7 +1,7 @@
-"""All MCP servers of a project: starts them in the background, and decides which tools a head has.
+"""Starts all MCP servers of a project in the background, and decides which of their tools a head has.
 
-``server`` runs one of them, ``tools`` has the tools. The code that runs servers is imported only if
-a project has any.
+``server`` runs one server, ``tools`` has the tools for the model. The code that runs servers is only
+imported if there are any.
 """
 
 from __future__ import annotations
@@ -43,27 +43,33 @@ if TYPE_CHECKING:
     from tui_agent.agent.mcp.server import McpServer
 
 SHARE_OF_WINDOW = 0.1
-"""Share of the context window that servers' tools may take; above it the model loads their parameters."""
+"""Maximum size of all servers' tools in the head, as a share of the context window; above it, the model
+has to load the tools' parameters when it needs them."""
 
 LIST_SHARE = 0.03
-"""Share of the context window that the list of tools to load may take; it gets shorter to fit."""
+"""Maximum size of the list of tools to load, as a share of the context window; details are left out to
+fit."""
 
 INSTRUCTION_SHARE = 0.02
-"""Share of the context window that the instructions of one server may take."""
+"""Maximum size of the instructions of one server, as a share of the context window."""
 
 MAX_INSTRUCTION_TOKENS = 4_000
-"""Maximum tokens of the instructions of one server, whatever the window."""
+"""Maximum size of the instructions of one server, in tokens, however large the window is."""
 _SECTION = "server_instructions"
 
 _JOINS = "The model can use them from its next step."
-_HOW_TO_TELL = "In a long conversation it gets them after /mcp reload or a change of model, to keep the prompt cache."
+_HOW_TO_TELL = (
+    "In a long conversation the model gets the tools only after /mcp reload or a change of model, "
+    "to keep the prompt cache."
+)
 
 
 class McpHub:
-    """The servers of a project, shared by its agents; ``find`` returns their settings.
+    """The MCP servers of a project, shared by the project's agents.
 
-    ``find`` is called at the start and on a reload. All methods are called on the event loop's
-    thread. Requests raise McpError if there is no such server, or if it fails.
+    ``find`` returns the servers' settings; it is called at the start and on a reload. Call all
+    methods on the event loop's thread. Methods that take a server's name raise McpError if there is
+    no such server or it fails.
     """
 
     def __init__(
@@ -93,24 +99,24 @@ class McpHub:
 
     @property
     def joins_always(self) -> bool:
-        """Whether late tools always get into the head, because no user is there to reload them.
+        """True if tools that become available late always join the head, as no user can reload them.
 
-        Read by ``prompt_head``, which otherwise renders a new head only while that is cheap.
+        If False, ``prompt_head`` renders a new head for them only while that is cheap.
         """
         return self._patience.settle is None
 
     # -- starting and stopping ------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start all servers in the background, once."""
+        """Read the settings and start all servers in the background; later calls do nothing."""
         if not self._started:
             self._started = True
             self._take(self._find())
 
     async def settle(self) -> None:
-        """Start the servers and wait for them, but at most ``Timeouts.settle`` seconds.
+        """Start the servers and wait until all are ready or failed, for at most ``Timeouts.settle`` s.
 
-        Required servers are waited for as long as their setting ``start`` says.
+        The wait for required servers is limited only by their setting ``start``.
         """
         self.start()
         servers = list(self._servers.values())
@@ -138,7 +144,10 @@ class McpHub:
         server.start()
 
     async def reload(self) -> None:
-        """Read the settings again: start new and failed servers, stop removed ones, keep the others."""
+        """Read the settings again, and wait for the servers as `settle` does.
+
+        Starts new and failed servers, and stops those that were removed or have other settings.
+        """
         self._started = True
         found = self._find()
         wanted = {spec.name: spec for spec in found.specs}
@@ -157,7 +166,7 @@ class McpHub:
         self._collect()
 
     async def sign_out(self, name: str) -> None:
-        """Delete the login to a server and restart it, so that it asks for a new one."""
+        """Delete the login to a server and restart the server, so that the user can log in again."""
         tokens = self._tokens(self._server(name))
         if tokens is None:
             raise McpError(f"The MCP server {name} has no login to delete.")
@@ -165,7 +174,7 @@ class McpHub:
         await self.restart(name)
 
     def switch(self, name: str, tool: str, *, on: bool) -> McpServerSettings:
-        """Switch a tool on or off for the next head; return the server's changed settings."""
+        """Turn a tool on or off from the next head on; return the server's changed settings."""
         server = self._server(name)
         try:
             settings = server.spec.settings.switched(tool, on=on)
@@ -196,15 +205,15 @@ class McpHub:
     # -- tools ----------------------------------------------------------------------------------------------
 
     def known(self) -> tuple[Tool[Any], ...]:
-        """Return every tool that a call may name, including those of servers that are not available."""
+        """Return every tool that a call may name, also those of servers that are not available now."""
         if not self._tools:
             return ()
         return (*self._tools.values(), McpSearchTool((), lambda: self._tools, "numbers"))
 
     def offered(self, window: int, count: Callable[[ToolSchema], int]) -> tuple[Tool[Any], ...]:
-        """Return the tools for a head rendered now.
+        """Return the tools for a head rendered now: those of the servers that are ready.
 
-        These are the tools of the servers that are ready; large ones are replaced by one tool that
+        If they are too large, or a server's setting ``schemas`` says so, one tool replaces them that
         lists them and loads their parameters. ``window`` is the context window in tokens, ``count``
         returns the tokens of a schema.
         """
@@ -223,7 +232,7 @@ class McpHub:
     def _search_tool(
         self, listed: Sequence[McpTool], room: float, count: Callable[[ToolSchema], int]
     ) -> McpSearchTool:
-        """Return the tool that replaces others, with the most detailed list that fits ``room`` tokens."""
+        """Return the tool that replaces ``listed``, with the most detailed list that fits ``room``."""
         details: tuple[ListDetail, ...] = ("lines", "names")
         for detail in details:
             tool = McpSearchTool(listed, lambda: self._tools, detail)
@@ -232,7 +241,7 @@ class McpHub:
         return McpSearchTool(listed, lambda: self._tools, "numbers")
 
     def _on_demand(self, window: int, count: Callable[[ToolSchema], int]) -> set[str]:
-        """Return the names of the servers whose tools' parameters are left out of the head."""
+        """Return the names of the servers whose tools the model has to load when it needs them."""
         later: set[str] = set()
         auto: set[str] = set()
         tokens = 0
@@ -253,11 +262,14 @@ class McpHub:
         return [tool for tool in self._tools.values() if tool.server.is_ready and tool.is_on]
 
     def note_offered(self) -> None:
-        """Record that the model knows of all tools that are ready; called when a head is rendered."""
+        """Record that the model knows all tools that are ready; called when a head is rendered."""
         self._known_tools = {tool.name for tool in self._tools_ready()}
 
     def note_announced(self, names: Iterable[str]) -> None:
-        """Record that the model knows of the tools named in a head of an earlier process."""
+        """Record that the model knows the tools named in a head that an earlier process rendered.
+
+        If that head had the tool that lists the others, all current tools count as known.
+        """
         listed = set(names)
         self._known_tools = (self._known_tools or set()) | (
             set(self._tools) if SEARCH_TOOL in listed else listed
@@ -265,7 +277,7 @@ class McpHub:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the servers were started and none is still starting or waiting for a login."""
+        """True if the servers were started and none is still starting or waiting for a login."""
         opening = {ServerState.STARTING, ServerState.LOGIN}
         states = {server.state for server in self._servers.values()}
         return self._started and states.isdisjoint(opening)
@@ -287,7 +299,7 @@ class McpHub:
         window: int = 0,
         count_text: Callable[[str], int] = len,
     ) -> tuple[McpServerStatus, ...]:
-        """Return the state of every server, for a screen.
+        """Return the state of every server, for a screen, in the order of the settings.
 
         ``count`` returns the tokens of a schema, ``count_text`` those of a text; ``window`` is the
         context window in tokens.
@@ -312,7 +324,7 @@ class McpHub:
     async def prompt(
         self, server: str, name: str, arguments: Mapping[str, str], put_blob: PutBlob
     ) -> tuple[UserPart, ...]:
-        """Return a server's prompt as parts of a message."""
+        """Request a prompt from a server, and return its text and images as parts of a message."""
         from tui_agent.agent.mcp.content import Reader
 
         content = await self._server(server).connection().prompt(name, arguments, Reader(put_blob))
@@ -322,7 +334,10 @@ class McpHub:
         return (*parts, *content.images)
 
     async def resource(self, mention: str, put_blob: PutBlob) -> tuple[UserPart, ...]:
-        """Return a resource, named ``server:uri``, as parts of a message."""
+        """Request a resource, and return its text and images as parts of a message.
+
+        ``mention`` is ``SERVER:URI``.
+        """
         server, _separator, uri = mention.partition(":")
         from tui_agent.agent.mcp.content import Reader
 
@@ -380,9 +395,9 @@ class McpHub:
     # -- from servers -----------------------------------------------------------------------------------------
 
     def _asker(self) -> Asker | None:
-        """Return the function that asks the user of a working session, else of the one opened last.
+        """Return the function that asks the user of a session; None if no session has a user.
 
-        None if no session has a user.
+        Of several sessions, one whose agent is working is preferred, then the one opened last.
         """
         fitting = [session for session in self.sessions if session.asker is not None]
         busy = [session for session in fitting if session.is_busy]
@@ -390,7 +405,10 @@ class McpHub:
         return chosen[-1].asker if chosen else None
 
     def _server_changed(self, server: McpServer, state: ServerState | None = None) -> None:
-        """Report a change of a server; ``state`` is its new state, None if it is the same."""
+        """Handle a change of a server: take over its tools, notify the user, call the watchers.
+
+        ``state`` is the new state, None if it is unchanged.
+        """
         named = f"The MCP server {server.name}"
         match state:
             case ServerState.READY:
@@ -410,7 +428,7 @@ class McpHub:
             watcher()
 
     def _take_tools(self, server: McpServer) -> None:
-        """Collect the tools after a server became ready, and report those new to the model."""
+        """Collect the tools after a server became ready; tell the user if some are new to the model."""
         self._collect()
         for problem in server.offer.problems:
             text = f"The MCP server {server.name}: {problem}"
@@ -428,7 +446,7 @@ class McpHub:
         self._say(f"Tools of the MCP server {server.name} are now available. {how}")
 
     def _collect(self) -> None:
-        """Rebuild the table of tools; a tool keeps the name it got first."""
+        """Rebuild the table of all servers' tools by name; a tool keeps the name it got first."""
         tools: dict[str, McpTool] = {}
         for server in self._servers.values():
             for info in sorted(server.offer.tools, key=lambda info: info.name):

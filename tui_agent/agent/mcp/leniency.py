@@ -22,9 +22,9 @@ _KEPT = (
 )
 """Fields of a tool that are passed on."""
 _FLAGS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-"""Annotations of a tool, which have to be booleans."""
+"""Annotations of a tool that are passed on; they must be booleans."""
 _SHOWN_CHARS = 60
-"""Characters of a tool's name in a message."""
+"""Maximum characters of a tool's name in a message."""
 _MAX_DEPTH = 40
 """Maximum nesting of a tool's schema; a deeper one is replaced by an empty schema."""
 _MAX_BATCH = 1_000
@@ -32,23 +32,25 @@ _MAX_BATCH = 1_000
 _UNNAMED_ERROR = -32603
 """JSON-RPC's code for an internal error, used for errors without a code."""
 _ABILITY_FLAGS = ("listChanged", "subscribe")
-"""Parts of a capability that are booleans; all others are objects."""
+"""Fields of a capability that are booleans; all others are objects."""
 
 _REQUIRED: dict[str, tuple[str, ...]] = {
     "image": ("data", "mimeType"),
     "audio": ("data", "mimeType"),
     "resource_link": ("uri", "name"),
 }
-"""Fields that a content block must have as text, by type; otherwise the block is sent as JSON text."""
+"""Text fields that a content block must have, by its type; a block without them becomes a text block
+with its JSON."""
 _RESOURCE = ("uri", "mimeType", "text", "blob")
 """Fields of an embedded resource that are passed on."""
 
 
 def read_line(written: object) -> list[dict[str, Any]]:
-    """Return the repaired messages of a line that the SDK rejected, or []; at most ``_MAX_BATCH``.
+    """Return the repaired messages of a line that the SDK rejected; an empty list if it has none.
 
-    Such a line may have unpaired surrogates, nest too deeply, contain several messages, lack the
-    version of JSON-RPC, or have a result or error of the wrong type.
+    Repairs unpaired surrogates, several messages in one line (at most ``_MAX_BATCH``), a missing
+    version of JSON-RPC, and a result or error of the wrong type. ``written`` is the line or the JSON
+    value in it.
     """
     if isinstance(written, str):
         try:
@@ -72,7 +74,7 @@ def read_line(written: object) -> list[dict[str, Any]]:
 
 
 def _mend_answer(message: dict[str, Any]) -> None:
-    """Change a response in place so that it has a result that is an object, or a valid error."""
+    """Repair a response in place, so that it has an object as its result, or a valid error."""
     if "method" in message:
         return
     error = message.pop("error", None)
@@ -98,7 +100,10 @@ def _error(error: object) -> dict[str, Any]:
 
 
 def read_introduction(result: dict[str, Any]) -> None:
-    """Repair the result of ``initialize`` in place: name, version, capabilities, instructions."""
+    """Repair a result of ``initialize`` in place: name, version, capabilities, instructions.
+
+    Does nothing for other results.
+    """
     if "protocolVersion" not in result:
         return
     able = result.get("capabilities")
@@ -119,7 +124,7 @@ def read_introduction(result: dict[str, Any]) -> None:
 
 
 def _ability(value: object) -> dict[str, Any]:
-    """Return the parts of one capability that have the type the protocol wants."""
+    """Return the fields of one capability that have the type required by the protocol."""
     parts = {}
     for name, part in as_dict(value).items():
         wanted = bool if name in _ABILITY_FLAGS else dict
@@ -129,7 +134,7 @@ def _ability(value: object) -> dict[str, Any]:
 
 
 def read_page(result: dict[str, Any]) -> None:
-    """Repair the cursor of a list's next page in place: a text, or none."""
+    """Repair ``nextCursor`` of a result in place: make a number a string, remove other types."""
     cursor = result.get("nextCursor")
     if cursor is None or isinstance(cursor, str):
         return
@@ -140,7 +145,10 @@ def read_page(result: dict[str, Any]) -> None:
 
 
 def read_rows(result: dict[str, Any]) -> list[str]:
-    """Repair the list of tools in a result in place; return a sentence for each tool left out."""
+    """Repair the list of tools in a result in place; return a sentence for each tool left out.
+
+    Does nothing for results without tools.
+    """
     if "tools" not in result:
         return []
     rows = result["tools"]
@@ -165,7 +173,10 @@ def read_rows(result: dict[str, Any]) -> list[str]:
 
 
 def read_answer(result: dict[str, Any]) -> None:
-    """Repair the result of a tool call in place: content blocks, error flag, metadata."""
+    """Repair the result of a tool call in place: content blocks, error flag, metadata.
+
+    Does nothing for other results.
+    """
     structured = result.get("structuredContent")
     if "content" not in result and structured is None and "toolResult" not in result:
         return
@@ -236,7 +247,10 @@ def _mended(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _object(schema: object) -> dict[str, Any]:
-    """Return a valid schema of a tool's arguments: an object with properties and required names."""
+    """Return a valid schema for a tool's arguments, of type "object".
+
+    Invalid parts are removed; a schema that is nested too deeply is replaced by an empty one.
+    """
     given = dict(as_dict(schema))
     if _is_deeper(given, _MAX_DEPTH):
         given = {}
@@ -244,7 +258,7 @@ def _object(schema: object) -> dict[str, Any]:
         del given["properties"]
     properties = given.get("properties", {})
     if any(not isinstance(value, dict) for value in properties.values()):
-        # "true" is a schema too, which not every version of the protocol has.
+        # A boolean is a valid schema, but not every version of the protocol accepts it.
         given["properties"] = {
             name: as_dict(value)
             for name, value in properties.items()

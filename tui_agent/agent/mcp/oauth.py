@@ -1,6 +1,6 @@
-"""Login to an MCP server with OAuth: the SDK runs the protocol, the user logs in with a browser.
+"""Logs in to MCP servers with OAuth: the SDK runs the protocol, the user logs in with a browser.
 
-Owns the files with tokens, which only the user may read.
+Also reads and writes the files with tokens, which only the user can read.
 """
 
 import asyncio
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthToken
 
 LOGIN_SECONDS = 300
-"""Seconds that the user has to log in with the browser."""
+"""Maximum time for the login in the browser, in seconds."""
 
 
 def login_for(
     server: str, url: str, directory: Path, show: Callable[[str], Awaitable[None]]
 ) -> "OAuthClientProvider":
-    """Return the SDK's provider for a server's login.
+    """Return the object by which the SDK logs in to a server; tokens are kept in ``directory``.
 
-    ``show`` is called with the address to open in the user's browser.
+    ``show`` is called with the address that the user has to open in a browser.
     """
     from mcp.client.auth import OAuthClientProvider
     from mcp.shared.auth import OAuthClientMetadata
@@ -45,7 +45,7 @@ def login_for(
     metadata = OAuthClientMetadata(
         client_name="tui-agent",
         redirect_uris=[AnyUrl(f"http://127.0.0.1:{callback.port}{callback.path}")],
-        token_endpoint_auth_method="none",  # noqa: S106 - that there is no secret
+        token_endpoint_auth_method="none",  # noqa: S106 - says that there is no secret
     )
 
     async def open_page(address: str) -> None:
@@ -59,7 +59,7 @@ def login_for(
             async with asyncio.timeout(LOGIN_SECONDS):
                 values = await callback.wait()
         except TimeoutError:
-            raise McpError(f"nobody logged in within {LOGIN_SECONDS} s") from None
+            raise McpError(f"you did not log in within {LOGIN_SECONDS} s") from None
         finally:
             callback.close()
         if "code" not in values:
@@ -74,27 +74,27 @@ def login_for(
 
 
 class TokenFile:
-    """The file with the tokens and the client registration for one server."""
+    """The file with the tokens and the client registration for one server; the SDK's token storage."""
 
     def __init__(self, server: str, url: str, directory: Path) -> None:
         digest = hashlib.sha256(url.encode()).hexdigest()[:8]
         self._path = directory / f"{portable_name('', server).strip('_')}-{digest}.json"
         self.usable_port: int | None = None
-        """The port of the current login; a registration for another port is ignored."""
+        """Port of the callback of this login; a registration for another port is ignored."""
 
     @property
     def is_filled(self) -> bool:
-        """Whether the user has logged in."""
+        """True if the file has tokens, so the user has logged in; they may have expired."""
         return isinstance(self._read().get("tokens"), dict)
 
     def forget(self) -> None:
-        """Delete the tokens and the registration."""
+        """Delete the file with the tokens and the registration."""
         self._path.unlink(missing_ok=True)
 
     async def get_tokens(self) -> "OAuthToken | None":
-        """Return the tokens; None without a login, or if they expired and can't be refreshed.
+        """Return the tokens; None without a login, or if they have expired and can't be refreshed.
 
-        An expired access token is returned as "", so that the SDK refreshes it instead of sending it.
+        An expired access token is returned as "", so that the SDK refreshes it instead of using it.
         """
         from mcp.shared.auth import OAuthToken
 
@@ -120,7 +120,7 @@ class TokenFile:
         )
 
     async def get_client_info(self) -> "OAuthClientInformationFull | None":
-        """Return the client registration; None if there is none for the port of this login."""
+        """Return the client registration; None if there is none, or only one for another port."""
         from mcp.shared.auth import OAuthClientInformationFull
 
         row = self._read().get("client")
@@ -134,7 +134,7 @@ class TokenFile:
         self._write("client", client_info.model_dump(mode="json", exclude_none=True))
 
     def port(self) -> int | None:
-        """Return the port of the registration; None without one, or if the port is in use."""
+        """Return the callback port of the stored registration; None without one or if it is in use."""
         client = self._read().get("client")
         for uri in (client.get("redirect_uris") or ()) if isinstance(client, dict) else ():
             port = urlsplit(str(uri)).port

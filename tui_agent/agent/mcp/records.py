@@ -1,6 +1,6 @@
-"""Records about MCP servers: state, tools, prompts, resources, answers.
+"""Data types for MCP servers: state, tools, prompts, resources, answers; and names of their tools.
 
-The rest of the program sees only these, no types of the SDK.
+The rest of the program uses only these types, none of the SDK's.
 """
 
 import hashlib
@@ -14,26 +14,26 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import ImagePart
 
 MAX_LENGTH = 64
-"""Longest name of a tool, in characters, that every provider accepts."""
+"""Maximum length of a tool's name that every provider accepts, in characters."""
 _REST = LazyPattern(r"[^A-Za-z0-9_-]+")
-"""Characters that not every provider accepts in a tool's name."""
+"""Matches characters that not every provider accepts in a tool's name."""
 _DIGEST = 6
-"""Hexadecimal digits added to a name that would be ambiguous."""
+"""Hexadecimal digits of the digest at the end of a name that is taken or was too long."""
 
 _UNTYPED = LazyPattern(r"[^\w-]+")
-"""Characters that the name of a command can't have."""
+"""Matches characters that the name of a command can't have."""
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """Severity of a server's message, from the lowest to the highest."""
 
 Remedy = Literal["restart", "reload", "login"]
-"""The user's action that may bring back a server that failed."""
+"""Action by which the user may get a failed server to run again."""
 
 
 def portable_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
-    """Return ``server_tool`` as a name that every provider accepts, and that is not in ``taken``.
+    """Return ``SERVER_TOOL`` as a name that every provider accepts and that is not in ``taken``.
 
-    A name that is too long or taken ends with a digest.
+    If it is too long or taken, its end is replaced by a digest.
     """
     name = _REST.sub("_", f"{server}_{tool}")
     if not name[0].isalpha() and name[0] != "_":
@@ -50,7 +50,7 @@ def portable_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
 
 
 def tidy_schema(schema: object) -> object:
-    """Return a JSON schema without the parts that only cost tokens: titles, dialect, identifiers."""
+    """Return a copy of a JSON schema without title, ``$schema`` and ``$id``, which only cost tokens."""
     if isinstance(schema, list):
         return [tidy_schema(item) for item in schema]
     if not isinstance(schema, dict):
@@ -65,7 +65,10 @@ def tidy_schema(schema: object) -> object:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return the first ``most`` characters of a text, cut between words, with a note on the rest."""
+    """Return a text cut to about ``most`` characters, between lines or words.
+
+    A note with the number of characters left out follows. A shorter text is only stripped.
+    """
     text = text.strip()
     if len(text) <= most:
         return text
@@ -95,7 +98,7 @@ class ServerState(StrEnum):
 
 @frozen
 class ToolInfo:
-    """A tool as its server describes it; ``read_only`` tools may run in parallel.
+    """A tool as its server describes it; tools with ``read_only`` may run in parallel.
 
     ``parameters`` is the JSON schema of its arguments.
     """
@@ -105,7 +108,7 @@ class ToolInfo:
     parameters: dict[str, Any]
     read_only: bool = False
     omitted: int = 0
-    """Characters cut from a description that is too long."""
+    """Number of characters cut from a description that is too long."""
 
 
 @frozen
@@ -141,7 +144,7 @@ class McpPrompt:
 
     @property
     def command(self) -> str:
-        """The name of its command, without slash: ``server:prompt``."""
+        """The name of the command for the prompt, without slash: ``server:prompt``."""
         return ":".join(_UNTYPED.sub("_", name.lower()) for name in (self.server, self.name))
 
     @property
@@ -150,13 +153,13 @@ class McpPrompt:
         return " ".join([row.usage for row in self.arguments])
 
     def missing(self, text: str) -> tuple[str, ...]:
-        """Return the required arguments that a typed text lacks, as in ``usage``."""
+        """Return the required arguments that the text after the command lacks, as in ``usage``."""
         given = self.values(text)
         needed = [row for row in self.arguments if row.required]
         return tuple(row.usage for row in needed if row.name not in given)
 
     def values(self, text: str) -> dict[str, str]:
-        """Return the typed arguments by name: one word each, and the rest for the last."""
+        """Return the arguments in a typed text by name: one word each, the rest for the last one."""
         if not self.arguments:
             return {}
         names = [row.name for row in self.arguments]
@@ -180,13 +183,13 @@ class McpResource:
 
     @property
     def mention(self) -> str:
-        """Its name after an ``@`` in a message: ``server:uri``."""
+        """The resource's name after an ``@`` in a message: ``server:uri``."""
         return f"{self.server}:{self.uri}"
 
 
 @frozen
 class ServerOffer:
-    """Everything a server offers at one moment; ``instructions`` is its text for models."""
+    """Everything that a server offers; ``instructions`` is the server's text for models."""
 
     instructions: str = ""
     tools: tuple[ToolInfo, ...] = ()
@@ -199,7 +202,7 @@ class ServerOffer:
 
 @frozen
 class Content:
-    """The content of a server's answer: text, and images in the blob store."""
+    """The content of a server's answer: text, and images, which are stored as blobs."""
 
     text: str
     images: tuple[ImagePart, ...] = ()
@@ -208,7 +211,7 @@ class Content:
 
 @frozen
 class McpToolRow:
-    """A tool on a screen; ``name`` is its name for the model, ``own`` the server's name.
+    """A tool for display; ``name`` is its name for the model, ``own`` its name on the server.
 
     ``tokens`` is the size of its schema.
     """
@@ -218,9 +221,9 @@ class McpToolRow:
     description: str = ""
     tokens: int = 0
     on: bool = True
-    """Whether the user's settings offer it to the model."""
+    """True if the user's settings offer the tool to the model."""
     omitted: int = 0
-    """Characters cut from its description for the model."""
+    """Number of characters cut from the description for the model."""
 
 
 class LoginState(StrEnum):
@@ -234,16 +237,16 @@ class LoginState(StrEnum):
 
 @frozen
 class McpServerStatus:
-    """A server on a screen; ``log`` is the file with its error output and messages."""
+    """The state of a server for display; ``log`` is the file with its error output and messages."""
 
     name: str
     source: Literal["user", "project"]
     transport: Literal["stdio", "http", "sse"]
     state: ServerState
     address: str = ""
-    """Its command line or URL, as configured."""
+    """The server's command line or URL, as configured."""
     detail: str = ""
-    """Why it is not ready; in the state ``LOGIN`` the address for the browser."""
+    """Why the server is not ready; in the state ``LOGIN`` the address to open in the browser."""
     advice: str = ""
     """How the user can fix a failure; "" if unknown."""
     remedy: Remedy = "restart"
@@ -255,7 +258,7 @@ class McpServerStatus:
     """The server's text for the model as the head has it, shortened if necessary."""
     instruction_tokens: int = 0
     on_demand: bool = False
-    """Whether the model loads the parameters of its tools only when needed."""
+    """True if the model has to load the parameters of the server's tools when it needs them."""
     messages: tuple[ServerMessage, ...] = ()
     """Its newest messages, oldest first."""
     log_level: LogLevel = "warning"

@@ -1,6 +1,6 @@
-"""Runs one MCP server: starts it, watches it, restarts it when it ends, and gives up after some attempts.
+"""Runs one MCP server: starts it, watches it, and restarts it if it ends, up to a number of attempts.
 
-Decides how a failure is explained to the user.
+Also explains failures to the user.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ _LOG_TAIL = 4_000
 _WITHOUT_IT = "Work continues without its tools until it answers"
 
 MESSAGES_KEPT = 50
-"""Newest messages of a server that are kept for screens."""
+"""Number of messages of a server that are kept for screens: the newest ones."""
 
 
 class Trouble(NamedTuple):
     """Why a server is not available, and how the user can fix it.
 
-    ``reason`` is a clause without full stop, ``advice`` a sentence, "" for none. ``remedy`` is the
+    ``reason`` is a clause without full stop; ``advice`` a sentence, or "" for none. ``remedy`` is the
     action that the screen offers.
     """
 
@@ -49,11 +49,11 @@ class Trouble(NamedTuple):
 
 @frozen
 class Circumstances:
-    """Facts about the end of a connection, besides its error.
+    """Facts about the end of a connection, in addition to its error.
 
-    ``late`` is the timeout in seconds if it expired, None otherwise. ``status`` is the last HTTP
-    status that refused a request. ``last_words`` is the last line on the server's standard error,
-    ``noise`` the first line on its standard output that is not part of the protocol.
+    ``late`` is the timeout in seconds if it expired, None otherwise. ``status`` is the HTTP status
+    of the last failed request. ``last_words`` is the last line on the server's standard error,
+    ``noise`` the first line on its standard output that is not an MCP message.
     """
 
     late: float | None = None
@@ -61,17 +61,17 @@ class Circumstances:
     last_words: str = ""
     noise: str = ""
     lacks: str = ""
-    """What the sandbox kept from it, with the setting that gives it; "" if unknown."""
+    """Paths or host that the sandbox kept from the server, and the setting to allow it; or ""."""
 
 
 def trouble_of(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
-    """Return why a connection failed or ended; ``error`` is None if it ended without an error."""
+    """Return why a connection failed or ended, and the remedy; ``error``: None if it just ended."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, McpConfigError):
         return Trouble(
             str(error),
-            "Set it in the environment before you start tui-agent, or give it a default.",
+            "Set it in the environment before you start tui-agent, or add a default: ${NAME:-VALUE}.",
             "reload",
         )
     where = "config.toml" if spec.source == "user" else ".mcp.json"
@@ -125,7 +125,7 @@ def _of_http(
         return Trouble(f"it did not answer within {around.late:g} s", f"Check its url in {where}.")
     if around.status is not None:
         return _of_refusal(around.status, spec, where)
-    if type(error).__name__ == "ConnectError":  # of httpx, which is not to be imported for this
+    if type(error).__name__ == "ConnectError":  # of httpx, which takes too long to import for this
         reason = f"nothing answers at {spec.settings.url}"
         return Trouble(reason, f"Start it, or correct its url in {where}.", "reload")
     return Trouble(_text(error))
@@ -156,10 +156,10 @@ def _text(error: BaseException | None) -> str:
 
 
 class McpServer:
-    """Runs one server.
+    """Runs one server in a task, and has its state for screens.
 
     ``asker`` returns the function that asks the user, None if there is no user. ``on_change`` is
-    called after each change, with the state if that is new and None otherwise.
+    called after each change with this object and the new state, or None if the state is unchanged.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class McpServer:
         self.spec = spec
         self.name = spec.name
         self.offer = ServerOffer()
-        """Everything the server has, including tools that the settings do not offer."""
+        """Everything that the server offers, including tools that the settings turn off."""
         self.state = ServerState.STOPPED if spec.settings.enabled else ServerState.DISABLED
         self.detail = ""
         self.advice = ""
@@ -205,7 +205,7 @@ class McpServer:
         self._noise = ""
         self._containment: Containment | None = None
         self.messages: deque[ServerMessage] = deque(maxlen=MESSAGES_KEPT)
-        """Its newest messages, oldest first."""
+        """The server's newest messages, oldest first."""
 
     @property
     def is_ready(self) -> bool:
@@ -221,9 +221,9 @@ class McpServer:
             )
 
     async def settled(self) -> None:
-        """Wait until it is ready, has failed, or its setting ``start`` has elapsed.
+        """Wait until the server is ready or has failed, at most the seconds in its setting ``start``.
 
-        Returns at once if it was never started.
+        Returns at once if the server was never started.
         """
         if self._task is not None:
             await self._settled.wait()
@@ -234,12 +234,12 @@ class McpServer:
         if self._task is None:
             return
         if self._connection is None or self.state is ServerState.STARTING:
-            self._task.cancel()  # it may never answer
+            self._task.cancel()  # the server may never answer
         await asyncio.wait([self._task])
         self._set(ServerState.STOPPED)
 
     def connection(self) -> Connection:
-        """Return the connection; raises McpError if the server is not available."""
+        """Return the connection to the server; raises McpError if the server is not available."""
         if self._connection is None:
             why = ""
             if self.detail:
@@ -272,7 +272,10 @@ class McpServer:
                 return
 
     async def _live_once(self) -> tuple[bool, Trouble]:
-        """Connect and wait until the connection ends; return whether it was ready, and why it ended."""
+        """Connect, and wait until the connection ends or `stop` is called.
+
+        Returns whether the server was ready, and why the connection ended.
+        """
         self._lost = False
         self._changed = False
         self._deadline = None
@@ -280,7 +283,7 @@ class McpServer:
         self._noise = ""
         ready = False
         try:
-            # In a thread: it takes half a second.
+            # In a thread, as the import takes half a second.
             await asyncio.to_thread(importlib.import_module, "mcp")
             async with AsyncExitStack() as stack:
                 if self._patience.starts > 1:
@@ -351,7 +354,7 @@ class McpServer:
 
     async def _login(self, url: str) -> None:
         if self._deadline is not None:
-            # From now on the user's time for the login counts.
+            # From now on, the time for the login in the browser counts.
             with suppress(RuntimeError):
                 self._deadline.reschedule(asyncio.get_running_loop().time() + LOGIN_SECONDS)
         self._set(ServerState.LOGIN, url)
@@ -368,7 +371,7 @@ class McpServer:
         self._on_change(self, state)
 
     def _be_late(self) -> None:
-        """Stop holding up the first request; the server may still become ready."""
+        """End the wait for the server in `settled`; the server may still become ready."""
         if not self._settled.is_set():
             self._settled.set()
             if self.state is ServerState.STARTING:
@@ -377,7 +380,7 @@ class McpServer:
                 )
 
     def _why(self, error: Exception | None) -> Trouble:
-        """Return why it ended, from the error and the server's last output."""
+        """Return why the connection ended, from the error and the server's last output."""
         text = ""
         if self.spec.transport == "stdio":
             with suppress(OSError):
@@ -396,7 +399,7 @@ class McpServer:
 
 
 def _last_words(text: str) -> str:
-    """Return the last line of a log that the server wrote itself; "" for none."""
+    """Return the last line of a log that the server wrote to standard error; "" if there is none."""
     for line in reversed(text.splitlines()):
         words = line.strip()
         if words and not words.startswith("["):

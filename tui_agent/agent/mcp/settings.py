@@ -1,6 +1,6 @@
 """Settings of MCP servers, from the user's ``[mcp.NAME]`` tables, other programs, and trusted projects.
 
-Also decides which server counts if two have the same name.
+Also decides which of several servers with the same name is used.
 """
 
 import re
@@ -27,7 +27,7 @@ class McpConfigError(ValueError):
 
 
 class McpServerSettings(BaseModel):
-    """One server: a command that talks over standard input and output, or the URL of an HTTP server.
+    """Settings of one server: a command that uses standard input and output, or an HTTP server's URL.
 
     ``${NAME}`` and ``${NAME:-default}`` in command, arguments, environment, URL and headers are
     replaced from the environment when the server is started.
@@ -52,7 +52,7 @@ class McpServerSettings(BaseModel):
     sandboxed: bool = Field(
         default=False, description="Run it in the sandbox, as a project's servers always are."
     )
-    enabled: bool = Field(default=True, description="Whether it is started.")
+    enabled: bool = Field(default=True, description="Whether the server is started.")
     allow: tuple[str, ...] | None = Field(
         default=None, description="Names or globs of the tools to offer; unset: all."
     )
@@ -85,19 +85,19 @@ class McpServerSettings(BaseModel):
 
     @property
     def is_authorized(self) -> bool:
-        """Whether the headers have an authorization, so that no login is needed."""
+        """True if the headers contain an authorization, so that no login is needed."""
         return any(name.lower() == "authorization" for name in self.headers)
 
     def offers(self, tool: str) -> bool:
-        """Whether ``allow`` and ``deny`` let the model have a tool."""
+        """Return True if ``allow`` and ``deny`` permit offering the server's tool to the model."""
         if _fits(tool, self.deny):
             return False
         return self.allow is None or _fits(tool, self.allow)
 
     def switched(self, tool: str, *, on: bool) -> "McpServerSettings":
-        """Return the settings with one tool on or off.
+        """Return a copy of the settings with one tool turned on or off in ``allow`` and ``deny``.
 
-        Raises McpConfigError if a glob in ``deny`` keeps it off.
+        Raises McpConfigError if the tool can't be turned on because a glob in ``deny`` matches it.
         """
         allow = self.allow
         if not on:
@@ -124,7 +124,7 @@ def _fits(tool: str, globs: Iterable[str]) -> bool:
 
 @frozen
 class ServerSpec:
-    """A server to run; ``source`` says whose settings it is from, ``cwd`` is its working directory."""
+    """A server to run; ``source`` is whose settings it comes from, ``cwd`` its working directory."""
 
     name: str
     settings: McpServerSettings
@@ -140,9 +140,9 @@ class ServerSpec:
         return "stdio" if self.settings.command else "http"
 
     def runs_on(self, other: "ServerSpec") -> bool:
-        """Whether a server running by this spec can be kept for ``other``.
+        """Return True if a server started for this spec need not be restarted for the spec ``other``.
 
-        It can if they differ only in what is offered to the model.
+        Their settings may then differ only in the tools offered, log level, ``start`` and ``required``.
         """
         offered = {"allow", "deny", "log_level", "schemas", "start", "required"}
         mine = self.settings.model_dump(exclude=offered)
@@ -152,7 +152,7 @@ class ServerSpec:
 
 @frozen
 class FoundServers:
-    """The servers of a session, and a sentence for each one that is configured wrongly."""
+    """The servers of a session, and a message for each server that is configured wrongly."""
 
     specs: tuple[ServerSpec, ...] = ()
     problems: tuple[str, ...] = ()
@@ -167,8 +167,9 @@ def find_servers(
 ) -> FoundServers:
     """Return the user's servers and those of a trusted project.
 
-    ``user`` are our own settings, ``others`` the user's servers in other programs' files, and
-    ``of_project`` the project's. Of servers with the same name the first in this order counts.
+    ``user`` is the ``[mcp]`` table of the user's settings, ``others`` are the user's servers in other
+    programs' files, ``of_project`` the project's. If several have the same name, the first in this
+    order is used; within ``others`` and within ``of_project``, the last.
     """
     problems: list[str] = []
     specs = {name: ServerSpec(name, settings, "user", project) for name, settings in user.items()}
@@ -185,9 +186,9 @@ def _checked(
     whose: Literal["user", "project"],
     project: Path,
 ) -> Iterable[ServerSpec]:
-    """Return the usable servers of other programs' files; report the others in ``problems``.
+    """Return the usable servers of other programs' files; report the unusable ones in ``problems``.
 
-    Of servers with the same name the last one counts.
+    Of servers with the same name, the last one is returned.
     """
     found: dict[str, ServerSpec] = {}
     is_projects = whose == "project"
@@ -216,9 +217,9 @@ def _first_mistake(error: ValidationError) -> str:
 
 
 def expanded(settings: McpServerSettings, environ: Mapping[str, str]) -> McpServerSettings:
-    """Return the settings with every ``${NAME}`` replaced.
+    """Return the settings with every ``${NAME}`` replaced by its value in ``environ`` or its default.
 
-    Raises McpConfigError if a variable has neither a value nor a default.
+    Raises McpConfigError if a variable has neither.
     """
 
     def value_of(match: re.Match[str]) -> str:
@@ -241,7 +242,7 @@ def expanded(settings: McpServerSettings, environ: Mapping[str, str]) -> McpServ
 
 @frozen
 class ConnectionContext:
-    """The environment and directories for a session's servers.
+    """The environment, directories and sandbox for a session's servers.
 
     ``environ`` gives the values for ``${NAME}`` in settings; ``environment`` is the environment of
     the processes, without secrets. Logs are written to ``log_dir``, login tokens to ``token_dir``.
@@ -257,18 +258,18 @@ class ConnectionContext:
     """Returns the file of a project that a command runs and that changed since it was trusted; "" if none did."""
 
     def log_path(self, server: str) -> Path:
-        """Return the path of a server's log."""
+        """Return the path of the log of the server with that name."""
         return self.log_dir / f"mcp-{portable_name('', server).strip('_')}.log"
 
 
 @frozen
 class Timeouts:
-    """Timeouts of servers.
+    """Timeouts for starting and restarting servers.
 
-    ``settle`` is how long the first request waits for servers, in seconds; None waits as long as
-    the setting ``start`` of each server says. A server that did not answer after ``starts`` times
-    its setting ``start`` has failed. A server that ends is started again after the ``pauses``, in
-    seconds, one for each attempt; after ``healthy`` seconds of running it gets all attempts again.
+    ``settle`` is how long the first request waits for servers, in seconds; None: as long as each
+    server's setting ``start``. A server that does not answer within ``starts`` times its setting
+    ``start`` has failed. A server that ends is restarted after the ``pauses``, in seconds, one for
+    each attempt; after ``healthy`` seconds of running it gets all attempts again.
     """
 
     settle: float | None = 2

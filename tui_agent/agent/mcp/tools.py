@@ -1,6 +1,6 @@
-"""The tools of MCP servers as the model sees them: one each, or one that stands for all.
+"""The tools of MCP servers as the model sees them: single tools, and one tool that replaces many.
 
-Which of them are offered is decided in ``hub``.
+``hub`` decides which of them are offered.
 """
 
 from __future__ import annotations
@@ -32,22 +32,25 @@ if TYPE_CHECKING:
     from tui_agent.agent.mcp.server import McpServer
 
 SEARCH_TOOL = "mcp"
-"""The name of the tool that lists and calls the others."""
+"""Name of the tool that lists and calls other tools."""
 MAX_SEARCH_RESULTS = 8
-"""Maximum tools that a search by words shows with their parameters."""
+"""Maximum number of tools in the result of a search by words."""
 MAX_NAMES = 100
-"""Maximum tools named by a search that finds none."""
+"""Maximum number of names in the result of a search that finds no tool."""
 MAX_LINE_CHARS = 90
-"""Characters of a tool's description in the list of tools."""
+"""Maximum characters of a tool's description in the list of tools."""
 
 ListDetail = Literal["lines", "names", "numbers"]
-"""Detail of the list of tools: a line for each, only their names, or the number per server."""
+"""Detail of the list of tools: name and description of each, only names, or the number per server."""
 
 _WORD = LazyPattern(r"[a-z0-9]+")
 
 
 class McpTool(DynamicTool):
-    """One tool of one server, under the name ``name`` that is unique in the program."""
+    """One tool of one server.
+
+    ``name`` is unique among all servers' tools; ``info.name`` is the tool's name on its server.
+    """
 
     def __init__(self, name: str, server: McpServer, info: ToolInfo) -> None:
         super().__init__(
@@ -59,7 +62,7 @@ class McpTool(DynamicTool):
 
     @property
     def is_on(self) -> bool:
-        """Whether the user's settings offer it; this may change after the model has seen it."""
+        """True if the user's settings offer the tool; may change after the model has seen the tool."""
         return self.server.spec.settings.offers(self.info.name)
 
     def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
@@ -91,10 +94,10 @@ class McpTool(DynamicTool):
 
 
 class McpSearchTool(DynamicTool, FreeTool[RawInput]):
-    """Lists servers' tools, shows the parameters of those the model searches for, and calls them.
+    """A tool with which the model finds and calls the tools of servers that are not in the head.
 
-    Parameters are results, at the end of the conversation, so that the prompt cache stays valid.
-    ``offered`` are listed in the description; ``known`` returns all tools by name when called.
+    Its description lists the tools ``offered``; a search returns their parameters as a tool result,
+    which keeps the prompt cache valid. ``known`` returns all current tools by name.
     """
 
     def __init__(
@@ -107,7 +110,10 @@ class McpSearchTool(DynamicTool, FreeTool[RawInput]):
         self._known = known
 
     def resolve(self, arguments: RawInput) -> tuple[Tool[Any], ToolInput]:
-        """Return the tool that a call names, with its arguments; for a search, this tool."""
+        """Return the tool to run and its arguments: the one that a call names; for a search, this tool.
+
+        Raises ToolError for an unknown tool or for arguments that are not an object.
+        """
         values = arguments.values
         if values.get("action") != "call":
             return self, arguments
@@ -152,7 +158,10 @@ class McpSearchTool(DynamicTool, FreeTool[RawInput]):
 
 
 def best_matches(query: str, tools: Sequence[McpTool]) -> list[McpTool]:
-    """Return the tools that a query names, or up to ``MAX_SEARCH_RESULTS`` that contain its words, best first."""
+    """Return the tools that a query names in full, else those that contain its words, best first.
+
+    Of the latter at most `MAX_SEARCH_RESULTS`.
+    """
     named = [tool for tool in tools if tool.name in query.replace(",", " ").split()]
     if named:
         return named

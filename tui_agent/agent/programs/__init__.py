@@ -1,1 +1,1 @@
-"""Settings that users wrote for other programs (Claude Code, Codex, OpenCode, Pi), converted to ours."""
+"""Converts settings that users wrote for other programs (Claude Code, Codex, OpenCode, Pi) to ours."""

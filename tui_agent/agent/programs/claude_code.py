@@ -1,7 +1,7 @@
-"""Reads Claude Code's settings: converts rules, variables and directories, and lists all others.
+"""Converts rules, variables and directories of Claude Code's settings, and lists all other settings.
 
-A project's settings that restrict are applied at once; those that allow something, or set
-variables, only once the project is trusted.
+Of a project's settings, rules that ask or deny always apply; rules that allow, directories and
+variables apply only once the project is trusted.
 """
 
 import glob
@@ -27,7 +27,7 @@ from tui_agent.path_checks import at_home
 PROGRAM = "Claude Code"
 
 _ACTIONS: dict[ListName, Action] = {"allow": Action.ALLOW, "ask": Action.ASK, "deny": Action.DENY}
-"""Our action for each list of rules, in the order in which they override each other."""
+"""Our action for each list of rules, from the weakest to the one that overrides the others."""
 _READ_HERE = {
     "permissions",
     "env",
@@ -38,7 +38,7 @@ _READ_HERE = {
 }
 _INSTEAD = {
     "model": "choose a model with F2, or set model in config.toml",
-    "statusLine": "set ui.status_command in config.toml",
+    "statusLine": "set ui.status_line in config.toml",
     "outputStyle": "choose it with /style",
     "defaultMode": "set mode in config.toml",
     "enabledPlugins": "add them: tui-agent plugin add",
@@ -50,7 +50,10 @@ _INSTEAD = {
 
 
 def read_claude_code(folders: Folders, *, trusted: bool) -> ForeignSettings:
-    """Return Claude Code's settings of the user and a project, converted."""
+    """Return Claude Code's settings of the user and the project, converted to ours.
+
+    Unless ``trusted``, settings of the project that need trust are only listed, as held back.
+    """
     files = list(user_settings(folders.home))
     for folder in reversed(folders.upward()):
         files += project_settings(folders.project, folder)
@@ -65,7 +68,7 @@ def read_claude_code(folders: Folders, *, trusted: bool) -> ForeignSettings:
 
 
 class _Reader:
-    """Converts one settings file; the results are its attributes."""
+    """Converts one settings file; `read` fills ``rules``, ``environment`` and ``items``."""
 
     def __init__(self, settings: ClaudeSettings, folders: Folders, *, trusted: bool) -> None:
         self._settings = settings

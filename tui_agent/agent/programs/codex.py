@@ -1,4 +1,4 @@
-"""Reads Codex's ``config.toml`` and agents: converts what is supported, and lists all other settings.
+"""Converts the supported settings of Codex's ``config.toml`` and its agents, and lists all others.
 
 Its MCP servers are read by ``foreign_servers``. Sources: Codex's documentation of its configuration
 and agents.
@@ -31,7 +31,7 @@ _READ_ELSEWHERE = {"mcp_servers", _FALLBACK}
 _INSTEAD = {
     "model": "choose a model with F2, or set model in config.toml",
     "model_provider": "set [providers] in config.toml",
-    "model_reasoning_effort": "set preset_effort or press F9",
+    "model_reasoning_effort": "set effort in config.toml, or press F9",
     "approval_policy": "set mode and [permissions] in config.toml",
     "sandbox_mode": "set mode and [sandbox] in config.toml",
     "profiles": "use another directory of settings: TUI_AGENT_CONFIG_DIR",
@@ -40,12 +40,12 @@ _INSTEAD = {
 }
 """How to get the effect of a Codex setting in this program."""
 _AGENT_FIELDS = {"model_reasoning_effort": "effort"}
-"""Our names of an agent's fields, where they differ."""
+"""Fields of a Codex agent that have another name here, with that name."""
 _READS_ONLY = "read-only"
 
 
 def read_codex(folders: Folders) -> ForeignSettings:
-    """Return Codex's settings of the user and the project, converted."""
+    """Return Codex's settings of the user and the project, converted to ours."""
     found = list(settings_files(folders, [_FILE], [_FILE]))
     items: list[FoundItem] = []
     for file in found:
@@ -57,7 +57,10 @@ def read_codex(folders: Folders) -> ForeignSettings:
 
 
 def _other_instructions(files: Sequence[ForeignFile], folders: Folders) -> Iterator[FoundItem]:
-    """Yield the fallback instruction files of directories without a main file, outermost first."""
+    """Yield the fallback instruction files in the project's directories that have no AGENTS.md.
+
+    Codex's settings name the files. The outermost directory comes first.
+    """
     chosen = next((file for file in reversed(files) if _FALLBACK in file.table), None)
     if chosen is None:
         return
@@ -76,7 +79,7 @@ def _says_something(path: Path) -> bool:
 
 
 def codex_agent(text: str) -> Document:
-    """Return the text of a TOML file in ``.codex/agents`` as an agent's document; raises DocumentError."""
+    """Convert the text of a TOML file in ``.codex/agents`` to a document; raises DocumentError."""
     try:
         table = tomllib.loads(text)
     except RecursionError:

@@ -1,6 +1,6 @@
-"""Items found in other programs' files: each with its place, and whether it is used.
+"""Types and helpers for reading other programs' settings (``claude_code``, ``codex``, ``opencode``).
 
-The readers of the programs (``claude_code``, ``codex``, ``opencode``) produce them.
+Every setting found becomes an item with the file it is in and whether this program uses it.
 """
 
 import os
@@ -27,9 +27,9 @@ _GROUPS = {
     "output style": "output-styles",
     "skill": "skills",
 }
-"""The group of each kind of item, by which the user's settings can exclude it."""
+"""The group of each kind of item; the setting ``leave_out`` excludes items by group."""
 _WEAK_TO_FIRM = (Action.ALLOW, Action.ASK, Action.DENY)
-"""The actions of rules in the order in which they must be applied."""
+"""The actions of rules in the order in which rules must be sorted, as a later rule overrides."""
 
 
 class ItemState(StrEnum):
@@ -43,10 +43,10 @@ class ItemState(StrEnum):
 
 @frozen
 class FoundItem:
-    """One item in a file of another program.
+    """One setting or file of another program, and whether this program uses it.
 
-    ``kind`` is a word for screens (``deny rule``), ``place`` the file and line. ``why`` is the
-    reason why it has no effect, or how to get its effect; "" for none.
+    ``kind`` is a word for screens ("deny rule"), ``place`` the file and perhaps the line. ``why`` is a
+    reason or an advice, such as how to get the effect here; "" if there is none.
     """
 
     program: str
@@ -58,16 +58,16 @@ class FoundItem:
 
     @property
     def group(self) -> str:
-        """The group by which the user's settings can exclude it; "" for none."""
+        """The group by which the setting ``leave_out`` can exclude the item; "" if it can't."""
         return _GROUPS.get(self.kind, "")
 
 
 @frozen
 class ForeignSettings:
-    """Settings of other programs, converted to ours, with a list of all ``items``.
+    """Settings of other programs, converted to ours.
 
     ``environment`` holds variables for commands. ``instructions`` are paths and globs, as in our
-    setting of that name.
+    setting of that name. ``items`` lists every setting found, also those without effect.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -79,10 +79,10 @@ class ForeignSettings:
 def settings_files(
     folders: Folders, of_user: Iterable[str], of_project: Sequence[str]
 ) -> Iterator[ForeignFile]:
-    """Yield the settings files of a program that exist, those with precedence last.
+    """Yield the settings files of a program that exist; later files override earlier ones.
 
     First come the user's, then the project's, from its root to the working directory. ``of_user``
-    and ``of_project`` are paths relative to home and to a directory.
+    are paths relative to home, ``of_project`` paths relative to each directory of the project.
     """
     for name in of_user:
         if (file := read_of_user(folders.home, name)) is not None:
@@ -97,12 +97,12 @@ def settings_files(
 
 
 def without_effect(program: str, kind: str, name: str, *, place: str, why: str) -> FoundItem:
-    """Return an item in the state ``WITHOUT_EFFECT``; ``why`` may be ""."""
+    """Return a `FoundItem` in the state ``WITHOUT_EFFECT``; ``why`` may be ""."""
     return FoundItem(program, kind, name, place, state=ItemState.WITHOUT_EFFECT, why=why)
 
 
 def unreadable(program: str, file: ForeignFile) -> Iterator[FoundItem]:
-    """Yield an item for a settings file if it can't be read."""
+    """Yield one item without effect if a settings file can't be read, otherwise nothing."""
     if file.problem:
         yield without_effect(program, "settings", file.shown, place=file.shown, why=file.problem)
 
@@ -110,9 +110,9 @@ def unreadable(program: str, file: ForeignFile) -> Iterator[FoundItem]:
 def unused_settings(
     program: str, file: ForeignFile, read: Container[str], *, instead: Mapping[str, str]
 ) -> Iterator[FoundItem]:
-    """Yield an item for each setting of a file that is not in ``read``.
+    """Yield an item without effect for each top-level setting of a file that is not in ``read``.
 
-    ``instead`` says, by setting, how to get its effect in this program.
+    ``instead`` has, by setting, an advice how to get its effect in this program.
     """
     for key in file.table:
         if key not in read:
@@ -121,9 +121,9 @@ def unused_settings(
 
 
 def joined(settings: Sequence[ForeignSettings]) -> ForeignSettings:
-    """Return the settings of several programs as one; a later variable replaces an earlier one.
+    """Return several settings combined; of variables with the same name, the last one is kept.
 
-    Rules are sorted so that denials come last and decide, whichever program they are from.
+    Rules are sorted by action (allow, ask, deny), so that a denial overrides the others.
     """
     rules: list[Rule] = []
     environment: dict[str, str] = {}

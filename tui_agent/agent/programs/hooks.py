@@ -12,7 +12,7 @@ from tui_agent.trust import CODEX_HOOKS
 
 
 def hook_files(project: Path, home: Path) -> Iterator[tuple[str, ForeignFile]]:
-    """Yield the files that may contain hooks, each after its program, in the order in which they run."""
+    """Yield (program, file) for each file that may contain hooks, in the order in which hooks run."""
     for own in user_settings(home):
         yield "Claude Code", own.file
     if (own_of_codex := read_of_user(home, CODEX_HOOKS)) is not None:
@@ -26,7 +26,7 @@ def hook_files(project: Path, home: Path) -> Iterator[tuple[str, ForeignFile]]:
 def found_hooks(
     project: Path, home: Path
 ) -> Iterator[tuple[str, ForeignFile, FoundHook | UnusableHook]]:
-    """Yield every hook, usable or not, after its program and file."""
+    """Yield (program, file, hook) for every hook, also those that can't be used."""
     for program, file in hook_files(project, home):
         for hook in hooks_in(file):
             yield program, file, hook
@@ -35,9 +35,9 @@ def found_hooks(
 def foreign_hooks(
     cwd: Path, home: Path, left_out: LeftOut, *, trusted: bool
 ) -> Iterator[tuple[FoundHook, bool]]:
-    """Yield the hooks to run in a directory, and whether each belongs to the project.
+    """Yield the usable hooks of other programs for a working directory: (hook, of the project).
 
-    The project's are yielded only if it is trusted; ``left_out`` are the user's exclusions.
+    The project's hooks are left out unless it is ``trusted``, and those of programs in ``left_out``.
     """
     for program, file, hook in found_hooks(find_project(cwd), home):
         if isinstance(hook, UnusableHook) or left_out.covers(program, "hooks"):

@@ -1,6 +1,6 @@
-"""Lists everything users wrote for other programs, and whether this program uses it.
+"""Lists the files and settings that users wrote for other programs, and whether this program uses them.
 
-Only lists: what is used is decided by the readers in this package, ``knowledge`` and ``mcp``.
+The other modules of this package, ``knowledge`` and ``mcp`` decide what is used.
 """
 
 import os
@@ -52,7 +52,7 @@ _SAID = {
     ItemState.LEFT_OUT: "left out by your settings",
     ItemState.WITHOUT_EFFECT: "without effect",
 }
-"""The states in the sentence of ``summary``."""
+"""Words for the states in the sentence that `summary` returns."""
 _UNREAD = (
     (
         "Claude Code",
@@ -104,11 +104,11 @@ _IN_FOLDERS = {
     ".opencode/bun.lock",
     ".claude/worktrees",
 }
-"""Paths in ``_FOLDERS`` that are read, listed with a reason, or contain nothing of the user's."""
+"""Known paths in ``_FOLDERS``: used, listed in ``_UNREAD``, or not written by the user."""
 
 
 def read_programs(folders: Folders, *, trusted: bool) -> ForeignSettings:
-    """Read other programs' settings and return them converted, without what the user excludes."""
+    """Return the settings of Claude Code, Codex and OpenCode, without those the user excludes."""
     return joined(
         [
             _without("Claude Code", read_claude_code(folders, trusted=trusted), folders.left_out),
@@ -121,9 +121,10 @@ def read_programs(folders: Folders, *, trusted: bool) -> ForeignSettings:
 def inventory(
     folders: Folders, knowledge: Knowledge, servers: FoundServers, *, trusted: bool
 ) -> tuple[FoundItem, ...]:
-    """Return everything of other programs in the user's home and in a project, sorted by program.
+    """Return every item of other programs in the home directory and the project, sorted by program.
 
-    ``knowledge`` must be loaded, and it and ``servers`` must have been found with nothing excluded.
+    ``knowledge`` must be loaded. ``knowledge`` and ``servers`` must be those without the user's
+    exclusions, so that excluded items are found, too.
     """
     items = [
         *read_programs(folders, trusted=trusted).items,
@@ -140,7 +141,7 @@ def inventory(
 
 
 def summary(items: Sequence[FoundItem]) -> str:
-    """Return a text with programs and counts of what was found; "" for nothing."""
+    """Return a sentence with the programs and the number of items in each state; "" without items."""
     if not items:
         return ""
     programs = ", ".join(dict.fromkeys(item.program for item in items))
@@ -207,7 +208,7 @@ def _of_specs(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> Itera
 def _of_file(
     kind: str, found: UserCommand | AgentSpec | Skill, name: str, *, waits: bool
 ) -> Iterator[FoundItem]:
-    """Yield an item for another program's file and for each of its unused fields; none for our files."""
+    """Yield an item for another program's file, and for each unused field; nothing for our files."""
     program = _program_of(found.origin)
     if program:
         state = ItemState.HELD_BACK if waits else ItemState.ACTIVE
@@ -217,7 +218,7 @@ def _of_file(
 
 
 def _unusable(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]:
-    """Yield an item for each problem that is about a file in another program's place."""
+    """Yield an item for each problem of ``knowledge`` with a file in another program's folder."""
     for problem in knowledge.problems:
         if program := _whose_folder(folders, problem, PLACES):
             kind, _space, rest = problem.partition(" ")
@@ -226,7 +227,7 @@ def _unusable(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]:
 
 
 def _owner(folders: Folders, name: str) -> str:
-    """Return the program that an instructions or rules file belongs to; "" for none in particular."""
+    """Return the other program that a file of instructions or rules belongs to; "" if to none."""
     for place in places_of("instructions"):
         if place.home and name == folders.name(in_home(folders.home, place.home)):
             return place.whose
@@ -237,7 +238,7 @@ def _owner(folders: Folders, name: str) -> str:
 
 
 def _whose_folder(folders: Folders, text: str, places: Sequence[Place]) -> str:
-    """Return the program one of whose folders is named in a text; "" for none."""
+    """Return the other program that has a folder which occurs in ``text``; "" if there is none."""
     for place in places:
         names = [place.project] if place.project else []
         if place.home:
@@ -248,7 +249,7 @@ def _whose_folder(folders: Folders, text: str, places: Sequence[Place]) -> str:
 
 
 def _program_of(origin: str) -> str:
-    """Return the program in an origin (``.claude/agents, of Claude Code``); "" for our files."""
+    """Return the program named in an origin (``.claude/agents, of Claude Code``); "" for our files."""
     if ", of " in origin:
         return origin.rpartition(", of ")[2]
     return ""
@@ -301,7 +302,7 @@ def _unread(folders: Folders) -> Iterator[FoundItem]:
 
 
 def _unknown(folders: Folders) -> Iterator[FoundItem]:
-    """Yield an item for each file in a program's project directory that this program does not read."""
+    """Yield an item for each unknown file directly in a directory of `_FOLDERS` in the project."""
     known = _IN_FOLDERS | {place.project for place in PLACES if place.project}
     for folder, program in _FOLDERS.items():
         for path in _children(folders.project / folder):

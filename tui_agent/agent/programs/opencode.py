@@ -1,6 +1,6 @@
-"""Reads OpenCode's ``opencode.json``: instructions, permissions that restrict, agents and commands.
+"""Converts settings of ``opencode.json``: instructions, rules that ask or deny, agents, commands.
 
-All other settings are listed. Its MCP servers are read by ``foreign_servers``. Source: OpenCode's
+All other settings are only listed; ``foreign_servers`` reads the MCP servers. Source: OpenCode's
 documentation of its configuration.
 """
 
@@ -31,7 +31,7 @@ PROGRAM = "OpenCode"
 
 _READ_HERE = {"$schema", "mcp", "agent", "command", "instructions", "permission"}
 _BODIES = {"agent": "prompt", "command": "template"}
-"""The field with the text of an agent or command."""
+"""The field with the text of an agent, and with that of a command."""
 _GUARDED = [name for name in Permission if name not in {Permission.NETWORK, Permission.DOOM_LOOP}]
 """The permissions that ``*`` covers."""
 _INSTEAD = {
@@ -47,14 +47,14 @@ _INSTEAD = {
 
 @frozen
 class InlineDocument:
-    """A command or agent written in a settings file, which is its ``folder``."""
+    """A command or agent written in a settings file; ``folder`` stands for that file."""
 
     document: Document
     folder: Folder
 
 
 def read_opencode(folders: Folders) -> ForeignSettings:
-    """Return OpenCode's settings of the user and the project, converted."""
+    """Return OpenCode's settings of the user and the project, converted to ours."""
     rules: list[Rule] = []
     instructions: list[str] = []
     items: list[FoundItem] = []
@@ -69,9 +69,9 @@ def read_opencode(folders: Folders) -> ForeignSettings:
 def inline_documents(
     folders: Folders, kind: Literal["agent", "command"]
 ) -> dict[Path, InlineDocument]:
-    """Return the commands or agents in settings files, by a path of file and name.
+    """Return the commands or agents in OpenCode's settings files; none if the user excludes them.
 
-    Those with precedence come last.
+    The keys are made-up paths, the file's followed by the name. Later ones override earlier ones.
     """
     found: dict[Path, InlineDocument] = {}
     if folders.left_out.covers(PROGRAM, f"{kind}s"):
@@ -87,7 +87,7 @@ def inline_documents(
 
 
 def _inline_document(given: Mapping[str, Any], body_key: str) -> Document:
-    """Return a table as a document; a text ``{file:x}`` is not read but listed as an unused field."""
+    """Return a table as a document. A text ``{file:PATH}`` is not read, but becomes an unused field."""
     fields = dict(given)
     body = str(fields.pop(body_key, "")).strip()
     if body.startswith("{file:"):
@@ -108,9 +108,10 @@ def _instructions(file: ForeignFile, folders: Folders, items: list[FoundItem]) -
 
 
 def _looked_up(pattern: str, folders: Folders) -> Iterator[str]:
-    """Yield a pattern, relative to the project, for each directory upward in which it matches a file.
+    """Yield a pattern as one or more patterns relative to the project's root.
 
-    The pattern itself comes last.
+    There is one for each directory below the root, down to the working directory, in which it
+    matches a file; the pattern itself comes last. An absolute pattern is yielded unchanged.
     """
     if pattern.startswith(("~", "/")):
         yield pattern
@@ -127,7 +128,7 @@ def _looked_up(pattern: str, folders: Folders) -> Iterator[str]:
 
 
 def _not_read(name: str, file: ForeignFile) -> str:
-    """Return why an instructions file is not read; "" if it is."""
+    """Return why an entry of ``instructions`` can't be used; "" if it can."""
     if name.startswith(("http://", "https://")):
         return "web pages are not read; save it as a file"
     leads_out = name.startswith(("~", "/")) or ".." in Path(name).parts
@@ -137,7 +138,10 @@ def _not_read(name: str, file: ForeignFile) -> str:
 
 
 def _rules(file: ForeignFile, items: list[FoundItem]) -> Iterator[Rule]:
-    """Yield the rules that deny or ask, without what a later rule of the same table allows again."""
+    """Yield the rules that deny or ask, and add an item for each to ``items``.
+
+    Patterns for which a later rule of the same table allows or asks are excepted (``unless``).
+    """
     known = set(Permission)
     for name, value in _permissions(file).items():
         place = file.place(name)
@@ -165,7 +169,7 @@ def _permissions(file: ForeignFile) -> Mapping[str, Any]:
 
 
 def by_permission(table: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the values by permission; ``*`` sets all, and later rows override it, as in OpenCode."""
+    """Return a table's values by permission; as in OpenCode, ``*`` sets all, later rows override it."""
     found: dict[str, Any] = {}
     for name, value in table.items():
         if name == "*":

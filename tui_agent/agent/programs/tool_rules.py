@@ -1,8 +1,8 @@
 """Parses Claude Code's permission rules and lists of tools, and converts them to our rules and names.
 
 A rule is ``Tool`` or ``Tool(what)``; rules in a list are separated by commas or spaces. Agents,
-skills and commands of other programs use the same grammar. A rule for a part of a tool never
-becomes a glob over tools: it becomes one of our rules, or is reported and left out.
+skills and commands of other programs use the same syntax. A rule with parentheses is converted to
+one of our rules; if that is not possible, it is reported and left out.
 
 Source: Claude Code's documentation of permissions and subagents.
 """
@@ -24,7 +24,7 @@ _PIECE = LazyPattern(r"(?P<tool>[A-Za-z_][\w.-]*(?:\*[\w*]*)?)(?:\((?P<what>.*)\
 _WILD = LazyPattern(r"([?\[])")
 _UNPORTABLE = LazyPattern(r"[^A-Za-z0-9_-]+")
 _OWN_GLOB = LazyPattern(r"[a-z_][a-z0-9_.-]*\*|\*")
-"""A glob in a list of tools, allowed only in our own files: ``github_*``."""
+"""Matches a glob in a list of tools, such as ``github_*``; allowed only in this program's own files."""
 _PERMISSIONS = {
     "bash": Permission.BASH,
     "read": Permission.READ,
@@ -37,22 +37,22 @@ _PERMISSIONS = {
     "task": Permission.TASK,
     "skill": Permission.SKILL,
 }
-"""The permission that a rule ``Tool(what)`` is for, by our name of the tool."""
+"""The permission that a rule ``Tool(what)`` concerns, by our name of the tool."""
 _WHOLE = {"bash": Permission.BASH, "read": Permission.READ, "edit": Permission.EDIT}
 """Tools whose bare name in a rule covers every tool with their permission."""
 _FILES = {Permission.READ, Permission.EDIT}
 
 
 class ForeignRuleError(ValueError):
-    """A rule has no equivalent in this program; the message says why."""
+    """A rule can't be converted to one of ours; the message says why."""
 
 
 @frozen
 class RulePiece:
     """One parsed rule.
 
-    ``text`` is the rule as written, ``tool`` our name of the tool, or a name or glob of an MCP
-    server's tools. ``what`` is the text in parentheses; "" for the whole tool.
+    ``text`` is the rule as written. ``tool`` is our name of the tool; for an MCP server, the name of
+    one of its tools or a glob for several. ``what`` is the text in parentheses, "" for the whole tool.
     """
 
     text: str
@@ -61,12 +61,12 @@ class RulePiece:
 
     @property
     def is_of_server(self) -> bool:
-        """Whether it is about tools of an MCP server."""
+        """True if the rule is about tools of an MCP server."""
         return self.text.startswith(SERVER_PREFIX)
 
     @property
     def permission(self) -> Permission | None:
-        """The permission it is for; None if its tool can only be allowed or denied as a whole."""
+        """Permission of the rule's tool; None if the tool can only be allowed or denied as a whole."""
         if self.is_of_server:
             return None
         return _PERMISSIONS.get(self.tool)
@@ -91,9 +91,9 @@ class Anchor:
 class ToolList:
     """A parsed list of tools.
 
-    ``names`` are tools, or globs over MCP servers' tools. ``rules`` deny parts of them: in a list
-    of allowed tools, the part that it does not allow. ``problems`` has a clause for each piece that
-    was left out.
+    ``names`` are names of whole tools, and globs for tools of MCP servers. ``rules`` deny parts of
+    tools: in a list of allowed tools, everything but the parts allowed. ``problems`` has a clause for
+    each entry that was left out.
     """
 
     names: tuple[str, ...] = ()
@@ -102,7 +102,10 @@ class ToolList:
 
 
 def split_list(value: object) -> list[str]:
-    """Split a list of tools: a YAML list, or a text at commas and spaces outside parentheses."""
+    """Return the entries of a list of tools: a list, or a text split at commas and spaces.
+
+    Commas and spaces in parentheses don't split a text.
+    """
     if isinstance(value, list | tuple):
         return [str(item).strip() for item in value if str(item).strip()]
     pieces = [""]
@@ -133,7 +136,10 @@ def parse_piece(text: str) -> RulePiece:
 
 
 def rules_of(text: str, action: Action, source: Source, anchor: Anchor) -> tuple[Rule, ...]:
-    """Return our rules for one of Claude Code's; raises ForeignRuleError if there is no equivalent."""
+    """Return one of Claude Code's rules (``text``) converted to ours.
+
+    Raises ForeignRuleError if it can't be converted.
+    """
     piece = parse_piece(text)
     if piece.is_of_server:
         return (Rule("mcp", piece.tool, action, source),)
@@ -150,9 +156,10 @@ def rules_of(text: str, action: Action, source: Source, anchor: Anchor) -> tuple
 
 
 def allowed_tools(value: object, source: Source, *, own: bool) -> ToolList:
-    """Parse a list of tools that may be used; one without a known tool allows nothing.
+    """Parse a list of the tools that may be used; a list without any known tool allows nothing.
 
-    With ``own`` the list is from one of our files, and may contain globs (``github_*``).
+    With ``own`` the list is from one of this program's files: it may contain globs (``github_*``),
+    and unknown names count as tools of MCP servers or tool files.
     """
     names: dict[str, None] = {}
     limits: dict[Permission, list[str]] = {}
@@ -201,7 +208,7 @@ def denied_tools(value: object, source: Source) -> ToolList:
 
 
 def _limited(permission: Permission, kept: Sequence[str], source: Source) -> Rule:
-    """Return a rule that denies everything of a permission, except for some patterns."""
+    """Return a rule that denies everything of a permission, except for the patterns ``kept``."""
     syntax = _syntax_of(permission)
     return Rule(
         permission.value, "*", Action.DENY, source=source, syntax=syntax, unless=tuple(kept)
@@ -223,7 +230,7 @@ def _syntax_of(permission: Permission) -> RuleSyntax:
 
 
 def _patterns(piece: RulePiece, permission: Permission, anchor: Anchor) -> Iterable[str]:
-    """Return our patterns for the text in a rule's parentheses."""
+    """Return our patterns for the text in a rule's parentheses; raises ForeignRuleError."""
     if permission in _FILES:
         return (_file_pattern(piece, anchor),)
     if permission is Permission.WEBFETCH:
@@ -237,7 +244,7 @@ def _patterns(piece: RulePiece, permission: Permission, anchor: Anchor) -> Itera
 
 
 def _command_pattern(text: str) -> str:
-    """Return the glob for a command; ``git:*`` is an older spelling of ``git *``."""
+    """Return our glob for a rule's command; ``git:*`` is an older spelling of ``git *``."""
     if text.endswith(":*"):
         text = f"{text.removesuffix(':*')} *"
     return "*".join(_verbatim(part) for part in text.split("*"))
@@ -249,16 +256,17 @@ def _verbatim(text: str) -> str:
 
 
 def _names_in(text: str) -> Iterator[str]:
-    """Yield the comma-separated names; a trailing star (any argument) is dropped."""
+    """Yield the comma-separated names in a text; a trailing star (any argument) is dropped."""
     for name in text.split(","):
         if plain := name.strip().removesuffix("*").removesuffix(":").strip():
             yield _verbatim(plain)
 
 
 def _file_pattern(piece: RulePiece, anchor: Anchor) -> str:
-    """Return a pattern as in ``.gitignore``, relative to the project's root.
+    """Return a rule's path as a pattern like in ``.gitignore``, relative to the project's root.
 
-    A rule's path that begins with ``//`` is absolute.
+    In the rule, ``//`` begins an absolute path, ``~/`` one in the home directory, and ``/`` one
+    relative to ``anchor.settings``. Raises ForeignRuleError.
     """
     text = piece.what
     if is_costly(text):
@@ -289,7 +297,7 @@ def _file_pattern(piece: RulePiece, anchor: Anchor) -> str:
 
 
 def _from_root(path: str, anchor: Anchor) -> str:
-    """Return the pattern for an absolute path: relative to the project if it is inside."""
+    """Return the pattern for an absolute path; if it is in the project, relative to its root."""
     if ".." in path.split("/"):
         path = os.path.normpath(path)
     inside = f"{anchor.project.rstrip('/')}/"
@@ -299,7 +307,7 @@ def _from_root(path: str, anchor: Anchor) -> str:
 
 
 def _server_tool(named: str) -> str:
-    """Return our name, or a glob over our names, for ``mcp__SERVER__TOOL``."""
+    """Return our name for ``mcp__SERVER__TOOL``; a glob if it has a star or names no tool."""
     server, _separator, tool = named.removeprefix(SERVER_PREFIX).partition("__")
     if not server:
         raise ForeignRuleError(f"“{named}” names no server")

@@ -467,7 +467,7 @@ class Prompt(TextArea):
             super().action_delete_right()
 
     def _delete_chip(self, *, before: bool) -> bool:
-        """Delete the chip that ends (``before``) or begins at the cursor; False if there is none."""
+        """Delete the chip that ends (``before``) or begins at the cursor; False if none does."""
         row, column = self.cursor_location
         for span in (
             self._pastes.chips(self.document.get_line(row)) if self.selection.is_empty else ()
