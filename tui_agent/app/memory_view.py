@@ -125,7 +125,7 @@ class MemoryView:
         self._change(lambda state: state.without_proposal(proposal))
         if proposal.removes:
             return f"The line stays: {_quoted(row.line)}."
-        return f"Dropped: {_quoted(row.line)}. It won't be proposed again."
+        return f"Not kept, and not proposed again: {_quoted(row.line)}."
 
     def undo(self) -> str:
         """Undo the memory's newest change, in whichever session it was made; return a sentence."""
