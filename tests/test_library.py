@@ -299,7 +299,7 @@ def untyped(path) -> str:  # type: ignore[no-untyped-def]
         ({"tools": [untyped]}, "argument path has no type"),
         ({"allow": ["nonsense"]}, "is not a permission"),
         ({"tools": [same, same]}, "Two functions are called “same”"),
-        ({"tools": ["missing.py"]}, "There is no file .*missing.py"),
+        ({"tools": ["missing.py"]}, "There is no tool file .*missing.py"),
         ({"tools": "words.py"}, "tools takes a list"),
         ({"mode": "careful"}, "There is no mode “careful”; there are build, auto-edit, plan, yolo"),
         ({"sandbox": "strict"}, "mode: .*not 'strict'"),

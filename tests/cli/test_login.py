@@ -118,7 +118,7 @@ def test_at_a_terminal_the_key_is_asked_for_unseen_and_whether_to_keep_it(
         (("login", "grok"), 2, "There is no provider “grok”"),
         (("login",), 2, "Name a provider: anthropic, openai"),
         (("login", "openai"), 2, "No key was entered"),
-        (("login", "azure"), 1, "Azure OpenAI needs AZURE_API_BASE"),
+        (("login", "azure"), 1, "Azure OpenAI also needs these to be set: AZURE_API_BASE"),
         (("logout",), 1, "There is no key to remove"),
         (("logins",), 2, "did you mean login?"),
     ],

@@ -96,7 +96,7 @@ def test_a_keyring_that_gives_nothing_is_no_key_and_one_that_removes_nothing_is_
     keyring.broken = True
     kept = logins(tmp_path, keyring)
     assert found(kept) is None
-    with pytest.raises(LoginError, match="keeps the key of openai"):
+    with pytest.raises(LoginError, match="didn't delete the key of openai"):
         kept.forget("openai")
     assert list(kept) == ["openai"]
 

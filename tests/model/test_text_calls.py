@@ -126,7 +126,7 @@ def test_parameters_have_the_types_of_the_schema_and_their_lines():
         ("[TOOL_CALLS]read{path: 1}", "JSON"),
         ('<|python_tag|>{"code": "print(1)"}', "name"),
         ("```tool_code\nread(path=name)\n```", "plain values"),
-        ("```tool_code\nimport os\nprint(os.listdir())\n```", "something else"),
+        ("```tool_code\nimport os\nprint(os.listdir())\n```", "something other than call tools"),
         ("```tool_code\nread(1, 2, 3, 4)\n```", "by name"),
         ("<function=write>\n<parameter=path>\na.py\n</function>", "closed"),
         (

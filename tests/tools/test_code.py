@@ -116,7 +116,10 @@ async def test_names_lines_and_files_are_asked_about(tmp_path: Path) -> None:
         (code("definition"), "Name a symbol, or a line as path:line."),
         (code("definition", "a b"), "is not a name"),
         (code("definition", "nowhere"), "The name nowhere is in no code file"),
-        (code("definition", path="use.py:2"), "which name of line 2 is meant: print, total."),
+        (
+            code("definition", path="use.py:2"),
+            "Give one of line 2's names as symbol: print, total.",
+        ),
         (code("definition", "sum", "app.py:1"), "Line 1 has no sum: class Shape:"),
         (code("definition", path="app.py:99"), "app.py has 7 lines."),
         (code("symbols"), "Name a file as path, or part of a name as symbol."),
@@ -147,7 +150,7 @@ async def test_what_a_library_declares_is_asked_about_where_it_stands(tmp_path: 
     (output,) = await outputs(navigating(tmp_path, code("references", "sum")))
     assert output.startswith("app.py:6: ")
     assert output.endswith(
-        "[No declaration was found in the project. This is for sum in app.py:6.]"
+        "[The project has no declaration of sum. This answer is for its use in app.py:6.]"
     )
 
 

@@ -197,7 +197,7 @@ async def test_cells_are_added_moved_and_removed(space: Workspace) -> None:
     assert [row["source"] for row in cells] == [["print(6 * 7)"], ["import os"], ["x = 1\n"]]
     assert cells[0]["outputs"] == [PRINTED, DRAWN]
     assert len(cells[1]["id"]) == 8
-    with pytest.raises(ToolError, match="begins with a line like"):
+    with pytest.raises(ToolError, match="must begin with a line like"):
         await space.call(EDIT, path="a.ipynb", old="# %% [1] code\n", new="")
 
 

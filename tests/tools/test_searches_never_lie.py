@@ -190,7 +190,7 @@ async def test_a_regular_expression_without_a_match_is_looked_for_as_it_is_writt
     space.file("a.py", "total = price[0] * (1 + rate)\n")
     answer = (await space.call(GREP, pattern="price[0] * (1 + rate)")).output
     assert answer.startswith("a.py:1: total")
-    assert "as text" in answer
+    assert "as plain text" in answer
 
 
 async def test_a_secret_is_not_found_by_what_it_is_not_shown_by(space: Workspace) -> None:

@@ -395,5 +395,5 @@ def test_the_format_can_be_said_and_a_directory_is_searched(tmp_path):
     with pytest.raises(ImportRefused):
         read_file(files[0], source="tui-agent")
     files[0].rename(tmp_path / "deep" / "notes.txt")
-    with pytest.raises(ImportRefused, match="holds no file of a known format"):
+    with pytest.raises(ImportRefused, match="has no file of a known format"):
         files_of(tmp_path / "deep")
