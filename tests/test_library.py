@@ -296,6 +296,7 @@ def untyped(path) -> str:  # type: ignore[no-untyped-def]
     [
         ({"tools": [read]}, "built-in tool"),
         ({"builtin_tools": ["rread"]}, "no built-in tool “rread”"),
+        ({"builtin_tools": ["remember"]}, "no built-in tool “remember”"),
         ({"tools": [untyped]}, "argument path has no type"),
         ({"allow": ["nonsense"]}, "is not a permission"),
         ({"tools": [same, same]}, "Two functions are called “same”"),

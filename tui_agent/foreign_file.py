@@ -113,10 +113,13 @@ def read_of_user(home: Path, name: str) -> ForeignFile | None:
 
 def _text(path: Path, project: Path | None) -> str:
     if project is None:
-        return settings_text(read_file(path, MAX_BYTES)[0])
-    data, status = read_inside(project, path, MAX_PROJECT_BYTES)
-    if status.st_size > MAX_PROJECT_BYTES:
-        raise ValueError(f"it has more than {MAX_PROJECT_BYTES:,} bytes")
+        most = MAX_BYTES
+        data, status = read_file(path, most)
+    else:
+        most = MAX_PROJECT_BYTES
+        data, status = read_inside(project, path, most)
+    if status.st_size > most:
+        raise ValueError(f"it has more than {most:,} bytes")
     return settings_text(data)
 
 

@@ -42,8 +42,6 @@ from tui_agent.agent.run_budget import RunBudget
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.errors import ToolError, UserFacingError
-from tui_agent.files.memory import Memory
-from tui_agent.files.own_git import find_project
 from tui_agent.lazy import frozen
 from tui_agent.model.demo import DemoCatalog, DemoClient
 from tui_agent.model.settings import ModelSettings
@@ -60,6 +58,7 @@ from tui_agent.session.store import Store
 from tui_agent.tools.functions.add_on_tool import AddOn
 from tui_agent.tools.functions.in_process import FunctionTool
 from tui_agent.tools.functions.tool_files import FoundFile, ToolFiles
+from tui_agent.tools.remember import RememberTool
 from tui_agent.web.settings import FetchSettings, SearchSettings
 
 __all__ = [
@@ -326,7 +325,6 @@ class Agent:
             prompt,
             web=web_tools(FetchSettings(), SearchSettings(), environ),
             environment=SafeEnvironment(os.environ),
-            memory=Memory(data_dir() / "memory", find_project(cwd)),
             checkpoints=SnapshotStore(store.put_blob, store.blob),
             rules=(Rule("task", "*", Action.ALLOW), *(() if ask else (_NO_LOOPS,)), *rules),
             sandbox=Sandbox(held, (config_dir(), data_dir(), log_dir()), project=cwd),
@@ -334,6 +332,8 @@ class Agent:
             budget=RunBudget(max_cost, max_tokens, timeout),
             tool_files=ToolFiles(lambda: (files, [])),
         )
+        # The memory of a project is the user's.
+        ports.tools = tuple(tool for tool in ports.tools if tool.name != RememberTool.name)
         known = {tool.name: tool for tool in ports.tools}
         if builtin_tools is not None:
             names = list(builtin_tools)

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
 from tests.support.scripted_client import Call, Reply
-from tests.support.ui_app import press, until
+from tests.support.ui_app import press, until, write
 from tui_agent.session.entries import (
     CompactionEntry,
     SummaryDetails,
@@ -54,6 +54,20 @@ async def test_it_is_there_when_there_is_room_and_ctrl_b_says_otherwise(tmp_path
         await pilot.press("ctrl+b")
         await pilot.resize_terminal(60, 20)
         assert panel.display  # the user's word counts more than the width
+
+
+async def test_a_cancelled_to_do_does_not_count_in_the_line_above_the_prompt(
+    tmp_path: Path,
+) -> None:
+    todos = '{"todos": "[x] look\\n[-] ask\\n[>] write the test\\n[ ] tell"}'
+    script = [Reply("", (Call("todo", todos),)), Reply("Writing.", hang=True)]
+    stage = real_stage(tmp_path, script)
+    async with stage.run((80, 24)) as pilot:
+        await write(pilot, "make a plan")
+        await pilot.press("enter")
+        await stage.until_text("◐ 2/3 write the test", pilot)
+        await pilot.press("escape")
+        await settled(stage, pilot)
 
 
 async def test_to_dos_files_and_the_tree_follow_the_agent(tmp_path: Path) -> None:

@@ -167,7 +167,9 @@ class Extensions:
         """
         project = find_project(cwd)
         if more:
-            own = [ServerSpec(name, row, "user", project) for name, row in more.items()]
+            own = []
+            for name, row in more.items():
+                own.append(ServerSpec(name, row, "user", project, place="the editor's settings"))
 
             def find() -> FoundServers:
                 found = self.servers(cwd)

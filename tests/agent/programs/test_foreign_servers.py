@@ -3,7 +3,10 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.knowledge import write
+from tui_agent import foreign_file
 from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings, find_servers
 from tui_agent.foreign_servers import servers_of_project, servers_of_user
 from tui_agent.trust import TrustStore, project_state
@@ -88,3 +91,25 @@ def test_mistakes_are_said_with_file_and_line(tmp_path: Path) -> None:
     assert [problem.split(": ")[0] for problem in read.problems] == [
         "~/.claude.json:2", "~/.claude.json:3", "~/.claude.json:3"
     ]  # fmt: skip
+
+
+def test_a_server_knows_the_file_it_is_from(tmp_path: Path) -> None:
+    row = {"command": "npx"}
+    write(tmp_path / "home/.claude.json", json.dumps({"mcpServers": {"mine": row}}))
+    write(tmp_path / "project/opencode.json", '{\n"mcp": {"theirs": {"command": ["bun"]}}}')
+    specs = found(tmp_path, trusted=True, own={"own": McpServerSettings(command="x")}).specs
+    assert {spec.name: spec.place.partition(":")[0] for spec in specs} == {
+        "own": "config.toml",
+        "mine": "~/.claude.json",
+        "theirs": "opencode.json",
+    }
+
+
+def test_a_file_that_is_too_large_is_said_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign_file, "MAX_BYTES", 100)
+    row = {"command": "npx", "args": ["x" * 100]}
+    write(tmp_path / "home/.claude.json", json.dumps({"mcpServers": {"mine": row}}))
+    (problem,) = found(tmp_path).problems
+    assert "more than 100 bytes" in problem

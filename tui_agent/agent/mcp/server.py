@@ -74,26 +74,23 @@ def trouble_of(error: BaseException | None, spec: ServerSpec, around: Circumstan
             "Set it in the environment before you start tui-agent, or add a default: ${NAME:-VALUE}.",
             "reload",
         )
-    where = "config.toml" if spec.source == "user" else ".mcp.json"
     if spec.transport == "http":
-        return _of_http(error, spec, around, where)
-    return _of_stdio(error, spec, around, where)
+        return _of_http(error, spec, around)
+    return _of_stdio(error, spec, around)
 
 
-def _of_stdio(
-    error: BaseException | None, spec: ServerSpec, around: Circumstances, where: str
-) -> Trouble:
+def _of_stdio(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
     match error:
         case FileNotFoundError() if error.filename:
             return Trouble(
                 f"there is no program “{error.filename}”",
-                f"Install it, or correct its command in {where}.",
+                f"Install it, or correct its command in {spec.place}.",
                 "reload",
             )
         case PermissionError():
             return Trouble(
                 f"“{spec.settings.command}” can't be executed",
-                f"Correct its command in {where}.",
+                f"Correct its command in {spec.place}.",
                 "reload",
             )
     if around.lacks:
@@ -104,11 +101,11 @@ def _of_stdio(
         )
         return Trouble(
             reason,
-            f"Check that its command in {where} starts an MCP server that logs to standard error.",
+            f"Check that its command in {spec.place} starts an MCP server that logs to standard error.",
         )
     if around.late is not None:
         reason = f"it did not answer within {around.late:g} s"
-        advice = f"Check that its command in {where} starts an MCP server on standard output."
+        advice = f"Check that its command in {spec.place} starts an MCP server on standard output."
     else:
         reason = _text(error)
         advice = "See its log."
@@ -116,31 +113,33 @@ def _of_stdio(
     return Trouble(f"{reason} ({said})" if said and said not in reason else reason, advice)
 
 
-def _of_http(
-    error: BaseException | None, spec: ServerSpec, around: Circumstances, where: str
-) -> Trouble:
+def _of_http(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
     if isinstance(error, McpError):
         return Trouble(_text(error), remedy="login")
     if around.late is not None:
-        return Trouble(f"it did not answer within {around.late:g} s", f"Check its url in {where}.")
+        return Trouble(
+            f"it did not answer within {around.late:g} s", f"Check its url in {spec.place}."
+        )
     if around.status is not None:
-        return _of_refusal(around.status, spec, where)
+        return _of_refusal(around.status, spec)
     if type(error).__name__ == "ConnectError":  # of httpx, which takes too long to import for this
         reason = f"nothing answers at {spec.settings.url}"
-        return Trouble(reason, f"Start it, or correct its url in {where}.", "reload")
+        return Trouble(reason, f"Start it, or correct its url in {spec.place}.", "reload")
     return Trouble(_text(error))
 
 
-def _of_refusal(status: int, spec: ServerSpec, where: str) -> Trouble:
+def _of_refusal(status: int, spec: ServerSpec) -> Trouble:
     try:
         answer = f"{status:d} {HTTPStatus(status).phrase}"
     except ValueError:
         answer = str(status)
     if status not in _UNAUTHORIZED:
-        return Trouble(f"it answered {answer}", f"Check its url in {where}, including the path.")
+        return Trouble(
+            f"it answered {answer}", f"Check its url in {spec.place}, including the path."
+        )
     refused = f"it refused with {answer}"
     if spec.settings.is_authorized:
-        return Trouble(refused, f"Correct its headers in {where}.", "reload")
+        return Trouble(refused, f"Correct its headers in {spec.place}.", "reload")
     return Trouble(refused, remedy="login")
 
 

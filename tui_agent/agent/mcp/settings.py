@@ -124,12 +124,16 @@ def _fits(tool: str, globs: Iterable[str]) -> bool:
 
 @frozen
 class ServerSpec:
-    """A server to run; ``source`` is whose settings it comes from, ``cwd`` its working directory."""
+    """A server to run; ``source`` is whose settings it comes from, ``cwd`` its working directory.
+
+    ``place`` is where these settings are, for messages: a file, with the line if it is known.
+    """
 
     name: str
     settings: McpServerSettings
     source: Literal["user", "project"]
     cwd: Path
+    place: str = "config.toml"
 
     @property
     def command_line(self) -> str:
@@ -203,7 +207,7 @@ def _checked(
             problems.append(f"{server.place}: {server.name}: {_first_mistake(error)}.")
             continue
         cwd = server.directory if is_projects else project
-        found[server.name] = ServerSpec(server.name, settings, whose, cwd)
+        found[server.name] = ServerSpec(server.name, settings, whose, cwd, server.place)
     return found.values()
 
 

@@ -15,7 +15,7 @@ from tui_agent.agent.events import QueueChanged
 from tui_agent.app.format import one_line
 from tui_agent.session.entries import Entry, ToolResultEntry
 from tui_agent.tools.registry import tool_traits
-from tui_agent.tools.todo import Todo, TodoStatus, current_todos
+from tui_agent.tools.todo import Todo, TodoStatus, current_todos, progress
 from tui_agent.ui.widgets.asked import Asked, AskedPermission
 from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript.transcript import Transcript
@@ -93,17 +93,14 @@ class PlanLine(PlainText):
 
     def _show(self, todos: Sequence[Todo]) -> None:
         """Show the to-do in progress, or how many are done; hide the line if none is left."""
-        left = []
-        for todo in todos:
-            if todo.status in {TodoStatus.PENDING, TodoStatus.IN_PROGRESS}:
-                left.append(todo)
-        now = next((todo for todo in left if todo.status is TodoStatus.IN_PROGRESS), None)
-        self.display = bool(left)
-        done = sum(todo.status is TodoStatus.DONE for todo in todos)
+        wanted = [todo for todo in todos if todo.status is not TodoStatus.CANCELLED]
+        now = next((todo for todo in wanted if todo.status is TodoStatus.IN_PROGRESS), None)
+        done = sum(todo.status is TodoStatus.DONE for todo in wanted)
+        self.display = done < len(wanted)
         if now is None:
-            self.update(f"◐ {done}/{len(todos)} done")
+            self.update(f"◐ {progress(todos)}")
         else:
-            self.update(f"◐ {done + 1}/{len(todos)} {one_line(now.content, 200)}")
+            self.update(f"◐ {done + 1}/{len(wanted)} {one_line(now.content, 200)}")
 
 
 class NewChip(PlainText):
