@@ -34,6 +34,7 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.app import format as shown
+from tui_agent.app.commands import Command, command_table
 from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, parse
 from tui_agent.app.plain_text import plain, plain_preview
 from tui_agent.app.run_progress import next_state
@@ -49,6 +50,7 @@ from tui_agent.ui.prompting.completion import (
     merged,
     rank_files,
     rank_labels,
+    rank_names,
     token_at,
     with_directories,
 )
@@ -116,6 +118,17 @@ def test_chips_give_back_exactly_what_was_pasted(texts: list[str]) -> None:
 
 def test_a_chip_the_user_typed_stays_text() -> None:
     assert PasteStore().expand("[pasted 20 lines]") == "[pasted 20 lines]"
+
+
+NAMES = st.text("abchi-", min_size=1, max_size=4)
+
+
+@given(st.lists(NAMES, min_size=1, max_size=8, unique=True), st.data())
+def test_a_command_that_is_typed_in_full_is_first(names: list[str], data: st.DataObject) -> None:
+    commands = [Command(name, "help") for name in names]
+    commands += [*command_table(), Command("hi", "a command file")]
+    typed = data.draw(st.sampled_from([command.name for command in commands]))
+    assert rank_names(typed, commands)[0].label == f"/{typed}"
 
 
 def test_files_rank_by_name_before_directory() -> None:

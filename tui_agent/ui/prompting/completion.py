@@ -4,6 +4,7 @@ import heapq
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
+from enum import IntEnum
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tui_agent.agent.mentions import IMAGE_SUFFIXES
@@ -39,6 +40,15 @@ SIGNS = frozenset("/@#")
 """First characters of words that can be completed."""
 _MENTION = LazyPattern(r'(?:^|(?<=[\s(]))@(?:"([^"\n]*)|([^\s"]*))$')
 _ENTRY = LazyPattern(r"(?:^|(?<=[\s(\[]))#([^\s#]*)$")
+
+
+class _Likeness(IntEnum):
+    """How a command's name resembles the typed text, most alike first."""
+
+    SAME_NAME = 0
+    ALIAS = 1
+    BEGINNING = 2
+    OTHER = 3
 
 
 @frozen
@@ -232,15 +242,17 @@ def mention(name: str) -> str:
 def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
     """Return candidates for the commands that match the query, best first.
 
-    First those whose name begins with it or that have it as an alias, then fuzzy matches of the
-    name, then commands with an alias or search word that begins with it. For an empty query all,
+    First the one with exactly this name, then those with it as an alias, then those whose name
+    begins with it, then fuzzy matches of the name, then commands with an alias or search word that
+    begins with it. For an empty query all,
     in the given order. If the query is a command of another program and none of the first sort is
     found, the list is empty, so that Enter runs it and the user gets the equivalent here.
     """
-    scored: list[tuple[bool, float, int, Candidate]] = []
+    scored: list[tuple[_Likeness, float, int, Candidate]] = []
     for order, command in enumerate(commands):
         match = fuzzy_match(query, command.name)
-        is_meant = command.name.startswith(query.lower()) or query.lower() in command.aliases
+        likeness = _likeness(command, query.lower())
+        is_meant = likeness is not _Likeness.OTHER
         if query and not (match.offsets or is_meant or _is_called(command, query)):
             continue
         name = f"/{command.name}"
@@ -253,7 +265,7 @@ def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
             takes_argument=command.takes_argument,
             is_meant=is_meant and bool(query),
         )
-        scored.append((not is_meant, -match.score, order, candidate))
+        scored.append((likeness, -match.score, order, candidate))
     scored.sort(key=lambda item: item[:3])
     found = [candidate for *_key, candidate in scored]
     if any(candidate.is_meant for candidate in found):
@@ -263,6 +275,17 @@ def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
     if query.lower() in ELSEWHERE:
         return []
     return found
+
+
+def _likeness(command: "Command", query: str) -> _Likeness:
+    name = command.name.lower()
+    if name == query:
+        return _Likeness.SAME_NAME
+    if query in command.aliases:
+        return _Likeness.ALIAS
+    if name.startswith(query):
+        return _Likeness.BEGINNING
+    return _Likeness.OTHER
 
 
 def _is_called(command: "Command", query: str) -> bool:
