@@ -168,10 +168,13 @@ async def test_commands_in_a_skill_run_when_the_user_starts_it_and_a_projects_wa
     tmp_path: Path,
 ) -> None:
     skill(tmp_path / "home/.claude/skills", "mine", body='Branch: !`printf "%s" "$1"`')
+    skill(tmp_path / "home/.claude/skills", "parts", body="Ticket $1\n!`echo hi`\nBranch $1 $2")
     skill(tmp_path / "project/.claude/skills", "theirs", body="!`touch made`")
     made = make_agent(tmp_path, [Reply("k")], knowledge=knowledge(tmp_path)).agent
     used = await prepare_command("skill:mine", "main", made.session, made.ports)
     assert used.parts[1].text.startswith("Branch: main")
+    used = await prepare_command("skill:parts", "T-1 main", made.session, made.ports)
+    assert "Branch main" in used.parts[1].text
     with pytest.raises(CommandError, match="Trust the project first"):
         await prepare_command("skill:theirs", "", made.session, made.ports)
     assert not (tmp_path / "project/made").exists()

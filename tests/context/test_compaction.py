@@ -473,6 +473,12 @@ def test_sources_of_file_operations_and_that_the_last_touch_counts():
     )
 
     build = PathBuilder()
+    build.run("read", {"path": "a.py"}, "text")
+    newest = build.path[-1].id
+    build.branch_summary("b", from_id=9, details=SummaryDetails(file_ids={"a.py": 1, "b.py": 1}))
+    assert file_operations(build.path, tool_traits()).ids == {"a.py": newest, "b.py": 1}
+
+    build = PathBuilder()
     for path in ("a", "b", "c"):
         build.run("read", {"path": path}, "text")
     build.run("edit", {"path": "b"}, "ok")

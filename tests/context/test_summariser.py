@@ -35,6 +35,7 @@ from tui_agent.context.summariser import (
 )
 from tui_agent.resources import prompt
 from tui_agent.session.entries import (
+    INTERRUPTED_OUTPUT,
     FilePart,
     ImagePart,
     ReasoningPart,
@@ -365,6 +366,13 @@ def test_every_kind_of_entry_has_its_mark():
     build.shell("secret", "hidden", excluded=True)
     build.branch_summary("tried it", from_id=9)
     build.compaction("not told here", None)
+    cut_off = PathBuilder()
+    cut_off.call(("read", {"path": "a.py"}))
+    cleared = cut_off.user("old words")
+    assert serialise(cut_off.path, replaced={cleared.id: "[cleared]"})[1:] == (
+        f"[Tool result]: {INTERRUPTED_OUTPUT}",
+        "[User]: [cleared]",
+    )
     assert serialise(build.path) == (
         "[User]: see\n@a.md\nbody\n[image: shot.png, 64x48]",
         "[User]: ran `make` (exit code 2)\nboom",
@@ -542,6 +550,29 @@ def test_a_chosen_user_message_goes_back_into_the_prompt_and_the_leaf_before_it(
     assert move.prompt[0].text == "root question"
     bare = [UserEntry(id=1, parts=(TextPart(text="only"),))]
     assert moved(bare, bare).leaf is None
+
+
+@given(st.lists(st.sampled_from(["edit", "drop", "mask", "compaction"]), max_size=6))
+def test_a_branch_summary_has_nothing_that_the_user_replaced_or_hid(steps: list[str]) -> None:
+    build = PathBuilder()
+    first = build.user("root")
+    build.say("ok")
+    targets = [build.user(f"ORIGINAL {number}") for number in range(len(steps) + 1)]
+    changed = set()
+    for step, target in zip(steps, targets, strict=False):
+        if step == "compaction":
+            build.compaction("what came before", None)
+            continue
+        changed.add(target.id)
+        edit = build.edit(target.id, step)
+        if step == "edit":
+            build.path[-1] = edit.model_copy(update={"text": "REPLACED"})
+    build.say("the end")
+    plan = summary(moved(build.path, [first], continue_from_here=True), build.path)
+    assert plan is not None
+    text = "\n".join(plan.blocks)
+    for number, target in enumerate(targets):
+        assert (f"ORIGINAL {number}" in text) is (target.id not in changed)
 
 
 def test_a_move_over_no_message_asks_nothing_and_merging_back_moves_nothing():

@@ -60,7 +60,8 @@ TEXTS = st.one_of(
         ]
     ),
 )
-CONTENTS = st.lists(TEXTS, max_size=3).map("\n".join)
+PADDINGS = st.sampled_from(["", "\n", " \t\n", "\n" * 450])
+CONTENTS = st.tuples(PADDINGS, st.lists(TEXTS, max_size=3).map("\n".join), PADDINGS).map("".join)
 
 
 def is_shown_whole(path: Path) -> bool:

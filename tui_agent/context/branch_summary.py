@@ -10,7 +10,7 @@ from tui_agent.context.preserved import Budgets, CountText, Summarised, carry, f
 from tui_agent.context.serialise import blocks_of
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.summariser import InputMode, SummaryTask
-from tui_agent.context.view import ContextView, resolve
+from tui_agent.context.view import ContextView, resolve_all
 from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
     BranchSummaryEntry,
@@ -153,10 +153,11 @@ def plan_branch_summary(
     """
     if not move.asks or move.from_id is None:
         return None
-    blocks = _blocks(entries, resolve(entries), settings)
+    view = resolve_all(entries)
+    blocks = _blocks(view, settings)
     chosen = _newest_within(blocks, budget.room, budget.count)
     return BranchSummaryPlan(
-        entries=tuple(entries),
+        entries=view.entries,
         from_id=move.from_id,
         blocks=tuple(chosen[index] for index in sorted(chosen)),
         settings=settings,
@@ -192,13 +193,11 @@ def branch_summary_entry(
     return BranchSummaryEntry(summary=text, from_id=plan.from_id, details=details)
 
 
-def _blocks(
-    entries: Sequence[Entry], view: ContextView, settings: ContextSettings
-) -> list[tuple[bool, str]]:
-    """Return (whether it is a summary, text) of the text blocks of entries, in order."""
+def _blocks(view: ContextView, settings: ContextSettings) -> list[tuple[bool, str]]:
+    """Return (whether it is a summary, text) of the text blocks of a view's entries, in order."""
     blocks: list[tuple[bool, str]] = []
     for kind, group in groupby(
-        entries, lambda entry: entry.kind if entry.kind in _SUMMARIES else ""
+        view.entries, lambda entry: entry.kind if entry.kind in _SUMMARIES else ""
     ):
         run = list(group)
         texts: list[str] = []

@@ -153,7 +153,8 @@ class _Touched:
     def details(self, details: SummaryDetails) -> None:
         self.touch(self.read, details.read_files, 0)
         self.touch(self.modified, details.modified_files, 0)
-        self.ids.update(details.file_ids)
+        for name, entry_id in details.file_ids.items():
+            self.ids[name] = max(entry_id, self.ids.get(name, 0))
 
     def touch(self, seen: dict[str, None], paths: Iterable[str], entry_id: int) -> None:
         for path in paths:

@@ -30,6 +30,7 @@ from tui_agent.session.entries import (
 
 _PREFIX_SHARE = 0.3
 """Share of a summary's length for the turn prefix of a split turn, if there is history before it."""
+_MESSAGES = (AssistantEntry, UserEntry, ShellEntry, BranchSummaryEntry, CompactionEntry)
 _INTERRUPTED = f"[Tool result]: {INTERRUPTED_OUTPUT}"
 RESULT_CHARS = 2_000
 """Default maximum of characters of a tool result in the text."""
@@ -116,7 +117,7 @@ def serialise(
     for entry in entries:
         if isinstance(entry, ToolResultEntry):
             open_calls.pop(entry.call_id, None)
-        if isinstance(entry, AssistantEntry):
+        if isinstance(entry, _MESSAGES):
             blocks += [_INTERRUPTED] * len(open_calls)
             open_calls = {}
         if entry.id in replaced:
@@ -135,8 +136,6 @@ def serialise(
                         open_calls[call.call_id] = None
                 blocks += _assistant(entry, calls, argument_chars)
             case UserEntry() | ShellEntry() | BranchSummaryEntry() | CompactionEntry():
-                blocks += [_INTERRUPTED] * len(open_calls)
-                open_calls = {}
                 blocks += _message(entry, result_chars)
             case BookkeepingEntry():
                 pass

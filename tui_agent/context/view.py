@@ -130,8 +130,23 @@ def resolve(path: Sequence[Entry]) -> ContextView:
     answer before it. A result after the next answer belongs to no call: the call was sent as
     interrupted in between.
     """
+    compaction, entries = _kept(path, _head(path)[1])
+    return _resolved(path, compaction, entries)
+
+
+def resolve_all(entries: Sequence[Entry]) -> ContextView:
+    """Return the view of entries in which no compaction leaves any out.
+
+    For texts that are made from entries in another way than a request, such as a branch's summary:
+    there, too, the user's edits hold of entries that a compaction has summarised since.
+    """
+    return _resolved(entries, None, tuple(entries))
+
+
+def _resolved(
+    path: Sequence[Entry], compaction: CompactionEntry | None, entries: tuple[Entry, ...]
+) -> ContextView:
     system, model, mode = _head(path)
-    compaction, entries = _kept(path, model)
     edits = _apply_edits(entries, compaction)
     originals: dict[int, Entry] = {}
     if edits.texts:

@@ -13,9 +13,7 @@ from tui_agent.files.inside import read_known
 from tui_agent.files.secret_files import file_holds_secret, text_in
 
 _BATCH_CHARS = 200_000
-_FEWEST_ALONE = 40
-_MOST_ALONE = 500
-"""Minimum and maximum characters of a file that is checked for consisting of a key alone."""
+
 _APART = "\n\0\n"
 """Separator between the texts of a batch, which no secret contains."""
 
@@ -97,9 +95,7 @@ class SecretSearch:
 
 
 def _is_key(file: FileState, text: str) -> bool:
-    """Return True if a file's text is short and consists of a key alone."""
+    """Return True if a file consists of a key alone, with white space around it or none."""
     from tui_agent.secret_detector import is_secret_value
 
-    if _FEWEST_ALONE <= len(text) <= _MOST_ALONE:
-        return is_secret_value(text.strip(), Path(file.path).name)
-    return False
+    return is_secret_value(text.strip(), Path(file.path).name)

@@ -9,7 +9,7 @@ from tui_agent.context.files import file_operations
 from tui_agent.context.serialise import blocks_of
 from tui_agent.context.settings import CompactionSettings
 from tui_agent.context.templates import Templates
-from tui_agent.context.view import ContextView, resolve
+from tui_agent.context.view import ContextView, resolve_all
 from tui_agent.lazy import frozen
 from tui_agent.session.entries import Entry
 from tui_agent.tools.registry import tool_traits
@@ -40,13 +40,14 @@ def compaction_payload(
     """Return the payload of a planned compaction; ``path`` holds all entries from the root to the leaf."""
     settings = plan.settings.compaction
     reader = _Reader(plan.view, settings, templates)
+    whole = resolve_all(path)
     return BeforeCompact(
         about=about,
         trigger=plan.trigger,
         focus=plan.instructions,
         entries=reader.texts(plan.history),
         turn_prefix=reader.texts(plan.turn_prefix),
-        branch=reader.texts(path),
+        branch=_Reader(whole, settings, templates).texts(whole.entries),
         conversation=reader.text((*plan.history, *plan.turn_prefix)),
         previous_summary=plan.previous_summary,
         files=Files(read=plan.files.read, modified=plan.files.modified),
@@ -73,7 +74,8 @@ def move_payload(
     ``left`` are the entries that leave the path. ``focus`` is what the user wants the summary to
     emphasise; None if they want no summary.
     """
-    reader = _Reader(resolve(left), settings, templates)
+    view = resolve_all(left)
+    reader = _Reader(view, settings, templates)
     files = file_operations(left, tool_traits())
     return BeforeTree(
         about=about,
@@ -83,8 +85,8 @@ def move_payload(
         common_ancestor=plan.ancestor,
         wants_summary=focus is not None,
         focus=focus or "",
-        entries=reader.texts(left),
-        conversation=reader.text(left),
+        entries=reader.texts(view.entries),
+        conversation=reader.text(view.entries),
         files=Files(read=files.read, modified=files.modified),
         settings=settings.model_dump(mode="json"),
     )

@@ -178,7 +178,7 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
     }
 
     def fill_arguments(text: str, arguments: str) -> str:
-        return fill_in(text, given(arguments), replace(slots, variables=variables))
+        return fill_in(text, given(arguments), replace(slots, variables=variables), whole=body)
 
     return Skill(
         name=f"{folder.prefix}{name}",

@@ -24,7 +24,7 @@ from tui_agent.agent.memory.sources import source_of, used_topics
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.small_questions import ask_small_model
 from tui_agent.context.preserved import digest
-from tui_agent.context.view import resolve
+from tui_agent.context.view import resolve, resolve_all
 from tui_agent.files.memory import (
     UNUSED_SESSIONS,
     Memory,
@@ -239,14 +239,16 @@ class MemoryKeeper:
 def _shown(state: MemoryState, entries: Sequence[Entry], count: Callable[[str], int]) -> str:
     """Return the question to the model: memory, user messages, and a digest of the work.
 
-    It contains no tool output and no file contents.
+    It contains no tool output, no file contents and nothing that the user hid, cleared or replaced.
     """
+    view = resolve_all(entries)
+    seen = [entry for entry in view.entries if view.is_open(entry.id)]
     messages = []
-    for entry in entries:
+    for entry in seen:
         if is_by_user(entry):
             text = one_line(typed_text(entry.parts), MESSAGE_CHARS)
             messages.append(f"#{entry.id} {text}")
     said = "\n".join(messages[-MAX_MESSAGES:])
     kept = "\n".join(row_of(line) for line in state.lines)
-    work = digest(entries, WORK_TOKENS, count)
+    work = digest(seen, WORK_TOKENS, count)
     return f"<memory>\n{kept}\n</memory>\n\n<user>\n{said}\n</user>\n\n<work>\n{work}\n</work>"
