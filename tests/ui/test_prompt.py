@@ -74,6 +74,17 @@ async def test_alt_up_takes_the_newest_waiting_message_back(stage: Stage) -> Non
         assert stage.view.waiting.queue.steer == ("one",)
 
 
+async def test_up_in_an_empty_prompt_takes_a_waiting_message_back(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted())
+        await pilot.pause()
+        await write(pilot, "one")
+        await pilot.press("enter")
+        await press(pilot, "up")
+        assert stage.main.prompt.text == "one"
+        assert stage.view.waiting.queue.steer == ()
+
+
 async def paste(stage: object, pilot: object, text: str) -> None:
     stage.main.prompt.post_message(events.Paste(text))  # type: ignore[attr-defined]
     await pilot.pause()  # type: ignore[attr-defined]

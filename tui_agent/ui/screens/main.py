@@ -502,8 +502,7 @@ class MainScreen(SessionFrame):
         self.controller.soon(self.controller.ask_about_take_over())
 
     def action_take_back(self) -> None:
-        if self.agent is not None and (text := self.agent.take_back()) is not None:
-            self.put_back(text)
+        self.take_back()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         agent = self.agent

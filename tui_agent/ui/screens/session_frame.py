@@ -81,7 +81,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
             yield popup
         self.attachments = AttachmentStrip(self.controller)
         yield self.attachments
-        self._writing = Prompt(popup, self._history, self.clock)
+        self._writing = Prompt(popup, self._history, self.clock, self.take_back)
         yield self._writing
         yield Gauge(self.clock)
         self._user_status = UserStatusLine(self._state, lambda: self.controller.cwd, self.warn)
@@ -272,6 +272,13 @@ class SessionFrame(BoundedScreen[None], Frontend):
         if text:
             self.prompt.set_draft(f"{text}\n{draft}" if draft.strip() else text)
         self.prompt.focus()
+
+    def take_back(self) -> bool:
+        """Put the last message that waits back into the prompt; return False if none waits."""
+        if self.agent is None or (text := self.agent.take_back()) is None:
+            return False
+        self.put_back(text)
+        return True
 
     def restore_message(self, text: str) -> None:
         self.prompt.restore(text)

@@ -102,6 +102,7 @@ class Prompt(TextArea):
         popup: CompletionPopup,
         history: Callable[[], Sequence[str]],
         clock: Callable[[], float],
+        take_back: Callable[[], bool],
     ) -> None:
         super().__init__(placeholder=INVITATIONS[-1], highlight_cursor_line=False, id="prompt")
         self.match_cursor_bracket = False
@@ -110,6 +111,8 @@ class Prompt(TextArea):
         self._walk = PromptHistory(history)
         self._pastes = PasteStore()
         self._clock = clock
+        self._take_back = take_back
+        """Puts the last message that waits to be sent into the prompt; False if none waits."""
         self._recalled = ""
         self._restored = ""
         self._vi = Vim()
@@ -478,11 +481,16 @@ class Prompt(TextArea):
         return False
 
     def action_cursor_up(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Move up in the completion list or the text; in the first line, show an older message."""
+        """Move up in the completion list or the text; in the first line, show an older message.
+
+        In an empty prompt take back a message that waits: shown as an older one, it would be sent
+        twice.
+        """
         if self._popup.display and not select:
             self._popup.move(-1)
         elif not select and self.navigator.is_first_wrapped_line(self.cursor_location):
-            self._recall(self._walk.older(self.full_text))
+            if self.full_text or not self._take_back():
+                self._recall(self._walk.older(self.full_text))
         else:
             super().action_cursor_up(select)
 

@@ -8,7 +8,7 @@ from textual.selection import Selection
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.blocks import Block, Fold, UserBlock
-from tui_agent.ui.widgets.transcript.cards import CardBlock
+from tui_agent.ui.widgets.transcript.cards import CardBlock, ShellBlock
 from tui_agent.ui.widgets.transcript.code import CodeLine
 from tui_agent.ui.widgets.transcript.groups import GroupBlock
 from tui_agent.ui.widgets.transcript.model import Position, Row
@@ -142,7 +142,7 @@ class BlockPane(Viewport):
             if parameters[0] == "compact":
                 return True
             return parameters[0] in target[1].actions or (
-                parameters[0] == "open" and isinstance(target[1], CardBlock)
+                parameters[0] == "open" and isinstance(target[1], CardBlock | ShellBlock)
             )
         return True
 
@@ -172,7 +172,7 @@ class BlockPane(Viewport):
         self, index: int, block: Block, *, at_top: bool = False, scroll: bool = True
     ) -> None:
         self.focused_block = index, block.key
-        self.on_focus()
+        self._tell_focused()
         if scroll:
             self._bring_into_view(index, block, at_top=at_top)
         self.refresh()
@@ -182,6 +182,11 @@ class BlockPane(Viewport):
         self.post_message(messages.BlockFocused(None))
 
     def on_focus(self) -> None:
+        """Keep the focused block if it is still visible, else focus the last visible one."""
+        if self.focused_target() is not None and self._target() is not None:
+            self._tell_focused()
+
+    def _tell_focused(self) -> None:
         """Post `BlockFocused` for the focused block, if there is one."""
         target = self.focused_target()
         if target is None:
