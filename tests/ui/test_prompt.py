@@ -9,6 +9,7 @@ from textual.drivers.headless_driver import HeadlessDriver
 from tests.support.drawn import drawn
 from tests.support.ui_app import HOME, Stage, make_stage, press, remembered, until, write
 from tui_agent.agent.events import RunStarted
+from tui_agent.agent.mentions import has_mention
 from tui_agent.app.commands import Command
 from tui_agent.app.session_commands import rename
 from tui_agent.session.entries import AssistantEntry, ImagePart, TextPart, UserEntry
@@ -88,6 +89,19 @@ async def test_up_in_an_empty_prompt_takes_a_waiting_message_back(stage: Stage) 
 async def paste(stage: object, pilot: object, text: str) -> None:
     stage.main.prompt.post_message(events.Paste(text))  # type: ignore[attr-defined]
     await pilot.pause()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("before", "space"), [("", ""), ("look at:", " "), ("see ", "")])
+async def test_a_pasted_picture_is_a_mention_after_any_text(
+    stage: Stage, tmp_path: Path, before: str, space: str
+) -> None:
+    picture = tmp_path / "shot.png"
+    picture.write_bytes(b"x")
+    async with stage.run() as pilot:
+        await write(pilot, before)
+        await paste(stage, pilot, str(picture))
+        assert stage.main.prompt.text.startswith(f"{before}{space}@")
+        assert has_mention(stage.main.prompt.text)
 
 
 @pytest.mark.parametrize(

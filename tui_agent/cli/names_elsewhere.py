@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 _JSON = "--json prints one event per line"
-_MODE = "use --mode auto-edit or --mode yolo"
+_MODE = "use --mode plan, --mode auto-edit or --mode yolo"
 _RULE = "use --allow RULE, such as 'bash:make *'"
 _PLACES = "set read and write of [sandbox] in config.toml"
 

@@ -443,7 +443,10 @@ class Prompt(TextArea):
             files = None
         else:
             files = dropped_files(text)
-        text = files or (self._pastes.fold(text) if is_large(text) else text)
+        if files:
+            text = f"{self._space_before()}{files}"
+        elif is_large(text):
+            text = self._pastes.fold(text)
         if result := self._replace_via_keyboard(text, *self.selection):
             self.move_cursor(result.end_location)
         self.focus()
@@ -453,13 +456,19 @@ class Prompt(TextArea):
 
     def insert_image(self, name: str) -> None:
         """Insert ``@name`` for a pasted image as a chip, which a single Backspace deletes."""
-        row, column = self.cursor_location
-        before = self.document.get_line(row)[:column]
-        space = " " if before and not before[-1].isspace() else ""
         self._pastes[f"@{name}"] = f"@{name}"
-        if result := self._replace_via_keyboard(f"{space}@{name} ", *self.selection):
+        mention = f"{self._space_before()}@{name} "
+        if result := self._replace_via_keyboard(mention, *self.selection):
             self.move_cursor(result.end_location)
         self.focus()
+
+    def _space_before(self) -> str:
+        """Return what separates a mention from the text before it: a space, or "" if none is needed."""
+        row, column = min(self.selection)
+        before = self.document.get_line(row)[:column]
+        if before and not before[-1].isspace():
+            return " "
+        return ""
 
     def action_delete_left(self) -> None:
         if not self._delete_chip(before=True):
