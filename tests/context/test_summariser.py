@@ -575,6 +575,18 @@ def test_a_branch_summary_has_nothing_that_the_user_replaced_or_hid(steps: list[
         assert (f"ORIGINAL {number}" in text) is (target.id not in changed)
 
 
+def test_a_branch_that_is_hidden_whole_needs_no_summary():
+    build = PathBuilder()
+    first = build.user("root")
+    build.say("ok")
+    hidden = [build.user("a question"), build.say("an answer")]
+    for entry in hidden:
+        build.edit(entry.id, "drop")
+    move = moved(build.path, build.path[:2], continue_from_here=True)
+    assert first.id not in ids(move.abandoned)
+    assert summary(move, build.path) is None
+
+
 def test_a_move_over_no_message_asks_nothing_and_merging_back_moves_nothing():
     build = PathBuilder()
     build.user("go")

@@ -144,9 +144,13 @@ class Redaction:
         """
         if finding.store:
             remove(self._store, self._removal)
-        for path in finding.backups:
-            path.unlink(missing_ok=True)
         left = [path for path in finding.copies if not remove_left(path)]
+        for path in finding.backups:
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                log.warning("%s can't be deleted: %s", path, error.strerror)
+                left.append(path)
         for path in finding.files:
             try:
                 _mask(path, self._removal.forms)

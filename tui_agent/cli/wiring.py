@@ -243,9 +243,13 @@ class Wiring:
 
     def fork(self, text: str) -> str:
         """Copy a session, named by ``ID`` or ``ID#N`` (up to entry N); return the copy's id."""
-        name, _separator, entry = text.partition("#")
+        name, separator, entry = text.partition("#")
         info = self.store.session(name)
-        return self.store.fork(info.id, int(entry) if entry.isdigit() else info.leaf).id
+        if not separator:
+            return self.store.fork(info.id, info.leaf).id
+        if not entry.isdecimal():
+            raise UsageError(f"--fork {name}#N needs the number of an entry, not “{entry}”.")
+        return self.store.fork(info.id, int(entry)).id
 
     def sandbox(self, project: Path) -> Sandbox:
         """Return the sandbox for a project's commands; it hides the program's own directories."""

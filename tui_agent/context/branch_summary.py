@@ -155,6 +155,8 @@ def plan_branch_summary(
         return None
     view = resolve_all(entries)
     blocks = _blocks(view, settings)
+    if not blocks:
+        return None
     chosen = _newest_within(blocks, budget.room, budget.count)
     return BranchSummaryPlan(
         entries=view.entries,

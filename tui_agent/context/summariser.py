@@ -391,6 +391,8 @@ def _merge(task: SummaryTask, parts: Sequence[str], controller: _Controller) -> 
         if isinstance(answers, SummaryFailure):
             return answers
         texts = answers
+    if not texts:
+        return SummaryFailure("There is nothing to summarise.")
     return texts[0]
 
 

@@ -174,14 +174,21 @@ def _own_hues(colours: Mapping[str, Color]) -> dict[str, Color]:
             taken = taken[:-1]
         color = colours[name]
         if any(_distance(_degrees(color), hue) < _APART for hue in taken):
-            free = []
-            for hue in _OTHER_HUES:
-                if all(_distance(hue, other) >= _APART for other in taken):
-                    free.append(hue)
             _, saturation, lightness = color.hsl
-            color = Color.from_hsl(free[0] / 360, max(saturation, _LEAST_SATURATION), lightness)
+            hue = _other_hue(taken)
+            color = Color.from_hsl(hue / 360, max(saturation, _LEAST_SATURATION), lightness)
         found[role] = color
     return found
+
+
+def _other_hue(taken: Sequence[float]) -> float:
+    """Return the first of `_OTHER_HUES` that is `_APART` from all taken ones, else the farthest."""
+    distances: dict[float, float] = {}
+    for hue in _OTHER_HUES:
+        distances[hue] = min(_distance(hue, other) for other in taken)
+        if distances[hue] >= _APART:
+            return hue
+    return max(distances, key=distances.__getitem__)
 
 
 def _degrees(color: Color) -> float:
