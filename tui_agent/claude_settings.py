@@ -24,7 +24,7 @@ ListName = Literal["allow", "ask", "deny"]
 
 @frozen
 class ClaudeSettings:
-    """One ``settings.json`` file; its methods and properties return the settings used here."""
+    """One ``settings.json`` file, with the settings in it that this program uses."""
 
     file: ForeignFile
 

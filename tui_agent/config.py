@@ -420,7 +420,7 @@ class LoadedConfig:
     """The ``[permissions]`` of the project's file."""
 
     def origin(self, key: str) -> Origin:
-        """Return where the value of a dotted key was set; for a table, where any value of it was set."""
+        """Return where a dotted key was set; for a table, where one of its values was set."""
         for known, origin in self.origins.items():
             if known == key or known.startswith(f"{key}.") or key.startswith(f"{known}."):
                 return origin
@@ -509,9 +509,10 @@ def load_config(
 
 
 def _brought(project: Path) -> tuple[Table, tuple[str, ...]]:
-    """Return the raw contents of a project's file, and warnings; raises as `read_table`.
+    """Return the raw contents of a project's file, and warnings for the user.
 
-    A file outside of the project is not read: the contents are then empty, with one warning.
+    A file outside of the project is not read: the contents are then empty, with one warning. Raises
+    ConfigError if the file is not valid TOML or can't be read.
     """
     try:
         return _parsed(project, lambda: read_inside(project.parent.parent, project)[0]), ()
@@ -537,7 +538,7 @@ def _without_users(model: type[BaseModel], table: Table) -> Table:
 def _tighten(brought: Table) -> list[str]:
     """Remove a project's sandbox settings, except those that make the sandbox stricter.
 
-    Returns the names of the settings removed.
+    Returns the names of the settings removed, without ``mode`` if it was ``auto``.
     """
     held = brought.pop("sandbox", {})
     settings = as_dict(held)
@@ -639,7 +640,8 @@ def set_value(key: str, value: Any, path: Path | None = None) -> LoadedConfig:
     doesn't include the environment, flags or a project's settings.
 
     Raises:
-        ConfigError: the key is unknown or the value is not accepted; the file is then unchanged.
+        ConfigError: the file can't be read, the key is unknown, or the value is not accepted; the
+            file is then unchanged.
     """
     path = path or config_path()
     table = read_table(path)
@@ -684,6 +686,8 @@ def split_key(key: str) -> list[str]:
 
 def get_value(loaded: LoadedConfig, key: str) -> Any:
     """Return the value of a dotted key; for a table of settings, a dict without the unset ones.
+
+    None for a name that a table of free names, such as ``models`` or ``keys``, doesn't have.
 
     Raises:
         ConfigError: there is no such setting.

@@ -64,9 +64,9 @@ class ForeignFile:
 def read_foreign(path: Path, shown: str, project: Path | None = None) -> ForeignFile | None:
     """Read a TOML file, or a JSON file, which may have comments; return None if there is no file.
 
-    A file that can't be read or parsed is returned with a ``problem``. A file that hasn't changed is
-    not read again. Pass ``project`` for a project's file: it is then not read if it is outside of
-    the project or larger than `MAX_PROJECT_BYTES`.
+    A file that can't be read or parsed is returned with a ``problem``. A file of at most
+    `MAX_PROJECT_BYTES` that hasn't changed is not read again. Pass ``project`` for a project's
+    file: it is then not read if it is outside of the project or larger than that.
     """
     if not os.path.lexists(path):
         return None

@@ -510,7 +510,9 @@ class Agent:
         await self._agent.navigator.go(entry_id)
 
     async def undo(self) -> int | None:
-        """Undo the newest turn, move, compaction or context edit, and return the id of the new leaf.
+        """Undo the newest turn, move, compaction or context edit, and return the new leaf's id.
+
+        None: the leaf is before the first entry.
 
         Raises:
             UserFacingError: there is nothing to undo, or the agent is working on a message.

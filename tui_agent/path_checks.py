@@ -36,12 +36,12 @@ def is_inside(project: Path, path: str | os.PathLike[str]) -> bool:
 
 
 def is_among(path: Path, places: Iterable[Path]) -> bool:
-    """Return True if a path is one of ``places`` or below one; pure."""
+    """Return True if a path is one of ``places`` or below one, by its text alone."""
     return any(map(path.is_relative_to, places))
 
 
 def folders_around(paths: Iterable[str]) -> set[str]:
-    """Return all parent directories of the given relative paths, at every level; pure."""
+    """Return all parent directories of relative paths; those of ``a/b/c`` are ``a/b`` and ``a``."""
     found = set[str]()
     for path in paths:
         folder = path.rpartition("/")[0]

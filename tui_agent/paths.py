@@ -73,9 +73,9 @@ def log_dir() -> Path:
 
 
 def kept() -> list[Path]:
-    """Return the user's directories of the program that exist; uninstalling it doesn't remove them.
+    """Return the program's existing directories, which stay when the program is uninstalled.
 
-    A directory inside another one of them is left out.
+    These are the settings, data, cache and logs. A directory inside another of them is left out.
     """
     log = log_dir()
     if log.name == "log":
@@ -96,5 +96,5 @@ def _override(variable: str) -> Path | None:
 
 
 def _absolute(path: Path) -> Path:
-    """Return an absolute path without ``..``."""
+    """Return ``path`` made absolute, without ``..``."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - the one of pathlib keeps them

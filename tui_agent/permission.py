@@ -71,7 +71,7 @@ class PermissionNeed:
     exceeds: str = ""
     """Pattern of a rule that matches the command but may not allow it, because of one of its options."""
     aliases: tuple[str, ...] = ()
-    """Other spellings of the pattern; a rule that denies one of them denies this."""
+    """Other spellings of the pattern; a rule that denies one of them denies the call."""
 
 
 def rule_path(path: Path, project: Path) -> str:

@@ -112,8 +112,8 @@ def fits(data: bytes, mime: str, limits: PictureLimits) -> bool:
 def read_picture(data: bytes, limits: PictureLimits = STANDARD) -> Picture | NoPicture:
     """Decode a picture, and scale or convert it as far as the limits require.
 
-    Returns NoPicture for data that can't be decoded or made small enough. May take seconds, so call
-    it in a thread.
+    Returns NoPicture for data that is too large, can't be decoded, or can't be made small enough.
+    May take seconds, so call it in a thread.
     """
     if len(data) > MAX_SOURCE_BYTES:
         return NoPicture(f"a file of more than {MAX_SOURCE_BYTES // 1_000_000} MB")

@@ -12,8 +12,8 @@ FOLDER = ".tui-agent"
 """This program's directory in a project. All files in it need the user's trust."""
 
 MAX_DEPTH = 9
-"""Maximum depth of files that are read below one of these folders, in path components. Trust covers
-files to the same depth."""
+"""Maximum depth of files that are read below a folder in ``PLACES``, in path components. Trust
+covers files to the same depth."""
 
 MANAGED = "/etc/claude-code"
 """Claude Code's directory with settings for all users of a machine."""

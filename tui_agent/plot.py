@@ -52,8 +52,8 @@ class Column(NamedTuple):
 def columns(series: Series, width: int) -> list[Column]:
     """Return the columns of a plot that is at most ``width`` cells wide, from left to right.
 
-    With more steps than cells, each column is one cell wide and stands for several steps. Empty
-    without steps.
+    With more steps than cells, each column is one cell wide and stands for several steps. Without
+    steps or cells the list is empty.
     """
     count = series.count
     heights = series.levels[-1]

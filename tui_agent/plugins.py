@@ -310,7 +310,8 @@ def digest_of(root: Path) -> str:
     If no file has changed since the last call, the files are not read again.
 
     Raises:
-        PluginError: the folder is too large, or has a link that leads out of it.
+        PluginError: the folder is too large, has a link that leads out of it, or has a file that
+            can't be read or isn't a regular file.
     """
     files = tuple(_files(root))
     stamps = tuple(settled_stamp(path) for path, _mode in files)
@@ -335,7 +336,10 @@ def _digest(root: Path, files: Files) -> str:
 
 
 def _files(root: Path) -> Iterator[tuple[Path, int]]:
-    """Yield a plugin's files with their executable bits, in a fixed order; raises as `digest_of`."""
+    """Yield a plugin's files with their executable bits, sorted by directory and name.
+
+    Raises PluginError for the same reasons as `digest_of`.
+    """
     count = 0
     size = 0
     for directory, folders, names in os.walk(root):

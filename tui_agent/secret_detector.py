@@ -463,9 +463,10 @@ def has_secret(text: str) -> bool:
 
 
 def is_secret_value(value: str, name: str = "") -> bool:
-    """Return True if the whole value of a variable or a file has the form of a key.
+    """Return True if the whole value of a variable or a file is a key that has no known prefix.
 
-    Keys of 32 bytes look like digests, so they don't count if ``name`` suggests a digest, as SHA256.
+    These are private keys of Bitcoin, Stellar, Solana and Ethereum, and keys of WireGuard and
+    Fernet. The last three look like digests, so they don't count if ``name`` suggests one (SHA256).
     """
     if len(value) < _FEWEST_ALONE or len(value) > _MOST_ALONE:
         return False

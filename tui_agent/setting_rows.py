@@ -67,7 +67,7 @@ class SettingRow:
     """One setting, for display.
 
     ``key`` is dotted, as in ``ui.theme``. ``value`` is `UNSET` if there is none, the number of entries
-    for a table or list, and "…" for a key. ``origin`` is where the value was set.
+    for a table or list, and "…" for an API key. ``origin`` is where the value was set.
     """
 
     key: str

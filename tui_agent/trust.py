@@ -1,7 +1,8 @@
 """Trust in a project: whether its settings, rules, commands, hooks and servers may be used.
 
 None of them takes effect until the user trusts the project. The answer is stored with the
-project's directory and a digest of these files: after a change the user is asked again.
+project's directory and a digest of the files that need trust: after a change in one of them, the
+user is asked again.
 """
 
 import hashlib

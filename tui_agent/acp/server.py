@@ -112,9 +112,9 @@ class SessionFactory(Protocol):
         ...
 
     def follow_settings(self, agents: Iterable[Agent]) -> str:
-        """Read changed settings and apply them to ``agents``.
+        """Read the settings again and apply changed ones to ``agents``.
 
-        Return what is invalid in them, or "".
+        Return what is invalid in them, and apply nothing then; otherwise return "".
         """
         ...
 
@@ -198,7 +198,10 @@ class EditorAgent:
         )
 
     async def authenticate(self, method_id: str, **_more: Any) -> AuthenticateResponse | None:
-        """Read the settings and look for keys again; raises `RequestError` if there is no key."""
+        """Read the settings and look for keys again.
+
+        Raises `RequestError` if there is no key, or no login method ``method_id``.
+        """
         if method_id not in {_KEYS, _TERMINAL}:
             raise RequestError(
                 -32602, f"There is no login {method_id!r}; there are {_KEYS} and {_TERMINAL}."
@@ -490,7 +493,10 @@ class MessageLines(asyncio.StreamReader):
     _overrun = False
 
     async def readuntil(self, separator: Any = b"\n") -> bytes:
-        """Return the next line that is a message or invalid JSON; raises as the base class does."""
+        """Return the next line that is a message or invalid JSON, or the end of an overlong line.
+
+        Raises as the base class does.
+        """
         while True:
             try:
                 line = await super().readuntil(separator)

@@ -108,9 +108,10 @@ class EditorFrontend(Frontend):
         self._session.tell(helpers.update_agent_message_text(f"{message}\n\n"))
 
     async def ask(self, question: Question[T]) -> T | None:
-        """Ask choices as permission requests, a line of text as a form.
+        """Ask a `Choice` or `Pick` as a permission request, a `TextLine` as a form.
 
-        Return None for other questions.
+        Return the answer; None if the editor gives none, or for other questions. Of a `Pick`, only
+        the first `MAX_OFFERED` rows are offered.
         """
         match question:
             case Choice():
@@ -148,7 +149,10 @@ class EditorFrontend(Frontend):
         return None
 
     async def fill_in(self, asked: ModelQuestions, former: Mapping[str, Value]) -> Answer | None:
-        """Ask all questions in one form of the editor; None if the editor has no forms."""
+        """Ask all questions in one form of the editor; "cancel" if the user does not answer.
+
+        Return None if the editor has no forms, or the request fails.
+        """
         response = await self._fill_in("The model asks you", form_of(asked, former))
         if response is None:
             return None
@@ -191,9 +195,10 @@ class UnsavedText:
         self._told: dict[Path, bytes] = {}
 
     async def unsaved(self, path: Path) -> str | None:
-        """Return a file's text in the editor.
+        """Return a file's text in the editor if it differs from the file on disk.
 
-        Return None if the disk has the same or it can't be asked for.
+        Return None if it is the same, or the editor or the disk can't be read, for example because
+        the file is not text or is larger than `MAX_BYTES`.
         """
         text = await self._differing(path)
         if text is not None:
@@ -303,9 +308,9 @@ class EditorSession:
     # -- an editor's requests
 
     async def prompt(self, prompt: Prompt) -> StopReason:
-        """Send a message, or run the command that it is; return the stop reason of the run.
+        """Send a message, or run it if it is a command; return the stop reason of the run.
 
-        Waits until the agent is idle again.
+        Waits until the agent is idle again. Returns "end_turn" for a command that starts no run.
 
         Raises:
             RequestError: the run failed.
@@ -384,7 +389,7 @@ class EditorSession:
         self.agent.interrupt()
 
     async def replay(self) -> None:
-        """Send updates for all entries of the path, as if they were happening now."""
+        """Queue updates that show the editor the path's entries, and wait until all are sent."""
         for entry in await asyncio.to_thread(self.agent.session.path):
             for update in self._updates.replay(entry):
                 self.tell(update)
@@ -468,7 +473,7 @@ class EditorSession:
 
 
 def options_of(request: PermissionRequest) -> list[PermissionOption]:
-    """Return the answers to a permission question; "always" names the rules that it adds."""
+    """Return the answers that a permission question offers; "always" names the rules to add."""
     rules = ", ".join(map(in_words, request.rules))
     rows: list[tuple[Decision, str, PermissionOptionKind, bool]] = [
         (Decision.ONCE, "Allow once", "allow_once", True),

@@ -170,7 +170,7 @@ def _file_name(uri: str | None) -> str | None:
 
 
 def _name(uri: str, cwd: Path) -> str:
-    """Return a resource's name for the model: a path, relative for files of the project, or its URI."""
+    """Return a resource's name for the model: its path, relative if below ``cwd``, or its URI."""
     parts = urlsplit(uri)
     if parts.scheme != "file":
         return uri
@@ -387,7 +387,7 @@ class Updates:
     # -- loading a session
 
     def replay(self, entry: Entry) -> Iterator[Any]:
-        """Yield the updates that an editor would have got when the entry was added."""
+        """Yield the updates that show the editor a stored entry, when a session is loaded."""
         match entry:
             case UserEntry(synthetic=None) if (line := command_line(entry.parts)) is not None:
                 yield helpers.update_user_message_text(line)

@@ -88,7 +88,7 @@ class SessionMcp:
 
     @property
     def asker(self) -> Asker | None:
-        """Puts a server's question to the user; None if no user can be asked."""
+        """The function that asks the user a server's question; None if no user can be asked."""
         return self._agent.person.asker
 
     @property
@@ -140,7 +140,7 @@ class Agent:
         self._journal = Journal(session, self.channel)
         self.questions = Questions(self.channel)
         self.person = Person()
-        """The user, as the parts of the agent that have a question reach them."""
+        """Gives the agent's parts the function that asks the user, if there is a user to ask."""
         self._are_costs_read = session.info.entry_count <= MAX_ENTRIES_AT_ONCE
         self.context = ContextKeeper(
             self._journal, self.ports, model=model, mode=mode, effort=effort
@@ -276,9 +276,10 @@ class Agent:
     def keep(self, *entries: Entry, then: Callable[[], None] = lambda: None) -> None:
         """Append entries now; during a run hold them back until its next step.
 
-        So no entry comes between a tool call and its result. ``then`` updates state that depends on
-        the entries. It is called after they are stored and before their events are sent; during a
-        run at once. Raises StoreError if the entries can't be stored now; nothing is changed then.
+        Otherwise they could come between a tool call and its result. ``then`` updates state that
+        depends on the entries. It is called after they are stored and before their events are sent;
+        during a run at once. Raises StoreError if the entries can't be stored now; nothing is
+        changed then.
         """
         if not self.running:
             self._journal.append_many(entries, then)
@@ -445,7 +446,7 @@ class Agent:
         self.context.announce_effort()
 
     def change_effort(self, effort: Effort | None) -> None:
-        """Use an effort from the next request on; None for that of the settings."""
+        """Use an effort from the next request on; None for the one in the settings."""
         if effort == self.context.chosen_effort:
             return
 

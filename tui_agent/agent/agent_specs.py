@@ -25,7 +25,7 @@ from tui_agent.tools.registry import tool_traits
 from tui_agent.tools.skill import Skill
 
 FILE_BYTES = 64 * 1024
-"""Largest agent file that is read, in bytes."""
+"""Bytes of an agent's file that are read."""
 
 AgentMode = Literal["primary", "subagent", "all"]
 

@@ -105,7 +105,7 @@ class _Attempt:
     repetition: Repetition | None = None
 
     def write(self, piece: ToolCallDelta) -> ToolCallProgress:
-        """Add a piece to the call it belongs to; return the call so far."""
+        """Add a streamed piece to its tool call; return the call as it is written so far."""
         before = self.writing.get(piece.index) or ToolCallProgress("", "", "")
         call_id = piece.call_id or before.call_id
         tool = plain_name(piece.tool) or before.tool
@@ -142,7 +142,8 @@ class _Attempt:
 
         ``in_steps``: the model is too small for tools and writes its steps as text. ``check``
         returns why a tool can't take some arguments. Return why the calls can't be read; "" if they
-        were read or there are none.
+        were read or there are none. Does nothing if the answer has ordinary calls, did not end by
+        itself, or may not call tools.
         """
         asked = (request.tools or in_steps) and request.tool_choice == "auto"
         if (
@@ -233,7 +234,7 @@ class Answerer:
         self._attempt: _Attempt | None = None
         self._draft_timer: asyncio.TimerHandle | None = None
         self._unstored: tuple[int | None, AssistantEntry] | None = None
-        """An answer that could not be stored, after the id of the leaf that it belongs below."""
+        """An answer that could not be stored, with the id of the leaf below which it belongs."""
         self.text_call_problem = ""
         """Why calls that the last answer wrote as text can't be read.
 
@@ -469,7 +470,7 @@ class Answerer:
 
 
 def _pieces(event: ModelEvent) -> Iterator[ModelEvent]:
-    """Yield the event, long text split into pieces that are each checked for repetition."""
+    """Yield the event; one with long text as several, since repetition is checked once for each."""
     if not isinstance(event, TextDelta | ReasoningDelta) or len(event.text) <= CHECKED_CHARS:
         yield event
         return

@@ -33,7 +33,7 @@ _CALL_CHARS = 120
 _CUT_SEARCHED = 100
 """Maximum shortened outputs of a branch that are searched in full, the newest ones."""
 _READ_AT_ONCE = 256
-"""Number of tool results that are read from the store at a time, to find those outputs."""
+"""Number of tool results read from the store at a time, to find the shortened ones."""
 _SEARCHED = 4
 """Hits requested from the store for each hit wanted, because some are left out."""
 
@@ -70,7 +70,10 @@ class SessionArchive:
         return entry_text(entry)
 
     def _as_edited(self, entry: Entry) -> Entry:
-        """Return an entry with the user's edit of it on this branch, even if it was summarised."""
+        """Return an entry with the user's edit of it on this branch, even if it was summarised.
+
+        An entry that was not edited is returned unchanged.
+        """
         edits = self._session.reader.load(self._session.path_outline().of_kind("context_edit"))
         targets = {edit.target for edit in edits if isinstance(edit, ContextEditEntry)}
         if entry.id not in targets:

@@ -57,9 +57,9 @@ from tui_agent.tools.registry import tool_traits
 LoadNamed = Callable[[str], Awaitable[tuple[UserPart, ...]]]
 """Returns the message parts for the name of a subagent or a server's resource; empty if unknown."""
 FILE_BYTES = 50 * 1024
-"""Maximum bytes of text attached of one file."""
+"""Maximum bytes of a file's text that are attached to a message."""
 MAX_NAMES = 300
-"""Maximum names attached of one directory."""
+"""Maximum names in the listing of a directory that is attached to a message."""
 
 _MOST_FILES = 5
 """Maximum files sent again after a compaction."""
@@ -139,8 +139,8 @@ async def load_message(
 
     ``naming`` is the text to search for names, by default the message. Paths are relative to
     ``cwd``. ``named`` returns the parts for other names; it comes before files, except for names
-    with a slash. Names that can't be attached are reported in ``problem``. Files are read in a
-    thread.
+    with a slash. Names that can't be attached are reported in ``problem``, but not those in code.
+    Files are read in a thread.
     """
     naming = naming or Naming(text)
     source = naming.text
@@ -198,7 +198,7 @@ def _is_of(project: Path, mention: FileMention, cwd: Path) -> bool:
 def _entry(number: int, session: Session) -> FilePart | None:
     """Return a note for the model on an entry: its number and first line.
 
-    None if it has no text.
+    None if there is no such entry, or if it is damaged or has no text.
     """
     try:
         entry = session.entry(number)

@@ -62,7 +62,7 @@ class Forecast:
 
     @property
     def pays(self) -> bool:
-        """Whether the ping is expected to save more than it costs."""
+        """Whether the ping is expected to save at least `LEAST_GAIN` more than it costs."""
         return self.chance * self.saving - self.price >= LEAST_GAIN
 
 
@@ -126,7 +126,8 @@ class CachePings:
     async def ping(self) -> bool:
         """Send a ping if settings and budgets allow it and it pays; return True if it was answered.
 
-        At most `MOST_PINGS` in a pause, and none after one failed, which a notice reports.
+        At most `MOST_PINGS` in a pause, and none after one that failed or found no cached tokens;
+        notices report both.
         """
         answer = self._context.last_answer()
         if answer is None or not self._context.settings().cache.keep_warm:

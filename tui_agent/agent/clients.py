@@ -80,7 +80,10 @@ class Completion:
     is_thinking: bool = False
     """Whether the answer has reasoning."""
     item: str | None = None
-    """The reasoning as JSON text, for sending it back to the provider; None if there is none."""
+    """JSON text to send back to the provider: its reasoning or, if asked for, its own compaction.
+
+    None if the answer has neither.
+    """
     pages: list[PageFound] = field(default_factory=list)
     """Pages that the provider's own search found or the answer cites."""
 

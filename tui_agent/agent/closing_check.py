@@ -37,7 +37,7 @@ class ClosingCheck:
         """Result of this run's last check; None if none ran."""
 
     def begin(self) -> None:
-        """Reset what is known of the previous run; called when a run begins."""
+        """Forget the calls and checks of the previous run; called when a run begins."""
         self._failed = 0
         self.has_called = False
         self.ended = None

@@ -44,7 +44,7 @@ class Cancelled(_Undone):
 
 
 class Failed(_Undone):
-    """The compaction was tried and failed."""
+    """The compaction failed, was interrupted, or was not tried because it is off or paused."""
 
 
 CompactionOutcome = Compacted | Cleared | Postponed | NothingToDo | Cancelled | Failed

@@ -106,7 +106,7 @@ _PLAIN = "Compacted without a model, because summarising failed. The log has the
 _SHORTEST = "…"
 """The shortest summary: if a compaction with it doesn't make enough room, none is requested."""
 HEAD_START = 0.25
-"""Maximum seconds for which a prepared summary waits until the run's own request is being
+"""Maximum seconds that the request for a prepared summary waits for the run's own request to be
 answered."""
 _STILL_COVERED = {PRUNED, CUT_OUTPUTS}
 """Steps of a commit that leave the cut where it is, so that the summary covers all removed
@@ -134,8 +134,8 @@ class SummaryCalls:
     async def run(self, conversation: Summarising) -> str | SummaryFailure:
         """Send the requests that ``conversation`` yields; return the summary, or why there is none.
 
-        The requests of one round are sent in parallel. Errors of the model don't raise: they are
-        answers to ``conversation``.
+        The requests of one round are sent in parallel. A ModelError is not raised, but sent to
+        ``conversation`` as the answer to its request.
         """
         try:
             calls = next(conversation)
@@ -206,8 +206,8 @@ class Draft:
     hook_details: str = ""
     """Details that a hook stores with the entry, as JSON text."""
     as_planned: bool = False
-    """Whether it may only be committed with the plan's cut, because the summary covers nothing
-    later."""
+    """Whether the draft may only be committed with the plan's cut, because the summary covers
+    nothing later."""
     prepared: bool = False
     """Whether the summary was written during the run, before it was needed."""
 
@@ -260,8 +260,10 @@ class Compactor:
     ) -> CompactionOutcome:
         """Plan, summarise and commit a compaction, with events at start and end.
 
-        ``without_model``: the summary is put together by rules. An unexpected error leads to a
-        compaction without a model. Cancelling this changes nothing. Raises UserFacingError.
+        If the compaction is refused, old outputs may be cleared instead (`Cleared`).
+        ``without_model``: the summary is put together by rules. A UserFacingError of a step, such
+        as of the store, is raised; any other error leads to a compaction without a model.
+        Cancelling this changes nothing.
         """
         path = self._session.active_path()
         self._channel.emit(CompactionStarted(order.trigger, self.size(order.model, path).history))
@@ -398,9 +400,11 @@ class Compactor:
     async def _worthwhile(
         self, plan: CompactionPlan, order: CompactionOrder
     ) -> Draft | Refusal | SummaryFailure:
-        """Return a draft, or a failure if not even the shortest summary would make enough room.
+        """Return a draft, unless not even the shortest summary would make enough room.
 
-        Manual compactions are drafted in any case. If the model's summary is unusable, the user is
+        In that case return a `SummaryFailure`; manual compactions are drafted all the same. A
+        `Refusal` means that a hook cancelled the compaction or chose an impossible cut, another
+        `SummaryFailure` that the model failed. If the model's summary is unusable, the user is
         warned and the draft's summary is put together by rules.
         """
         if order.trigger != "manual":
@@ -418,7 +422,10 @@ class Compactor:
         return Draft(order, plan, await self._by_rule(plan, order), self.size(order.model))
 
     def _compact_plainly(self, order: CompactionOrder) -> CompactionOutcome:
-        """Compact without a model and with as little code as possible, after an internal error."""
+        """Compact without a model and with as little code as possible, after an internal error.
+
+        Returns `Failed` if no compaction makes enough room.
+        """
         path = self._session.active_path()
         size = self.size(order.model, path)
         rules = self._ports.settings.for_model(order.model).compaction
@@ -451,7 +458,9 @@ class Compactor:
     async def _refused(self, refusal: Refusal, order: CompactionOrder) -> CompactionOutcome:
         """Clear old outputs and cut long texts in place of a refused compaction.
 
-        Does nothing if a hook cancelled it, or if it is manual and the refusal offers no prune.
+        Changes nothing if a hook cancelled the compaction, if it is manual and the refusal offers
+        no prune, if this would not make enough room, or if the path changed meanwhile. Returns
+        `Cleared`, `Cancelled` or `NothingToDo`.
         """
         cancelled = refusal.reason is RefusalReason.CANCELLED
         if not cancelled and (refusal.prunes or order.trigger != "manual"):
@@ -480,8 +489,9 @@ class Compactor:
     ) -> Draft | SummaryFailure:
         """Have a model write the summary of a plan.
 
-        With the style "native" the provider's own compaction is tried first. Usage and cost are
-        added to ``spent``, also on failure.
+        With the style "native" the provider's own compaction is tried first, if the session's own
+        model summarises and the plan has no instructions. Usage and cost are added to ``spent``,
+        also on failure.
         """
         settings = plan.settings.compaction
         model = settings.model or order.summariser or order.model
@@ -524,7 +534,7 @@ class Compactor:
     async def _native_draft(
         self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost
     ) -> Draft | None:
-        """Return a draft with the provider's own compaction; None if there is none."""
+        """Return a draft with the provider's own compaction; None if the provider made none."""
         made = await self._provider_item(plan, order, spent)
         if made is None:
             return None
@@ -656,7 +666,7 @@ def _with_origin(entry: Entry, draft: Draft) -> Entry:
 
 @frozen
 class _Place:
-    """The range of a prepared summary for ``model``: the entries before the one named ``cut``."""
+    """The range of a prepared summary for ``model``: the entries before the one with id ``cut``."""
 
     cut: int
     model: str
@@ -686,14 +696,14 @@ class PreparedSummary:
         """The task that writes the summary; None if none is being written."""
         self._place: _Place | None = None
         self.ready: Draft | None = None
-        """The finished summary; ``holds`` returns whether it can still be used."""
+        """The finished summary, None if there is none; ``holds`` returns whether it can be used."""
         self._model = ""
         self._tried: tuple[int, ...] | None = None
         """What `_occasion` returned for the last attempt that failed; None if none has."""
         self.is_too_early = False
         """Whether the last attempt found too little to summarise, so that the next step may try again."""
         self.seconds = SUMMARY_SECONDS
-        """Seconds that the last summary took to write."""
+        """Seconds that the last summary took to write; an assumption before the first."""
         self._put_off_at: int | None = None
         """Id of the newest user message when the user put the compaction off; None if they never
         did."""
@@ -740,8 +750,9 @@ class PreparedSummary:
     async def draft(self, order: "CompactionOrder") -> "Draft | None":
         """Return the finished summary as a draft for the current path.
 
-        None if there is none, if it no longer fits the path, if the order has a focus or a
-        boundary, or if hooks take part in compactions.
+        None if there is none, if it no longer fits the path or the order's model, if the order has
+        a focus or a boundary, if hooks take part in compactions, or if a plan with the summary's
+        cut is refused.
         """
         ready = self.ready
         place = self._place

@@ -74,10 +74,7 @@ class RoomMade:
 
 
 def room_made(path: Iterable[Entry]) -> RoomMade:
-    """Return the numbers of compactions and prunes on a path, and the tokens freed.
-
-    ``path`` is oldest first; its other entries are ignored, so they may be missing.
-    """
+    """Return how often the current path was compacted and pruned, and what that freed."""
     made = RoomMade()
     for entry in path:
         if isinstance(entry, CompactionEntry):
@@ -118,7 +115,10 @@ class ContextInspector:
         return context_map(self._context.path(), meter, cached=cached, size=self._context.size())
 
     async def timeline(self) -> list[Step]:
-        """Return the requests of the path, oldest first; the last one is the next request."""
+        """Return the requests of the path, oldest first; the last one is the next request.
+
+        Requests of unknown size, as in imported sessions, are left out.
+        """
         session = self._session
         outline = self._session.path_outline()
         returns = session.returns()
@@ -146,7 +146,7 @@ class ContextInspector:
         return await asyncio.to_thread(look)
 
     async def left_steps(self) -> list[Step]:
-        """Return the answered requests of all other branches, with those of subagents and runners.
+        """Return the answered requests of all other branches, also of subagents and race runners.
 
         Grouped by branch, the one with the newest answer first; oldest first within a branch.
         """
@@ -187,7 +187,7 @@ class ContextInspector:
         return steps_of(shape, scale_of, cold_seconds)
 
     async def map_of(self, step: Step) -> ContextMap:
-        """Return the map of a request of the timeline."""
+        """Return the context map of the request that a step of the timeline stands for."""
         if step.answer is None:
             return self.map()
         meter = self._ports.context_meter(step.model)
@@ -299,8 +299,8 @@ class ContextInspector:
     def cached_tokens(self, *, warm: bool = True) -> int:
         """Return the tokens of the whole next request if the cache is in the state ``warm``.
 
-        0 if the cache is in the other state, for a provider that never reported a cache, and below
-        the setting ``cache.warn_tokens``.
+        0 if the cache is in the other state, for a provider that never reported a cache, and if the
+        setting ``cache.warn_tokens`` is 0 or more than these tokens.
         """
         state = self.known_cache()
         least = self._context.settings().cache.warn_tokens
@@ -322,7 +322,8 @@ class ContextInspector:
     def _remembered(self) -> ModelRequest | None:
         """Return the last request; rebuilt from the path if an earlier run of the program sent it.
 
-        None if it is not known.
+        None if there is no answer yet, or if an entry after the last answer may have changed what
+        an earlier run of the program sent.
         """
         if self._context.sent is not None:
             return self._context.sent.request

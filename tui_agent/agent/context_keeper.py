@@ -146,7 +146,7 @@ class ContextKeeper:
         self.mode = mode
         """The mode of the next request."""
         self.chosen_effort: Effort | None = None
-        """The effort that the user chose on this path; None for that of the settings."""
+        """The effort that the user chose on this path; None for the one in the settings."""
         self.follow_path()
         self.pending: str | None = None
         """Focus of the compaction that the user asked for during a run ("": no focus).
@@ -169,7 +169,7 @@ class ContextKeeper:
     def follow_path(self) -> None:
         """Take model, mode and effort from the path; called after a move.
 
-        A path in yolo mode continues in build mode.
+        A path in yolo mode continues in build mode, unless the current mode is yolo.
         """
         view = self._view()
         self.model = view.model or self.model
@@ -238,7 +238,7 @@ class ContextKeeper:
         return self.head.preview(self.model, self.mode)
 
     def path(self) -> list[Entry]:
-        """Return the next request's entries: the path, after a previewed head if it has none."""
+        """Return the next request's entries: the path, with the head from `preview` before it."""
         path = self._session.active_path()
         head = self.preview()
         if head is None:
@@ -246,7 +246,7 @@ class ContextKeeper:
         return [head, *path]
 
     def size(self, at: int | None = None) -> ContextSize:
-        """Return the size of the next request, or of one made at the entry ``at``."""
+        """Return the size of the next request, or of one that would follow the entry ``at``."""
         return self._meter().measure(self.path() if at is None else self._session.path(at))
 
     def request(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
@@ -301,8 +301,9 @@ class ContextKeeper:
     def _room_for_answer(self) -> int:
         """Return the maximum tokens of the answer: the model's own limit or, if unknown, the reserve.
 
-        Never more than the free room. If the limit is unknown, a model that thinks gets at least
-        half of that room, because reasoning counts as answer but does not stay in the context.
+        Never more than the free room or half the reserve, whichever is larger. If the limit is
+        unknown and the last answer had reasoning, about half of that room is allowed if it is more
+        than the reserve, because reasoning counts as answer but does not stay in the context.
         """
         size = self.size()
         most = self._ports.directory.limits(self.model).max_output
@@ -361,7 +362,8 @@ class ContextKeeper:
 
         Begins the summary if necessary; it is committed before the first request after it is
         finished. If the next request would not fit meanwhile, old outputs are cleared. Also True if
-        the user put the compaction off.
+        the user put the compaction off and the request fits. False if something else than the
+        threshold is the trigger, if a summary is finished, or if none can be begun.
         """
         if trigger != "threshold":
             return False
@@ -384,10 +386,10 @@ class ContextKeeper:
         return not missing_meanwhile(self.size())
 
     async def _plan_bridge(self, missing: int, size: ContextSize) -> PrunePlan | None:
-        """Return a prune that frees ``missing`` tokens, if possible those of one step more.
+        """Return a prune that frees ``missing`` tokens and, if possible, room for one more step.
 
-        None if it would free less, or if the path changed meanwhile. With the prune the run can go
-        on while a summary is written, which covers the cleared outputs.
+        None if it would free less than ``missing``, or if the path changed meanwhile. With the
+        prune the run can go on while a summary is written, which covers the cleared outputs.
         """
         leaf = self._session.leaf
         wanted = missing + round(step_sizes(self._session.active_path()).mean)
@@ -468,7 +470,9 @@ class ContextKeeper:
     def _learn_from_overflow(self, error: ModelError) -> None:
         """Learn the model's window and, if the server counted them, the request's tokens.
 
-        If the error names no window, the size of the refused request is assumed, with a warning.
+        If the error names no window, a little less than the refused request's size is assumed, with
+        a warning. Nothing is assumed if that size is not known, is very small or is not below the
+        known window, or if the request had images.
         """
         directory = self._ports.directory
         sent = self.sent
@@ -546,7 +550,8 @@ class ContextKeeper:
         """Summarise the history and return how that ended.
 
         ``focus`` says what the summary should pay attention to. ``for_model`` is the model whose
-        window the result has to fit (the current model writes the summary). ``boundary`` is the id
+        window the result has to fit; the current model writes the summary then, unless the settings
+        name another. ``boundary`` is the id
         of the first entry that is not summarised. ``by_rule`` is the problem of an earlier attempt:
         if given, the summary is made by rules, without a model. After an automatic compaction in
         the middle of a turn, a message tells the model to continue; with the setting
@@ -632,7 +637,8 @@ class ContextKeeper:
     ) -> PrunePlan | None:
         """Return the plan of a prune.
 
-        None if the settings want none now or too little would be freed. ``model`` and ``size``
+        None if the settings want none now, if too little would be freed, or after an internal
+        error, which is logged. ``model`` and ``size``
         describe the request, by default the next one. ``wanted`` is the number of tokens to free,
         by default as the settings say. The plan is made in a thread.
         """
@@ -705,7 +711,10 @@ class ContextKeeper:
         return prepared is not None and prepared.is_put_off and _fits(size)
 
     async def _go_on(self) -> None:
-        """Append a message that tells the model to continue, with the files it last worked on."""
+        """Append a message that tells the model to continue.
+
+        The files that it last worked on are attached, if there is room for them.
+        """
         files: tuple[FilePart, ...] = ()
         if room := room_for_files(self.size(), self.settings()):
             newest_ids = self._session.path_outline().ids[-LOOKED_AT:]
@@ -826,7 +835,7 @@ class CompactedError(UserFacingError):
 
 @frozen
 class SentRequest:
-    """A request that was sent; ``leaf`` is the last entry in it.
+    """A request that was sent; ``leaf`` is the id of the session's leaf at that time.
 
     ``warm``: whether the provider's cache should have had its beginning. ``counted``: its tokens
     before calibration, 0 if they were not counted but estimated by a rule of thumb.
@@ -851,7 +860,7 @@ class CacheWatch:
         self.miss: CacheMiss | None = None
 
     def answered(self, sent: SentRequest, answer: AssistantEntry, *, least: int) -> None:
-        """Set ``miss`` by comparing the request's usage with that of the one before.
+        """Set ``miss`` by comparing the request's usage with the usage of the request before.
 
         A miss is also emitted as an event, unless it is below ``least`` tokens, ``least`` is 0, or
         the user caused it or was warned: after a compaction, with another model or effort, and with

@@ -175,7 +175,7 @@ def _within(
 def _head_rows(
     view: ContextView, weights: Weights, counter: TokenCounter
 ) -> Iterator[tuple[ContextBlock, float]]:
-    """Yield the parts of the head, each with its tokens."""
+    """Yield the parts of the head, each with its tokens; one block for all if they aren't known."""
     total = counter.calibration.apply(weights.head())
     system = view.system
     parts = []

@@ -26,9 +26,10 @@ STALE_ROUNDS = 3
 """Number of rounds of equal calls without a new result, the current one included, that are a
 loop."""
 AIM_ROUNDS = 5
-"""The same number if something was changed meanwhile, and for failing changes of one file."""
+"""Number of rounds without a new result that are a loop if something was changed meanwhile, and of
+failing changes of one file."""
 VARIED_ROUNDS = 6
-"""The same number if the calls differ."""
+"""Number of rounds without a new result that are a loop if the calls differ."""
 CHANGING_CALLS = 20
 """Number of rounds of equal calls that are a loop although the results differ.
 
@@ -51,13 +52,13 @@ class DoomLoop:
 
     @property
     def pattern(self) -> str:
-        """The repeated calls as one text."""
+        """The repeated calls as one text, with which ``doom_loop`` rules are matched."""
         return " → ".join(self.keys)
 
 
 @frozen
 class LoopRules:
-    """Parameters of the detection.
+    """Parameters for the detection of doom loops.
 
     ``allowed`` are the keys of calls that the user allowed for the session. ``problem_of`` returns
     why a call's arguments can't be read, "" if they can.
@@ -180,7 +181,7 @@ class _Stretch:
 
     @property
     def _has_aim(self) -> bool:
-        """Whether the newest call was made before, or repeats a failed attempt to change a file."""
+        """Whether the newest call was made twice before, or a call with its aim has failed."""
         if self.equal > 1:
             return True
         first = self.calls[-1]

@@ -23,7 +23,7 @@ class RunStarted:
 
 @frozen
 class EntryAppended:
-    """An entry was stored and is the leaf now."""
+    """An entry was stored on the path; it is the leaf unless others were stored right after it."""
 
     entry: Entry
 
@@ -136,7 +136,7 @@ class PermissionAnswer:
 
 @frozen
 class PermissionRequest:
-    """A question to the user before a call runs.
+    """A question to the user: whether a call may run, or a run may go on (budget, repetition).
 
     ``reason`` says why the user is asked, as a clause. ``rules`` are the texts of the rules that
     are created if the user allows the call for the session or project; if empty, it can be allowed
@@ -150,7 +150,10 @@ class PermissionRequest:
     reason: str
     rules: tuple[str, ...]
     loop: tuple[str, ...] = ()
-    """Outputs of the repeated calls of a doom loop, oldest first; empty if it is no doom loop."""
+    """Outputs of a doom loop's calls, oldest first, or the text that an answer repeats, twice.
+
+    Empty if the question is about something else.
+    """
     question: str = ""
     """The text of the question; "" to describe ``needs`` instead."""
     once: str = "run it once more"

@@ -80,11 +80,14 @@ class Gate:
         # Parallel calls ask one after the other, because one answer may settle the next question.
         self._one_at_a_time = asyncio.Lock()
         self.session_rules: list[Rule] = []
-        """Rules that the user made by allowing a call for the session."""
+        """Rules that the user made by allowing a call for the session or the project."""
         self._places: dict[Rule, int] = {}
 
     def rules(self) -> tuple[Rule, ...]:
-        """Return all rules in force, in order of rising precedence."""
+        """Return all rules in force: built-in ones, then those of settings, agent and session.
+
+        Of rules with the same source, a later one overrides an earlier one.
+        """
         chosen = self._ports.knowledge.primary(self._mode())
         of_agent = () if chosen is None else chosen.rules
         return (*DEFAULT_RULES, *self._ports.rules, *of_agent, *self.session_rules)
@@ -102,9 +105,10 @@ class Gate:
         return None
 
     def remove(self, rule: Rule) -> bool:
-        """Remove a rule until the program ends.
+        """Remove a rule of the session or the settings until the program ends.
 
-        Return False for one that is fixed (see `is_fixed`).
+        Return False, and remove nothing, for a built-in rule or one from an agent's file. Rules of
+        other programs are not refused here: ask `is_fixed` first.
         """
         if rule in self.session_rules:
             self._places[rule] = self.session_rules.index(rule)
@@ -119,6 +123,7 @@ class Gate:
     def restore(self, rule: Rule) -> None:
         """Put a removed rule back at its old place, because the order of rules decides.
 
+        A rule that was saved for the project in this session is put among those of the settings.
         Does nothing for a rule that was not removed.
         """
         place = self._places.pop(rule, None)
@@ -310,9 +315,11 @@ class Gate:
 def needs_of(
     tool: Tool[Any], arguments: ToolInput, context: ToolContext
 ) -> tuple[PermissionNeed, ...]:
-    """Return a call's needs, with a need for each command of a command line.
+    """Return a call's needs, with those of each single command for a command line.
 
-    Reads the disk; call it in a thread.
+    In the sandbox only the needs of commands that `needs_inside` yields are returned. Files that a
+    command line names and that rules ask about or deny are needs, too. Reads the disk; call it in a
+    thread.
 
     Raises:
         ToolError: the call can't work, so there is nothing to ask.

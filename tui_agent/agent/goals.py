@@ -58,7 +58,7 @@ class Goals:
         self.ended = ""
         """Sentence that says why the last goal was given up.
 
-        "" if it was reached or is worked on.
+        "" if it was reached, removed by the user, or is worked on.
         """
         self._idle = 0
 

@@ -69,7 +69,10 @@ class Loop:
     goals: Goals
     allowance: Allowance
     recorder: Recorder | None
-    """Records which files the calls change; None if that is off, or done by a subagent's parent."""
+    """Records which files the calls change.
+
+    None if recording is off, or for a subagent, whose changes its parent records.
+    """
     held_back: list[Entry] = field(default_factory=list)
     """Entries made outside the run; they are appended when every call has its result."""
     step: int = 0
@@ -186,7 +189,8 @@ class Loop:
     async def _is_sent_back(self) -> bool:
         """Ask the hooks whether the work is done; return True if one sent the model back to work.
 
-        The hook's message is appended. At most `MAX_SENT_BACK` times in a run.
+        The hook's message is appended then. After `MAX_SENT_BACK` times in a run, hooks are not
+        asked any more.
         """
         answer = newest(self.journal.session.active_path(), AssistantEntry)
         if answer is None or self.sent_back >= MAX_SENT_BACK:
@@ -198,7 +202,10 @@ class Loop:
         return bool(message)
 
     async def _take_step(self) -> RunEnded | None:
-        """Get one answer and run its calls; return how the run ended, None if it continues."""
+        """Get one answer and run its calls; return how the run ended, None if it continues.
+
+        In the last step that the step limit allows, and after a refused request, no call is run.
+        """
         is_last = self.step >= self.ports.max_steps
         try:
             answer = await self._answer(wrap_up=is_last)
@@ -220,7 +227,10 @@ class Loop:
         return None
 
     async def _obey(self, answer: AssistantEntry, verdict: Verdict) -> None:
-        """Run the complete calls of an answer, or ask the model to correct an unusable answer."""
+        """Run the complete calls of an answer, or ask the model to correct an unusable answer.
+
+        Calls of an answer that the provider refused are not run, and get an error as their result.
+        """
         match verdict:
             case Verdict.CALLS | Verdict.CUT if answer.tool_calls:
                 self.closing_check.has_called = True
@@ -246,10 +256,10 @@ class Loop:
         ``wrap_up`` tells the model that this is the last step and allows no tools.
 
         Raises:
-            ModelError: no model can answer.
+            ModelError: the request failed, and no fallback model is used.
             RepeatingAnswer: the answer was stopped because it repeats itself.
             BudgetUsedUpError: a budget is used up, or the request would exceed the run's.
-            ContextFullError, CompactedError: as from `ContextKeeper.after_overflow`.
+            ContextFullError, CompactedError: as from `ContextKeeper.make_room`.
         """
         if wrap_up:
             self._remind("step_limit", self.ports.prompt("step_limit"))

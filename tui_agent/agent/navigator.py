@@ -200,7 +200,7 @@ class Navigator:
     async def _summarise(
         self, move: MovePlan, focus: str, progress: Callable[[str], None] | None, supplied: str = ""
     ) -> BranchSummaryEntry | None:
-        """Return the summary of the branch that a move leaves, not appended.
+        """Return the summary of the branch that a move leaves or a merge brings in, not appended.
 
         None if there is nothing to summarise. ``supplied`` is a summary from a hook, used instead
         of the model's; "" for none. Raises NavigationError if the model fails.

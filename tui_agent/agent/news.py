@@ -37,7 +37,7 @@ TELLING_CHARS = 40
 Shorter results ("yes") are only compared with those of equal calls.
 """
 TELLING_ERROR_CHARS = 8
-"""The same minimum for a failure, not counting the words of its call."""
+"""Minimum characters of a failure, without its call's words, to compare it with other failures."""
 COMPARED_CHARS = 4_000
 """Characters compared at either end of a result."""
 
@@ -258,7 +258,11 @@ class _Teller:
         return Told(call, mark, is_news=is_news)
 
     def _earlier_mark(self, call: Call) -> Hashable:
-        """Return the last mark of an equal call or of its file, for a call without a result."""
+        """Return the mark of a call whose result has no content of its own (see `Call.said`).
+
+        It is the last mark of an equal call. If there is none and the result refers to an earlier
+        one, it is that of the call's file; otherwise a mark that only equal calls share.
+        """
         subject = call.key
         is_known = call.answer is not None and call.answer.metadata.is_known
         if is_known and call.file and subject not in self.marks:
@@ -315,7 +319,7 @@ def _decoded(arguments: str) -> str:
 
 
 def _plain(output: str) -> str:
-    """Return both ends of an output without times, addresses and counters."""
+    """Return an output (only both ends if it is long) without times, addresses and counters."""
     if len(output) > 2 * COMPARED_CHARS:
         output = output[:COMPARED_CHARS] + output[-COMPARED_CHARS:]
     return _without_passing(output)

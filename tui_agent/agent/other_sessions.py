@@ -32,12 +32,15 @@ _MOST_MESSAGES = 20
 
 
 def names_session(name: str) -> bool:
-    """Return True if a name (without the ``@``) has a session's form: ``session:1a2b3c4d#34``."""
+    """Return True if a name (without the ``@``) has a session's form: ``session:1a2b3c4d#34``.
+
+    The id and the number may be missing: ``session``, ``session#34``, ``session:1a2b3c4d``.
+    """
     return _NAME.fullmatch(name) is not None
 
 
 def block_of(name: str, session: Session) -> FilePart | str:
-    """Return the session's overview, or its entry, that ``name`` stands for, to be attached.
+    """Return what ``name`` stands for as an attachment: a session's overview, or one entry of it.
 
     ``session`` is the open one. If there is nothing to attach, a clause that says why is returned.
     Reads the store; call it in a thread.
@@ -66,7 +69,10 @@ def block_of(name: str, session: Session) -> FilePart | str:
 
 
 def sessions_beside(session: Session, limit: int = 50) -> list[SessionInfo]:
-    """Return other sessions of the same directory that have entries, the one used last first."""
+    """Return other sessions of the same directory that have entries, the one used last first.
+
+    Only the ``limit`` sessions used last are considered.
+    """
     found = session.store.sessions(cwd=session.info.cwd, limit=limit)
     return [info for info in found if info.id != session.id and info.entry_count]
 

@@ -2,8 +2,8 @@
 
 Pure. A need is one thing that a tool call wants to do (`PermissionNeed`). Within a source the last
 matching rule counts, and a stronger source overrides a weaker one, with two exceptions: a denial
-holds unless a rule of the command line matches, and a catch-all rule that allows does not cover
-unusual needs (secrets, files that configure programs, commands that can't be understood).
+holds unless a rule of the command line matches, and not every rule that allows covers unusual needs
+(secrets, files that configure programs, commands that can't be understood; see ``_covers``).
 
 Modes without a question: ``plan`` changes nothing, ``build`` writes build output, ``auto-edit``
 changes files of the project, ``yolo`` runs everything that no rule denies. In the sandbox the mode
@@ -269,7 +269,7 @@ def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> 
     """Return the rules of a ``[permissions]`` table: catch-all patterns first, then in written order.
 
     Raises:
-        RuleError: an action or permission is unknown.
+        RuleError: an action or permission is unknown, or a pattern is empty.
     """
     rules: list[Rule] = []
     for permission, value in table.items():
@@ -396,8 +396,9 @@ def _covers(rule: Rule, need: PermissionNeed) -> bool:
     """Return True if a rule that matches a need may decide it.
 
     A rule that asks or denies always may. A rule that allows may not if the command has an option
-    that the rule does not cover, and a catch-all may not for unusual needs (the user's own may for
-    secrets and protected files).
+    that the rule does not cover. A command that can't be understood is covered only by a catch-all
+    that is not built in. Secrets and protected files are covered only by a rule that is not built
+    in, and by a catch-all only if it is the user's own or of the command line.
     """
     if rule.action is not Action.ALLOW:
         return True
@@ -412,7 +413,7 @@ def _covers(rule: Rule, need: PermissionNeed) -> bool:
 
 
 def reasons_for(asked: Sequence[tuple[PermissionNeed, Rule]]) -> str:
-    """Return why the user is asked about a call: a clause that names every need concerned."""
+    """Return why the user is asked about a call: the reasons for all needs, joined to a clause."""
     changing: dict[str, list[str]] = {}
     others: list[str] = []
     for need, rule in asked:
@@ -549,7 +550,7 @@ def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool:
     """Return the rule that decides a need in a mode; `PLAN_RULE` for what plan mode refuses.
 
     ``tool`` is the name of the call's tool. Where the rules ask, yolo mode allows all but doom
-    loops, and auto-edit mode allows ordinary edits of the project's files.
+    loops. Auto-edit mode allows ordinary edits of the project's files if a catch-all rule asks.
     """
     rules = tuple(rules)
     if "sources" in need.changes:
@@ -588,7 +589,7 @@ def _is_plain_edit(need: PermissionNeed) -> bool:
 
 
 def session_rules(asked: Sequence[tuple[PermissionNeed, Rule]]) -> tuple[Rule, ...]:
-    """Return the rules that allow these needs for the rest of the session; empty if none can.
+    """Return the rules that allow these needs for the rest of the session.
 
     ``asked`` has each need with the rule that asks about it. There is no rule for commands that
     can't be understood, nor for changes that /undo can't restore.

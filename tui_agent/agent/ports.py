@@ -56,7 +56,10 @@ class Adjustable:
     settings: ContextSettings = field(default_factory=ContextSettings.model_construct)
     retry: RetrySettings = field(default_factory=RetrySettings.model_construct)
     rules: tuple[Rule, ...] = ()
-    """Permission rules in order of rising precedence."""
+    """Permission rules from settings and the command line.
+
+    Of rules with the same source, a later one overrides an earlier one.
+    """
     max_steps: int = 200
     """Maximum steps of a run."""
     budget: RunBudget = RunBudget()
@@ -66,9 +69,12 @@ class Adjustable:
     parallel_calls: int = 8
     """Maximum number of read-only calls that run at the same time."""
     small_model: str | None = None
-    """A cheap model for titles, goals and hooks; None for the conversation's model."""
+    """A cheap model for titles, goals, hooks and other single questions.
+
+    None if there is none; most questions then go to the conversation's model.
+    """
     proposes_memory: bool = False
-    """Whether a model proposes lines for the memory at the end of a run."""
+    """Whether lines for the memory are proposed at the end of a run, by a model or by rules."""
     fallback_models: tuple[str, ...] = ()
     """Models that answer, in this order, while the chosen one can't be used."""
     sandbox: Sandbox | None = None

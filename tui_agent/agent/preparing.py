@@ -44,7 +44,7 @@ async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str 
 
 
 def with_piped(prepared: Prepared, piped: str) -> Prepared:
-    """Return a message with ``piped`` added to its text.
+    """Return a message with ``piped`` added to its text, unless it begins with something else.
 
     Files named in ``piped`` are not attached.
     """
@@ -201,8 +201,9 @@ def all_named(ports: AgentPorts) -> tuple[Named, ...]:
 
 
 async def load_named(ports: AgentPorts, name: str) -> tuple[UserPart, ...]:
-    """Return the parts for the name of a subagent or a server's resource; empty if unknown.
+    """Return the parts for the name of a subagent or a server's resource.
 
+    Empty if the name is unknown, or if the server can't return the resource.
     For a subagent, the part asks the model to give that subagent the task.
     """
     if gives_tasks(ports) and name in subagents_of(ports):

@@ -45,10 +45,12 @@ class Head:
         """Whether the next `ensure` appends a new head if the MCP servers' tools have changed."""
 
     def ensure(self, model: str, mode: str, *, cache_cold: bool) -> None:
-        """Append a new head if the path needs one; else show a notice about changes that it lacks.
+        """Append a new head if the path needs one, or one costs nothing because the cache is lost.
 
-        A head is needed if there is none, and for another model, mode or set of own tools. After a
-        compaction or with a cold cache, one is appended if it differs from the path's newest.
+        A head is needed if there is none, and for another model, mode or set of own tools (with
+        ``tools_wanted`` also of servers' tools). After a compaction or with a cold cache, one is
+        appended if it differs from the path's newest. Otherwise a notice names the instruction
+        files that have changed since the head was made.
         """
         path = self._session.active_path()
         head = newest(path, SystemEntry)
@@ -88,8 +90,8 @@ class Head:
     def _welcome_late_tools(self, answer: AssistantEntry | None) -> None:
         """Set ``tools_wanted`` if MCP servers have brought new tools and the context is small.
 
-        ``answer`` is the newest one, whose usage gives the size; large contexts count only if no
-        user could reload the servers.
+        ``answer`` is the newest one, whose usage gives the context's size. If no user can reload
+        the servers (`McpHub.joins_always`), it is set in a large context, too.
         """
         hub = self._ports.mcp
         if hub.arrivals == self._arrivals:
@@ -158,8 +160,9 @@ class Head:
     def _has_tools(self, head: SystemEntry, mode: str) -> bool:
         """Return True if the head's tools are those that its model should be offered.
 
-        The servers' tools are compared only if ``tools_wanted`` is set, or on the first call once
-        all servers have started; this resets ``tools_wanted``.
+        The servers' tools are compared only if ``tools_wanted`` is set, or on the first call if no
+        server is still starting; otherwise they only must not have the name of an own tool. Resets
+        ``tools_wanted``.
         """
         all_count = self.tools_wanted or (self._opening and self._ports.mcp.is_settled)
         self.tools_wanted = False
@@ -194,9 +197,9 @@ class Head:
     def _made(self, model: str, mode: str) -> SystemEntry:
         """Return the head for a model and mode as a system entry.
 
-        System text and tools are the same bytes in every project, so that all sessions share the
-        provider's cache of them. What differs between sessions is in the opening: the environment,
-        skills, instructions, and the explanation of plan mode.
+        System text and own tools don't depend on the project (unless an agent has its own prompt or
+        tools), so that sessions share the provider's cache of them. Everything else that differs
+        is in the opening: the environment, skills, instructions, and the explanation of plan mode.
         """
         ports = self._ports
         knowledge = self._ports.knowledge

@@ -162,7 +162,7 @@ def _names_tool(row: str, tools: Collection[str]) -> bool:
 
 
 def _run_at_end(same: Sequence[bool]) -> int:
-    """Return how many values at the end are true."""
+    """Return how many values in a row are true at the end."""
     count = 0
     for value in reversed(same):
         if not value:

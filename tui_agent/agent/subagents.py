@@ -60,7 +60,7 @@ class FinishedSubagent:
 
 
 class WorkingAgent(Protocol):
-    """The parts of `Agent` that this module uses, because `Agent` imports this module."""
+    """The parts of `Agent` that this module uses; it can't import `Agent`, which imports it."""
 
     session: Session
     ports: AgentPorts
@@ -287,6 +287,6 @@ class Subagents(Generic[A]):
 
 
 def _within(spec: AgentSpec, settings: Adjustable) -> Adjustable:
-    """Return settings with the rules and the step limit of a kind of agent."""
+    """Return ``settings`` with the rules of a kind of agent added, and the lower step limit."""
     steps = min(settings.max_steps, spec.max_steps or MAX_STEPS)
     return replace(settings, rules=(*settings.rules, *spec.rules), max_steps=steps)

@@ -37,7 +37,7 @@ class Mark(StrEnum):
     """The user moved to an earlier entry and continued from there."""
     MISS = "cache miss"
     EDIT = "edit"
-    """The user changed how the model sees an entry."""
+    """How the model sees an entry was changed by the user, or because a provider refused parts."""
 
 
 class ModelScale(NamedTuple):
@@ -74,7 +74,7 @@ class Step(NamedTuple):
 
     @property
     def history(self) -> int:
-        """The tokens without the head."""
+        """The request's tokens without the head."""
         return self.total - self.head
 
 
@@ -96,7 +96,7 @@ class PathShape:
 def steps_of(
     shape: PathShape, scale_of: Callable[[str], ModelScale], cold_seconds: int
 ) -> list[Step]:
-    """Return the answered requests of a path, oldest first, without those of unknown size.
+    """Return the answered requests of a path, oldest first, without requests of unknown size.
 
     ``scale_of`` returns the scale of a model; ``cold_seconds`` is how long a provider caches a
     request.

@@ -27,7 +27,7 @@ ASK = "ask"
     words="reply, question, change",
 )
 async def answer(controller: Controller, argument: str) -> None:
-    """Ask one of the model's questions again, rewind to before the old answer and run with the new.
+    """Ask questions of the model again, go back to before the old answer and run with the new one.
 
     ``argument`` is the number of the old answer's entry (``#12``), "" the newest. The old answer
     stays as a branch. Does nothing if the user cancels.

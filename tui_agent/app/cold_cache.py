@@ -25,7 +25,7 @@ OFFER_SECONDS = 60
 
 
 class ColdCache:
-    """Warns after an answer, once that the prompt cache is about to expire and once that it has."""
+    """Warns that the prompt cache expires soon or has expired, each at most once per answer."""
 
     def __init__(self, controller: "Controller") -> None:
         self._controller = controller
@@ -85,7 +85,7 @@ class ColdCache:
         )
 
     async def _offer(self, agent: "Agent") -> None:
-        """Offer /compact if it makes the next request smaller by half of ``cache.warn_tokens``."""
+        """Offer /compact if it saves the next request at least half of ``cache.warn_tokens``."""
         from tui_agent.context.compaction import CompactionPlan
 
         if not agent.inspector.cached_tokens():

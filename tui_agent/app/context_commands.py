@@ -110,10 +110,11 @@ def _options(argument: str) -> dict[str, str]:
     words="compaction, compress, summarize, summary, free tokens, context full, shorten",
 )
 async def compact(controller: Controller, argument: str) -> None:
-    """Summarise the history, or with ``#412`` first only what is before entry 412.
+    """Summarise the history, or with a leading ``#412`` only what is before entry 412.
 
-    The full screen shows a preview first unless a focus is given. ``--preview`` only shows the
-    effect, as text or with ``--json`` as JSON.
+    The full screen shows a preview first, except with a focus, or while the agent works and no
+    prepared summary is ready. ``--preview`` only shows the effect, as text or with ``--json`` as
+    JSON.
     """
     from tui_agent.agent.context_inspector import room_made
 
@@ -239,9 +240,10 @@ def cost_of(controller: Controller, edit: Edit | None) -> tuple[bool, float | No
 
 
 async def edit_block(controller: Controller, entry_id: int) -> str:
-    """Let the user edit what the model sees of an entry; return a sentence about it, "" if unchanged.
+    """Let the user edit what the model sees of an entry; return a sentence on its new size.
 
-    The stored entry stays as it is. Raises `CommandError` if the entry can't be edited.
+    Return "" if the user changes nothing. The stored entry stays as it is. Raises `CommandError` if
+    the entry can't be edited.
     """
     from tui_agent.app import edit_cost
     from tui_agent.context.edited import content_of
@@ -381,7 +383,8 @@ async def jump(controller: Controller, entry_id: int) -> None:
 async def restore(controller: Controller, entry_id: int) -> None:
     """Bring an entry back into the context, whole, from the next request on.
 
-    For a context edit that is its target, for a prune every output that it cleared.
+    The target of a context edit is brought back, or every output that a prune cleared and that is
+    still hidden; otherwise the entry itself.
     """
     from tui_agent.session.entries import ContextEditEntry, PruneEntry
 

@@ -144,8 +144,9 @@ def facts_of(block: ContextBlock) -> str:
 def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, now: float) -> str:
     """Return one line on an entry: number, size, context status and its age, whether it is cached.
 
-    ``block`` is the entry's block of the next request; without one, the line has no size. ``now``
-    is in seconds since the epoch.
+    For an entry that is not sent, or only as a part of a summary, the line has only the number and
+    the status. ``block`` is the entry's block of the next request, None if it has none. ``now`` is
+    in seconds since the epoch.
     """
     standing = found.of(entry.id, entry.kind)
     words = [f"#{entry.id}"]

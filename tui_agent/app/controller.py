@@ -97,7 +97,7 @@ class Controller:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._asks = asyncio.Event()
         self.deciding: asyncio.Task[bool | None] | None = None
-        """Task that asks what to do with the last proposed plan; None before the first one."""
+        """Task that asks what to do with the last proposed plan; None if there is none."""
         self.choosing: asyncio.Task[None] | None = None
         """Task that asks for a model at a first start; cancelled once there is a model."""
         self.is_leaving = False
@@ -162,7 +162,7 @@ class Controller:
         self.frontend.say(message, severity, remedy)
 
     async def ask(self, question: Question[T]) -> T | None:
-        """Ask the user and return the answer; None if they cancel."""
+        """Ask the user and return the answer; None if they cancel or can't be asked."""
         self._asks.set()
         return await self.frontend.ask(question)
 
@@ -193,7 +193,8 @@ class Controller:
     def begin(self, name: str, arguments: str = "") -> asyncio.Task[bool | None]:
         """Start a command as a task and return the task; its result is None if the command failed.
 
-        ``name`` may be an alias or the name of a command file or skill.
+        ``name`` may be an alias, or the name of a command file, skill or server's prompt. For a
+        name that is not in `commands`, such as that of a new file, the result is None in any case.
         """
         self.frontend.command_begins()
         command = find(name, self.commands)
@@ -234,7 +235,7 @@ class Controller:
             await asyncio.wait(self._tasks)
 
     def unknown(self, name: str, arguments: str = "") -> str:
-        """Return the error message for an unknown command, with similar names as suggestions."""
+        """Return the error message for an unknown command, with advice such as similar names."""
         from tui_agent.app.names_elsewhere import ELSEWHERE
 
         meant = ELSEWHERE.get(name) or self._nearest(name)
@@ -266,7 +267,7 @@ class Controller:
     def idle_agent(self) -> Agent:
         """The agent of the open session.
 
-        Raises a `CommandError` if none is open or it is working.
+        Raises a `CommandError` if no session is open or the agent is working.
         """
         if self.open_agent.running:
             raise CommandError(WORKING)
@@ -333,9 +334,10 @@ class Controller:
     async def _answer_server(
         self, agent: Agent, question: ServerQuestion | ModelQuestions
     ) -> Answer:
-        """Ask the user what ``agent`` or one of its MCP servers wants to know; return the answer.
+        """Ask the user a question of ``agent`` or of one of its MCP servers; return the answer.
 
-        Waits until the agent's session is on the screen.
+        Waits until the agent's session is on the screen. If asking fails, the answer's action is
+        "cancel".
         """
         from tui_agent.app.server_questions import ask
         from tui_agent.tools.questions import Answer
@@ -533,8 +535,9 @@ class Outbox:
     async def send(self, text: str, *, follow_up: bool = False) -> None:
         """Send a message, or run the ``/command`` or ``!command`` that ``text`` is.
 
-        Without an open session it waits until one is open, except for commands that need none. If
-        another program took the session over, the text goes back into the prompt.
+        Without an open session, ``text`` waits until one is open, except for commands that need
+        none. If another program took the session over, a message or ``!command`` goes back into the
+        prompt.
         """
         controller = self._controller
         intent = parse(text)
@@ -659,6 +662,7 @@ class Outbox:
         """Send a message without looking for commands or mentions in it.
 
         In a read-only session, or if it can't be stored, the message goes back into the prompt.
+        Does nothing without an open session.
         """
         from tui_agent.session.entries import typed_text
         from tui_agent.session.errors import StoreError

@@ -134,11 +134,14 @@ def unknown_ending(path: str) -> str:
 
 
 def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str] = os.environ) -> str:
-    """Return the export as text; secret values in ``environ`` are removed from a redacted one.
+    """Return the export as text.
+
+    With ``order.redacted``, recognised secrets and secret values in ``environ`` are removed from
+    it.
 
     Raises:
         SessionNotFound: there is no such session.
-        EntryNotFound: the session has no entry ``order.leaf``.
+        EntryNotFound: one branch is exported, and the session has no entry ``order.leaf``.
     """
     if order.format is ExportFormat.JSON and order.all_branches:
         copies = copies_of(store, order.session_id)
@@ -181,7 +184,7 @@ def write_export(
     path without an export suffix is a directory, made if needed.
 
     Raises:
-        SessionNotFound: there is no such session.
+        SessionNotFound, EntryNotFound: as for `export_text`.
         FileExistsError: the file exists, and ``replaces`` is False.
         OSError: the file can't be written; no partial file is left.
     """
@@ -234,7 +237,7 @@ class Scrubber:
         return _HOMES.sub(r"\1[redacted]", text)
 
     def copy(self, copy: SessionCopy) -> SessionCopy:
-        """Return the session without secrets in its entries, labels and text blobs.
+        """Return the session without secrets in entries, labels, text blobs, title and directory.
 
         Blobs that are not text, such as images, stay unchanged.
         """

@@ -36,7 +36,8 @@ async def find(controller: Controller, argument: str) -> None:
 async def find_entries(controller: Controller, query: str) -> list[int]:
     """Return the ids of the path's shown entries that contain ``query``, newest first.
 
-    Ignores case. Empty if no session is open.
+    Ignores case. Of entries older than the newest `MAX_SCANNED`, only those are found in which
+    ``query`` begins a word. Empty if no session is open, or ``query`` is "".
     """
     if (agent := controller.agent) is None or not query:
         return []

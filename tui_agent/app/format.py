@@ -80,7 +80,10 @@ def seconds(duration: float) -> str:
 
 
 def duration(length: float) -> str:
-    """Return seconds as text, below ten with a tenth: ``0.1 s``, ``12 s``, ``3:05``."""
+    """Return seconds as text, below 10 with a tenth, from 100 on with minutes.
+
+    For example ``0.1 s``, ``12 s``, ``3:05``.
+    """
     if length < 9.95:
         return f"{length:.1f} s"
     if length < 99.5:
@@ -116,7 +119,7 @@ def short_path(path: str | Path) -> str:
 
 
 def short_model(model: str) -> str:
-    """Return a model's id without its provider: ``anthropic/claude-x`` becomes ``claude-x``."""
+    """Return what follows the last slash of a model's id: ``anthropic/claude-x`` → ``claude-x``."""
     return visible(model.rsplit("/", 1)[-1])
 
 

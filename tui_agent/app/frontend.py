@@ -87,7 +87,7 @@ class Choice(Question[str]):
 
 @frozen
 class PickRow:
-    """A row of a `Pick`. ``text`` is one line, which is searched.
+    """A row of a `Pick`. ``text`` is one line, in which the user's words are searched for.
 
     ``facts`` are shown at the line's end. ``key`` is returned if the row is chosen. ``details`` are
     lines shown while it is highlighted.
@@ -419,7 +419,7 @@ class Frontend:
     """Keys that the user configured, by command name."""
 
     def command_begins(self) -> None:
-        """Called when the user gives a command."""
+        """Called when the user gives a command; does nothing by default."""
 
     def say(
         self, message: str, severity: Severity = "information", remedy: Remedy | None = None
@@ -431,11 +431,14 @@ class Frontend:
         raise NotImplementedError
 
     def announce(self, message: str, severity: Severity = "information") -> None:
-        """Show a message at once, even if a page covers the conversation."""
+        """Show a message at once, even if a page covers the conversation.
+
+        By default, show it as ``say`` does.
+        """
         self.say(message, severity)
 
     def warn(self, message: str) -> None:
-        """Show a warning that stays even if a run begins now."""
+        """Show a warning that stays even if a run begins now; by default as ``say`` does."""
         self.say(message, "warning")
 
     async def ask(self, question: Question[Answer_co]) -> Answer_co | None:
@@ -449,7 +452,8 @@ class Frontend:
     ) -> Answer | None:
         """Ask the model's questions as one form with the ``former`` answers filled in.
 
-        Return None if the frontend has no forms; each question is then asked on its own.
+        Return None if the frontend has no forms, as by default; each question is then asked
+        separately.
         """
         return None
 
@@ -468,18 +472,18 @@ class Frontend:
         self.say(words)
 
     def opening(self) -> None:
-        """Called before another session is opened."""
+        """Called before another session is opened; does nothing by default."""
 
     def opened(self, agent: Agent, entry: int | None = None) -> None:
-        """Show the session that was opened, at ``entry`` if given."""
+        """Show the session that was opened, at ``entry`` if given; does nothing by default."""
 
     @property
     def progress(self) -> RunState:
-        """What the open session's agent is doing."""
+        """What the open session's agent is doing; by default always idle."""
         return RunState()
 
     def show_asides(self, asides: Sequence[Aside]) -> None:
-        """Show the state of the sessions off the screen."""
+        """Show the state of the sessions that work off the screen; does nothing by default."""
 
     def call_to_aside(self, aside: Aside, sentence: str) -> None:
         """Show ``sentence``, the news about a session off the screen, at once."""
@@ -487,73 +491,83 @@ class Frontend:
         self.announce(sentence)
 
     def refresh_facts(self) -> None:
-        """Update the shown title, leaf, model, mode, size and cost."""
+        """Update the shown title, leaf, model, mode, size and cost; does nothing by default."""
 
     def apply_settings(self, config: Config) -> None:
-        """Apply the settings for appearance and keys."""
+        """Apply the settings for appearance and keys; does nothing by default."""
 
     def copy(self, text: str) -> None:
-        """Copy a text to the clipboard."""
+        """Copy a text to the clipboard; by default, only show it."""
         self.say(text)
 
     def open_page(self, url: str) -> None:
-        """Open an address in the user's browser, which may be on another machine."""
+        """Open an address in the user's browser; by default, only show it.
+
+        The browser may be on another machine.
+        """
         self.say(url)
 
     def leave(self) -> None:
-        """End the program."""
+        """End the program; does nothing by default."""
 
     def go_to(self, request: OpenRequest) -> None:
         """Open a session; if it is open already, go to the requested entry."""
         raise NotImplementedError
 
     def jump_to(self, entry_id: int) -> bool:
-        """Scroll to an entry of the conversation; False if it is not on this branch."""
+        """Scroll to an entry of the conversation; return False if it is not on this branch.
+
+        By default, return False.
+        """
         del entry_id
         return False
 
     def use_theme(self, name: str) -> bool:
-        """Switch to a theme; False if there is none of that name."""
+        """Switch to a theme; return False if there is none of that name, as by default."""
         del name
         return False
 
     def toggle_view(self) -> bool:
         """Switch between the whole conversation and the model's view of it.
 
-        Return True if the model's view is shown now.
+        Return True if the model's view is shown now. By default, do nothing and return False.
         """
         return False
 
     def toggle_panel(self) -> None:
-        """Show or hide the side panel."""
+        """Show or hide the side panel; does nothing by default."""
 
     def clear_notice(self) -> None:
-        """Remove the last message of ``say``."""
+        """Remove the last message of ``say``; does nothing by default."""
 
     def warnings_read(self) -> None:
-        """Mark every warning as read."""
+        """Mark every warning as read; does nothing by default."""
 
     # -- the prompt
 
     @property
     def draft(self) -> str:
-        """The prompt's text, pasted parts included."""
+        """The prompt's text, pasted parts included; by default ""."""
         return ""
 
     def set_draft(self, text: str) -> None:
-        """Replace the prompt's text."""
+        """Replace the prompt's text; does nothing by default."""
 
     def rewrite_typed(self, clean: Callable[[str], str]) -> None:
-        """Apply ``clean`` to the draft and to each text in the prompt's history."""
+        """Apply ``clean`` to the draft and to each text in the prompt's history.
+
+        Does nothing by default.
+        """
 
     def put_back(self, text: str) -> None:
-        """Put a message back into the prompt, before the text that is there."""
+        """Put a message back before the prompt's text; by default, only show it as not sent."""
         self.say(f"Not sent: {text}", "warning")
 
     def restore_message(self, text: str) -> None:
         """Put an undone message into the prompt; "" only removes one that was restored before.
 
-        It replaces a restored message that is unchanged; other text stays after it.
+        It replaces a restored message that is unchanged; other text stays after it. By default, the
+        message is only shown.
         """
         if text:
             self.say(f"The message was: {text}")
@@ -561,5 +575,5 @@ class Frontend:
     def withdraw_message(self, text: str) -> None:
         """Remove the restored message from the prompt unless the user changed it.
 
-        With ``text``, an earlier message, put that in its place.
+        If ``text``, an earlier message, is not "", put that in its place. Does nothing by default.
         """

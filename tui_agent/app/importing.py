@@ -148,7 +148,7 @@ def summary_of(imported: Imported) -> str:
 
 
 def _is_internal(row: tuple[str, int]) -> bool:
-    """Return True if a row of what was left out is a type of line, named in quotation marks."""
+    """Return True if a row of left-out things names a type of line, which is in quotation marks."""
     return row[0].startswith("“")
 
 
@@ -180,7 +180,7 @@ def import_all(store: Store, path: Path) -> tuple[list[str], list[Imported], int
     Return the lines to show, the sessions, and how many files and sessions could not be read.
 
     Raises:
-        ImportRefused: ``path`` does not exist or has no such files.
+        ImportRefused: ``path`` does not exist, or is a directory without files to import.
     """
     importer = Importer(store)
     files = files_of(path)

@@ -16,7 +16,7 @@ class MessageIntent:
 
 @frozen
 class CommandIntent:
-    """``/name arguments``."""
+    """The command ``/name arguments``; ``name`` is in lower case and without the slash."""
 
     name: str
     arguments: str

@@ -1,4 +1,4 @@
-"""Commands on skills, tools, agents, output styles and MCP servers, and /init and /review."""
+"""Commands on skills, tools, agents, output styles and MCP servers; ``/init`` and ``/review``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ _DEFAULT_STYLE = "default"
 async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None:
     """Show agents, skills, tools and servers on one page, the cursor at the heading ``at``.
 
-    Without a screen, show the part ``at`` alone: skills or tools.
+    Without a screen, show only the skills or the tools, if ``at`` names one of them; otherwise say
+    that the page needs the full screen.
     """
     ports = owner.ports
     count = ports.directory.counter(owner.model).schema
@@ -234,6 +235,8 @@ async def add_server(controller: Controller, owner: Agent, given: str) -> None:
     """Add an MCP server to the user's settings and start it.
 
     ``given`` is its name, then its command line or address; the user is asked for what is missing.
+    Raises `CommandError` if the name is invalid or taken, or the command line or address is
+    invalid.
     """
     name, _, words = given.strip().partition(" ")
     name = name or await controller.ask(TextLine("Name of the new server", confirm="next")) or ""

@@ -85,8 +85,8 @@ def _words(argument: str) -> tuple[str, str]:
 async def _provider(controller: Controller, rows: Sequence[LoginRow], name: str) -> LoginRow | None:
     """Return the provider with the name or id ``name``; for "" ask the user.
 
-    Return None if they cancel. If there is no such provider, or it needs variables that are not
-    set, show a message and return None.
+    Return None if the user cancels. If there is no such provider, or it needs variables that are
+    not set, show a message and return None.
     """
     by_name: dict[str, LoginRow] = {}
     for one in rows:
@@ -127,7 +127,7 @@ def _pick_row(row: LoginRow) -> PickRow:
 async def _take_key(controller: Controller, port: LoginController, row: LoginRow) -> str:
     """Ask for a key or a sign-in until a key is saved.
 
-    Return a sentence, "" if the user cancels.
+    Return the confirmation to show; "" if the user cancels.
     """
     where = await asyncio.to_thread(port.where)
     while True:
@@ -162,9 +162,10 @@ async def _take_key(controller: Controller, port: LoginController, row: LoginRow
 async def _sign_in(
     controller: Controller, port: LoginController, row: LoginRow, how: str
 ) -> str | None:
-    """Sign in with a browser and save the key.
+    """Let the user sign in to a provider with a browser, and save the key.
 
-    Return a sentence, None if that failed or was cancelled.
+    ``how`` is "browser" to open the page here, "elsewhere" to copy its address for another machine.
+    Returns the confirmation to show; None if the user cancelled, or if it failed, which is shown.
     """
     controller.frontend.announce(f"Signing in to {row.name} …")
     try:
@@ -216,7 +217,7 @@ async def _wait_for_sign_in(
 
 
 async def _enter(controller: Controller, port: LoginController, row: LoginRow) -> str | None:
-    """Ask for a key, try it and save it; return a sentence, None if it was not saved.
+    """Ask for a key, try it and save it; return the confirmation to show, None if it was not saved.
 
     The user decides whether to save a key that could not be tried.
     """

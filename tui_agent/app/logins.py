@@ -55,7 +55,7 @@ class LoginRow:
 class LoginController:
     """Handles the keys that a user enters in the program.
 
-    All methods except ``try_key`` read files or the keyring: call them in a thread.
+    All methods except ``try_key`` and ``sign_in`` read files or the keyring: call them in a thread.
     ``config`` returns the current settings, ``first_model`` the model of a new session.
     """
 
@@ -110,7 +110,7 @@ class LoginController:
         return await try_key(asked, self._place(asked), key)
 
     def keep_key(self, provider: str, key: str) -> str:
-        """Save a key; return a sentence that says where, and which other source takes precedence.
+        """Save a key; return a sentence that says where, and if another source takes precedence.
 
         Raises:
             LoginError: the key can't be saved.
@@ -135,9 +135,9 @@ class LoginController:
         return BrowserSignIn(asked, asked.sign_in)
 
     def forget(self, provider: str) -> str:
-        """Remove an entered key.
+        """Remove an entered key, if there is one.
 
-        Return a sentence, with the source that still provides a key if any.
+        Return a sentence to show: what was done, and the source that still provides a key, if any.
 
         Raises:
             LoginError: the key can't be removed.

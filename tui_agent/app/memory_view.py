@@ -102,7 +102,8 @@ class MemoryView:
     def edit(self, row: MemoryRow, text: str) -> str:
         """Save a line or a proposal with the text ``text``; return what was done, as a sentence.
 
-        Raises `CommandError` for a line of the notes file.
+        A proposal whose text is unchanged is accepted as by ``take``. Raises `CommandError` for a
+        line of the notes file.
         """
         wanted = line_of(text)
         if row.proposal is not None and text.strip() == row.line.shown:
@@ -114,7 +115,10 @@ class MemoryView:
         return self._keep(row.line.model_copy(update=changed), row)
 
     def drop(self, row: MemoryRow) -> str:
-        """Decline a proposal, or remove a line; return what was done, as a sentence."""
+        """Decline a proposal, or remove a line; return what was done, as a sentence.
+
+        Raises `CommandError` if the line can't be removed.
+        """
         proposal = row.proposal
         if proposal is None:
             try:
@@ -128,7 +132,10 @@ class MemoryView:
         return f"Not kept, and not proposed again: {_quoted(row.line)}."
 
     def undo(self) -> str:
-        """Undo the memory's newest change, in whichever session it was made; return a sentence."""
+        """Undo the memory's newest change, of any session; return what was undone, as a sentence.
+
+        Raises `CommandError` if the memory can't be read or changed.
+        """
         try:
             change = self.memory.undo()
         except (NoteError, OSError) as error:

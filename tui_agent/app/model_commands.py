@@ -49,7 +49,7 @@ async def model(controller: "Controller", argument: str) -> None:
 async def ask_for_model(controller: "Controller", current: str) -> str | None:
     """Ask for a model, save its server's address if needed, and return its id.
 
-    Return None if they cancel.
+    Return None if the user cancels.
     """
     pick = await controller.ask(ModelChoice(current))
     if pick is None:
@@ -71,7 +71,8 @@ async def choose_model(controller: "Controller", name: str, *, only_here: bool =
     """Switch to the model ``name``, after asking if it is unknown; return whether it is used now.
 
     The name of the demo's model opens a demo session instead, and returns False. Raises
-    `CommandError` if no known provider could have such a model.
+    `CommandError` if no known provider could have such a model, if it is unknown and no session is
+    open, or if the demo needs a screen or is open already.
     """
     from tui_agent.model.demo import DEMO_MODEL
     from tui_agent.model.naming import NameStanding
@@ -137,8 +138,9 @@ async def may_reread(controller: "Controller", agent: "Agent", what: str, model:
 async def use_model(controller: "Controller", model: str, *, only_here: bool = False) -> bool:
     """Use a model from the next request on, and after a restart unless ``only_here``.
 
-    Asks first if the conversation does not fit the model's window, or cached tokens have to be read
-    again. Returns whether the model is used now.
+    A model without a key is used in this session only. Asks first if the conversation does not fit
+    the model's window, or cached tokens have to be read again. Returns whether the model is used
+    now. Raises `CommandError` if the user wants the conversation compacted first and that fails.
     """
     agent = controller.open_agent
     if model == agent.model or not agent.context_size().history:
@@ -169,7 +171,7 @@ async def use_model(controller: "Controller", model: str, *, only_here: bool = F
 async def _switch(controller: "Controller", model: str, *, only_here: bool) -> str:
     """Switch the model; save it in the settings unless ``only_here`` or it has no key.
 
-    Return a sentence.
+    Return a sentence for the user on where the model is used.
     """
     controller.open_agent.change_model(model)
     controller.frontend.refresh_facts()
@@ -294,7 +296,7 @@ async def _choose(controller: "Controller", agent: "Agent") -> str | None:
 
 
 def use_effort(controller: "Controller", agent: "Agent", effort: Effort | None) -> None:
-    """Set the effort from the next request on and report it.
+    """Set the effort from the next request on, and report it if the level changes.
 
     None: the settings' or model's default.
     """

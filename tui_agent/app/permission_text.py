@@ -81,7 +81,8 @@ def _amount(diff: str) -> str:
 def asked_parts(request: PermissionRequest) -> list[str]:
     """Return the parts of the command line that need permission, one line each.
 
-    The result is empty if there is no command, or the question is about the whole of it.
+    Parts that the question's reason already describes are left out. The result is empty if there is
+    no command, or the question is about the whole of it.
     """
     command = request.command.strip()
     if not command or all(need.detail.strip() == command for need in request.needs):

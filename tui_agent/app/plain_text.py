@@ -24,7 +24,7 @@ _CALL: Final = LazyPattern(
 def plain(text: str) -> str:
     """Return a line of Markdown without its marks; cells of a table are separated by `` · ``.
 
-    Text in backticks stays as it is.
+    Text in backticks loses only the backticks.
     """
     text = _FENCE.sub("", _LEAD.sub("", text.strip()))
     if _RULE.search(text):

@@ -326,7 +326,10 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
 
 
 async def look_after(controller: Controller, race: Race) -> None:
-    """Wait until all runners have ended, then take the picked one, or say that the race is over."""
+    """Wait until all runners have ended, then take the picked one or say that the race is over.
+
+    Does nothing if the race was ended in another way, or if the agent runs when a runner is picked.
+    """
     await race.over.wait()
     if controller.race is not race:
         return
@@ -339,8 +342,8 @@ async def look_after(controller: Controller, race: Race) -> None:
 async def take(controller: Controller, number: int, over: RaceEntry | None = None) -> None:
     """Continue with a runner's conversation and files; the other runners stay as branches.
 
-    ``number`` counts from 1. The race is ``over``, a finished one, if given; otherwise the running
-    one, which ends by this, or else the last one that began on the path.
+    ``number`` counts from 1. The runner belongs to the finished race ``over`` if given, else to the
+    running race, which ends, else to the newest finished race that began on the path.
     """
     from tui_agent.agent.intake import nothing_left
 
@@ -392,7 +395,8 @@ async def merge(controller: Controller, number: int) -> None:
 async def compare(controller: Controller) -> None:
     """Have the small model describe how the runners' changes differ, and show its text.
 
-    The text is stored with the race when that ends. Raises `CommandError` while a runner works.
+    The text is stored with the race when that ends. Raises `CommandError` without a race, while a
+    runner works, or if fewer than two runners changed something.
     """
     from tui_agent.agent.race.race import compare as ask
 
@@ -447,7 +451,10 @@ def answer_of(session: Session, row: RaceRunner) -> str:
 
 
 def last_race(controller: Controller) -> RaceEntry | None:
-    """Return the newest finished race that began at an entry of the path; None if there is none."""
+    """Return the newest finished race that began on the path; None if there is none.
+
+    A race that began before the first entry counts, too.
+    """
     from tui_agent.session.entries import RaceEntry
 
     session = controller.open_agent.session

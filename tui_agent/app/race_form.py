@@ -213,7 +213,7 @@ def _question(
 def _with(spec: RunnerSpec, part: str, value: str, here: RunnerSpec) -> RunnerSpec:
     """Return ``spec`` with its ``part`` (model, effort, mode or context) set to ``value``.
 
-    "" means the same as in the conversation, and so does the model of ``here``.
+    "" stands for the same as in the conversation; the model of ``here`` is stored as "", too.
     """
     match part:
         case "model":

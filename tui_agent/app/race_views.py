@@ -54,7 +54,7 @@ class RaceView:
 
     @property
     def is_past(self) -> bool:
-        """Whether the race is finished: stored as an entry, its copies deleted."""
+        """Whether this view shows a finished race: one stored as an entry, without copies."""
         return self._entry is not None
 
     @property
@@ -144,9 +144,10 @@ class RaceView:
         return "\n".join(filter(None, (live.text or live.reasoning, *calls)))
 
     def written(self, number: int) -> str:
-        """Return a runner's newest texts and calls, oldest first, for example while it works.
+        """Return the texts and calls of a runner's newest answers, oldest first.
 
-        For a runner without an agent, as in a finished race, return its last answer.
+        The last one is the unfinished answer, if any. For a runner without an agent, as in a
+        finished race, return the text of its last answer.
         """
         agent = self.agent_of(number)
         if agent is None:

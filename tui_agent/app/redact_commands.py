@@ -75,8 +75,8 @@ async def redact(controller: Controller, argument: str) -> None:
 def _removal(controller: Controller, text: str) -> tuple[Removal, str]:
     """Return what to remove, and a noun phrase for it that does not contain the secret.
 
-    ``text`` is the secret or ``#N``. Raises `CommandError` if it is too short or the entry has no
-    content.
+    ``text`` is the secret or ``#N``. Raises `CommandError` if the secret is too short or the entry
+    has no content, `EntryNotFound` if there is no entry N.
     """
     from tui_agent.app.redacting import removal_of_entry
     from tui_agent.secret_forms import MIN_CHARS, SecretForms

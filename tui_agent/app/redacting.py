@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 _PIECE = 1 << 22
 """Bytes of a file searched at a time."""
 _FEWEST_IN_BLOCK = 80
-"""Minimum length of an entry's text that is removed wherever else it occurs, too."""
+"""Minimum characters of a text of a redacted entry for its copies elsewhere to be removed, too."""
 _EXPORTED = (".md", ".html", ".jsonl")
 _MOST_NAMED = 12
 
@@ -39,7 +39,8 @@ class OwnPlaces:
     """Where the program keeps files.
 
     ``directories`` are the program's, ``races`` is the parent of the copies that races work in,
-    ``exports`` are the directories that exports go to by default.
+    ``exports`` are the directories that exports go to by default. Of ``project``, only the notes
+    file of its memory is searched.
     """
 
     directories: Sequence[Path]
@@ -104,7 +105,10 @@ class Redaction:
         return [self._title(info) for info in open_now if info.id != but]
 
     def lines(self, finding: Finding) -> list[str]:
-        """Return a line for each place where a secret was found, without the secret; at most 12."""
+        """Return lines that name the places to be changed, with the secrets removed; at most 12.
+
+        If there are more places, the last line has their number.
+        """
         stored = finding.store
         found = []
         for session_id, count in stored.entries.items():
@@ -185,7 +189,7 @@ class Redaction:
                         yield Path(folder, name)
 
     def _exports(self, session_id: str) -> Iterator[Path]:
-        """Yield the exports of a session, known by the end of its id in their names."""
+        """Yield the exports of a session, recognised by the end of its id in their names."""
         for directory in self._places.exports:
             for path in sorted(directory.glob(f"*{session_id[-8:]}*")):
                 if path.suffix in _EXPORTED:
@@ -222,7 +226,10 @@ def removal_of_entry(
 
 
 def _offsets(path: Path, forms: SecretForms) -> Iterator[tuple[int, int]]:
-    """Yield the pieces of a file that contain a secret, as first byte and length."""
+    """Yield the offset and length, in bytes, of the pieces of a file that contain a secret.
+
+    Pieces may overlap.
+    """
     with path.open("rb") as file:
         at = 0
         kept = b""

@@ -42,7 +42,10 @@ _QUESTIONS = {
     words="earlier, restore, revert, checkpoint, take back, start again from",
 )
 async def rewind(controller: Controller, argument: str) -> None:
-    """Go back to before a message that the user picks: both parts, or the one in ``argument``."""
+    """Go back to before a message that the user picks.
+
+    ``argument`` is the part that goes back, "conversation" or "files"; "" means both.
+    """
     part = argument.strip()
     if part not in {"", CONVERSATION, FILES}:
         raise CommandError(f"Use /rewind, /rewind {CONVERSATION} or /rewind {FILES}.")

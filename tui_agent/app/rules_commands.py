@@ -39,7 +39,7 @@ async def rules(controller: Controller, _argument: str) -> None:
 
 
 def rule_lines(rows: Sequence[LedgerRow], count: Callable[[str], int]) -> Iterator[str]:
-    """Yield the lines of the page, lost rules first; ``count`` returns a text's tokens."""
+    """Yield the lines of the ``/rules`` page, lost rules first; ``count`` counts tokens."""
     if not rows:
         yield NO_RULES
         yield ""

@@ -94,9 +94,10 @@ def _entered(state: RunState, phase: Phase, now: float) -> RunState:
 
 
 def _with_tools(state: RunState, tools: tuple[tuple[str, str], ...], now: float) -> RunState:
-    """Return the state with ``tools`` as running calls.
+    """Return the state with ``tools`` as the running calls.
 
-    Without any, waiting in a run, otherwise idle.
+    While a permission is asked for, only the calls change. Without calls, the agent waits in a run,
+    and is idle outside of one.
     """
     if state.phase is Phase.PERMISSION and tools != state.tools:
         return replace(state, tools=tools)

@@ -44,7 +44,7 @@ class Dialogs(Protocol):
 async def ask(dialogs: Dialogs, question: ServerQuestion | ModelQuestions) -> Answer:
     """Ask the user a question of a server or the model.
 
-    The answer's action is "cancel" if they go back.
+    The answer's action is "cancel" if they go back, and "decline" if they refuse a server.
     """
     match question:
         case ModelQuestions():
@@ -58,10 +58,11 @@ async def ask(dialogs: Dialogs, question: ServerQuestion | ModelQuestions) -> An
 async def ask_for_model(
     dialogs: Dialogs, asked: ModelQuestions, former: Mapping[str, Value] | None = None
 ) -> Answer:
-    """Ask the model's questions one by one; if there are several, let the user confirm all answers.
+    """Ask the model's questions; if there are several, let the user confirm all answers.
 
-    Going back leads to the previous question; at the first one, the result is "cancel". ``former``
-    answers, by field name, are filled in.
+    They are asked as one form if the frontend has forms, otherwise one by one. Going back leads to
+    the previous question; at the first one, the result is "cancel". ``former`` answers, by field
+    name, are filled in.
     """
     values: dict[str, Value] = dict(former or {})
     at_once = await dialogs.frontend.fill_in(asked, values)
@@ -109,7 +110,10 @@ async def _checked(dialogs: Dialogs, asked: ModelQuestions, values: Mapping[str,
 async def _model_answer(
     dialogs: Dialogs, field: FormField, *, place: str, given: Mapping[str, Value]
 ) -> Value | None:
-    """Ask one question of the model; return the answer, None if the user goes back."""
+    """Ask one question of the model and return the answer.
+
+    Return None if the user goes back or enters an empty text.
+    """
     title = visible(f"{place}{field.title}")
     before = given.get(field.name, field.default)
     if field.kind == "choices":
@@ -140,7 +144,7 @@ async def _several(
 ) -> Value | None:
     """Let the user mark options.
 
-    Return the marked ones or a text of their own, None if they go back.
+    Return the marked ones (maybe none) or a text of the user's own; None if the user goes back.
     """
     known = {value for value, _label in field.options}
     marked = known.intersection(before if isinstance(before, list) else [as_text(before)])

@@ -190,8 +190,8 @@ class ModelServices(Protocol):
     async def ask_servers(self, model: str | None, /) -> Sequence[str]:
         """Ask the user's model servers for their models.
 
-        Return a line on each server that was asked. With ``model``, only its server is asked, if
-        the model is unknown or known for over a day; None asks all servers.
+        Return a line on each server that was asked. With ``model``, only the server of this model
+        is asked, and only if it has not answered for a day; None asks all servers.
         """
 
     async def find_servers(self) -> Sequence[str]:
@@ -232,7 +232,7 @@ class FileServices(Protocol):
     async def branch(self, project: Path, /) -> str | None:
         """Return the checked-out git branch, with ``*`` if tracked files are changed.
 
-        Return None without git.
+        If none is checked out, return the beginning of the commit's id; None outside a repository.
         """
 
 

@@ -87,7 +87,7 @@ def _drawn_below(
 ) -> list[tuple[int, str, str]]:
     """Return the children of an entry as (id, prefix of its line, prefix of the lines below).
 
-    Subagents come first, then a single child or branches. ``rest`` is the prefix of them all.
+    Subagents come first, then a single child or branches. All prefixes begin with ``rest``.
     """
     branch = "├─" if offspring else "└─"
     drawn = [(child, f"{rest}{branch}", rest) for child in subagents]

@@ -65,7 +65,7 @@ class Spent:
 
     @property
     def has_no_price(self) -> bool:
-        """Whether there were requests, and none had a price."""
+        """Whether some requests are of unknown cost, and no other request cost anything."""
         return bool(self.unpriced) and not self.cost
 
     @property
@@ -108,7 +108,7 @@ class Spending:
     pings: list[SideCost] = field(default_factory=list)
     """Pings that kept the prompt cache warm, oldest first."""
     all_sessions: dict[date, float] = field(default_factory=dict)
-    """US dollars of all sessions on each of the last days."""
+    """US dollars of all sessions on each of the last `DAYS` days."""
 
     def add_step(self, step: Step, dollars: float | None) -> None:
         """Add a request of the current path; ``dollars`` is the extra cost of its cache miss, if any."""
@@ -136,7 +136,8 @@ def spending(
 
     ``records`` are its requests on all branches; ``elsewhere`` has the purpose, by entry number, of
     those made by subagents and race runners. ``side_costs`` are of calls that made no entry.
-    ``departures`` has the first entry of the branch of each request off the current path.
+    ``departures`` has, by entry number of each request off the current path, the first entry of its
+    branch.
     """
     own = [record for record in records if elsewhere.get(record.id) is not Purpose.SUBAGENTS]
     found = Spending(steps=own)
@@ -202,7 +203,7 @@ def look_up(
     """Return a session's cost, and the previews of other branches' first entries by entry number.
 
     Can be called in a thread. ``records`` are the session's requests, ``departures`` as for
-    `spending`. Requests that a fork copied were paid by another session and are left out.
+    `spending`. Requests that a fork copied were paid for in another session and are left out.
     """
     copied = session.reader.copied_until()
     records = [record for record in records if record.id > copied]
@@ -242,9 +243,10 @@ def _elsewhere(session: Session, records: Sequence[RequestRecord]) -> dict[int, 
 
 
 def spending_sections(found: Spending, names: Mapping[int, str]) -> list[tuple[str, list[str]]]:
-    """Return headings with their lines; empty without costs.
+    """Return headings with their lines.
 
-    ``names`` has the preview of each other branch's first entry, by number.
+    ``names`` has the preview of each other branch's first entry, by number. For a session without
+    requests and costs, return only the cost of all sessions by day; [] if there is none either.
     """
     total = found.total
     if not total.requests and not total.cost:
@@ -305,7 +307,7 @@ def _ledger_heading(found: Spending) -> str:
 
 
 def _ledger_rows(found: Spending) -> list[str]:
-    """Return a row for each of the newest requests: cost, cached share and any cache miss."""
+    """Return a row for each of the path's newest requests: cost, cached share and cache miss."""
     rows = []
     for step, dollars in found.path[-MAX_REQUESTS:]:
         cost = "–"

@@ -45,7 +45,7 @@ async def enter(controller: Controller, entry_id: int, call_id: str) -> None:
 def show_subagent(controller: Controller, result: ToolResultEntry) -> None:
     """Show the conversation of the subagent that gave ``result``.
 
-    It is a branch, or in older stores a session.
+    The conversation is a branch, or in older stores a session.
     """
     if result.metadata.branch is not None:
         show_branch(controller, result.metadata.branch)

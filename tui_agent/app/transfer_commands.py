@@ -158,10 +158,10 @@ async def import_(controller: Controller, argument: str) -> None:
 
 
 def _place(controller: Controller, text: str) -> Path:
-    """Return the path that the user typed, resolved from the session's directory.
+    """Return the path that the user typed; a relative one is below the session's directory.
 
-    ``~`` is their home. If that directory does not exist, it is resolved from where the program was
-    started.
+    If that does not exist, it is below the directory in which the program was started. ``~`` is the
+    user's home directory.
     """
     if is_directory(controller.cwd):
         base = controller.cwd
@@ -203,7 +203,8 @@ async def result(controller: Controller, argument: str) -> None:
 async def session_result(controller: Controller) -> SessionResult:
     """Return the result of the open session after recording pending file changes.
 
-    Raises `ResultError` if file changes are not recorded at all.
+    Raises `ResultError` if file changes are not recorded at all, `CommandError` if the agent is
+    working.
     """
     from tui_agent.app.results import ResultError, SessionResult
 

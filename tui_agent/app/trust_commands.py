@@ -91,7 +91,7 @@ def _list(store: PluginStore) -> Sequence[str]:
 async def _add(controller: Controller, store: PluginStore, source: str, name: str) -> None:
     """Show what a plugin contains, and add it if the user agrees.
 
-    ``source`` is a folder or a git URL; ``name`` is the plugin's if that is a marketplace.
+    ``source`` is a folder or a git URL; if it is a marketplace, ``name`` is the plugin in it.
     """
     from tui_agent.plugin_sources import fetched, lines_of
     from tui_agent.plugins import digest_of

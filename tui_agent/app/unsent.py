@@ -60,8 +60,9 @@ class UnsentKeeper:
     def opened(self, agent: Agent) -> None:
         """Put the saved draft of the session that was just opened into the prompt.
 
-        The text that was in the prompt stays saved for the former session. If the opened session
-        has no draft, the text also stays in the prompt, as it may be meant for this session.
+        A draft replaces the text in the prompt, which stays saved for the former session; at the
+        first session, it is put before that text. Without a draft, the text stays in the prompt and
+        becomes part of this session's draft. Does nothing for a read-only session.
         """
         from tui_agent.session.records import Unsent
 

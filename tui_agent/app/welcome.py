@@ -57,7 +57,10 @@ async def ask_about(controller: Controller, state: ProjectState) -> TrustDecisio
 
 
 def trust_lines(state: ProjectState) -> list[str]:
-    """Return a line for each item that needs trust: kind, name, text, and any other file name."""
+    """Return a line for each item that needs trust: kind, name, text, and any other file name.
+
+    The file is left out if it is the item's name.
+    """
     lines = []
     for row in state.items:
         place = ""
@@ -76,7 +79,7 @@ def begin_welcome(controller: Controller) -> None:
 async def welcome(controller: Controller) -> None:
     """Ask how to get a model, and start what the user chooses.
 
-    Ask again after a login without one.
+    Ask again if a login leaves the session without a model.
     """
     while True:
         match await controller.ask(_question(controller.services)):

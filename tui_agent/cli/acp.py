@@ -95,7 +95,7 @@ class WiredSessionFactory:
         self._models: tuple[str, ...] | None = None
 
     async def models(self, *, anew: bool = False) -> Sequence[str]:
-        """Return the ids of configured models, then of models with a key, `MAX_MODELS` at most.
+        """Return the ids of configured models, then of other usable models; `MAX_MODELS` at most.
 
         Cached unless ``anew``.
         """

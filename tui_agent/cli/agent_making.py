@@ -122,7 +122,7 @@ def _wanted_effort(wiring: "Wiring") -> Effort | None:
 def _choose_model(wiring: "Wiring", agent: Agent) -> None:
     """Switch the agent to the requested model, or to a usable one if its model can't be used.
 
-    In the second case, sets the wiring's notice.
+    In the second case, sets ``wiring.notice``.
     """
     if wiring.chosen is not None and wiring.chosen.model is not None:
         agent.change_model(wiring.chosen.model)

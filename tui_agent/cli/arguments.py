@@ -141,9 +141,10 @@ def _take_demo(arguments: Namespace) -> None:
 
 
 def named_run(arguments: Namespace) -> Namespace:
-    """Return the run that a subcommand abbreviates: for ``tree ID`` that of ``-r ID -p /tree``.
+    """Return the arguments of the run that a subcommand stands for.
 
-    All but ``compact`` open the session read-only. Without an id, the last session is used.
+    For ``tree ID`` these are the arguments of ``-r ID -p /tree``. All but ``compact`` open the
+    session read-only. Without an id, the last session is used.
     """
     given = {name: value for name, value in vars(arguments).items() if value}
     options = ["-c"]

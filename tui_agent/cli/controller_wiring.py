@@ -289,7 +289,10 @@ class ControllerWiring(AppServices):
             await agent.warm()
 
     def models(self) -> Sequence[ModelRow]:
-        """Return a row per known model: usable ones first, then in /login's order of providers."""
+        """Return a row per known model, the usable ones before the others.
+
+        Both groups are in /login's order of providers, then by id.
+        """
         available = self._wiring.router.keys.available()
         catalog = self._wiring.catalog
         rows: list[ModelRow] = []

@@ -79,8 +79,8 @@ def state_of_project(
     """Return whether the project of ``cwd`` is trusted, and the items in it that need trust.
 
     These include project files that commands run outside a sandbox: those named by the user's own
-    hooks and servers and, if ``find`` finds no sandbox, those named by the project's.
-    ``assume_trust`` treats the project as trusted.
+    hooks and servers and, if the sandbox is off or ``find`` finds none, those named by the
+    project's. ``assume_trust`` treats the project as trusted.
     """
     project = find_project(cwd)
     theirs = _commands(project_config(project), outside_sandbox=False)
@@ -161,9 +161,9 @@ class Extensions:
     def hub(self, cwd: Path, more: Mapping[str, McpServerSettings] | None = None) -> McpHub:
         """Return the hub of the servers for ``cwd``, without starting them.
 
-        Directories of a project share a hub unless one below configures servers of its own.
-        ``more`` are additional servers of one session: it gets a hub of its own, and its first run
-        waits until the servers have started.
+        All directories of a project share a hub, except those in or below a folder that configures
+        servers of its own. ``more`` are additional servers of one session: it gets a hub of its
+        own, and its first run waits until the servers have started.
         """
         project = find_project(cwd)
         if more:

@@ -67,14 +67,17 @@ NOBODY_TO_ASK = "No user can be asked here. Do without this permission, or say w
 
 @frozen
 class KeyedRun:
-    """A run named by ``--key``; ``session`` is None if the run has not begun."""
+    """A run named by ``--key``; ``session`` is None if no session has this key yet."""
 
     key: str
     session: SessionInfo | None = None
 
     @classmethod
     async def find(cls, store: Store, key: str) -> "KeyedRun":
-        """Return the run with this key, or a new one; waits while another program works on it."""
+        """Return the run with this key; its ``session`` is None if the key is new.
+
+        Waits while another program has the session open.
+        """
         found = store.session_with_key(key)
         if found is not None and found.held_by is not None:
             say(
@@ -98,8 +101,8 @@ class KeyedRun:
     def repeat(self, store: Store, *, as_json: bool) -> int | None:
         """Print the last answer of a finished run; return its exit code, None if not finished.
 
-        With ``as_json``, print the events of its session and its end instead. A run that ended by
-        an error or an interruption is not finished.
+        With ``as_json``, print only the event that names the session and the event of the run's
+        end. A run that ended by an error or an interruption is not finished.
         """
         outcome = self.session.outcome if self.session is not None else None
         if self.session is None or outcome is None or outcome.reason in {"error", "interrupted"}:
@@ -121,7 +124,7 @@ class KeyedRun:
 
 
 class HeadlessRun(Frontend):
-    """The frontend without a screen: sends one message or runs one command, prints the outcome."""
+    """The frontend without a screen: prints the outcome of one message, command or race."""
 
     is_attended = False
 
@@ -189,10 +192,14 @@ class HeadlessRun(Frontend):
         return code or (ExitCode.FAILED if self._failed else ExitCode.DONE)
 
     async def race(self, wish: "RaceWish") -> ExitCode:
-        """Run a race, take the changes of the runner that ``wish`` picks, and print every result.
+        """Run a race, take the changes of the runner that ``wish.pick`` selects, print the results.
 
-        Returns the exit code; raises as `run`. The branches of an interrupted race are kept, and
-        one of them can still be taken.
+        Returns the exit code; fails if a pick was asked for and no runner meets it, or no runner
+        finished. The branches of an interrupted race are kept, and one of them can still be taken.
+
+        Raises:
+            UserFacingError: the race is invalid or can't begin.
+            OSError: a file can't be read or written, or the output could not be written.
         """
         code = await self._interruptible(self._race(wish))
         if code is None and self._failed:
@@ -556,7 +563,7 @@ class HeadlessRun(Frontend):
         return outcome
 
     def _incomplete(self) -> str | None:
-        """Return why the last answer is incomplete; None if it is complete."""
+        """Return why the last answer is incomplete: cut off or filtered; None if it is neither."""
         if self._last is None:
             return None
         match verdict_on(self._last):

@@ -26,7 +26,8 @@ def keep_rule(rule: Rule, project: Path) -> str | None:
 def forget_rule(rule: Rule, project: Path) -> str | None:
     """Remove a rule from the user's settings file; return why that failed, None on success.
 
-    Rules of a session or of the command line are not stored: for them, does nothing.
+    Rules of other sources, such as the session or the command line, are not stored: for them, does
+    nothing. A rule of the project's settings can't be removed here.
     """
     if rule.source == "project":
         return f"The rule is in {STORED['project']}: edit that file, then trust the project again."

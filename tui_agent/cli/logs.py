@@ -10,7 +10,10 @@ from tui_agent.paths import log_dir
 
 
 class LogFile(logging.Handler):
-    """Writes to a rotating log file, opened for the first record: the import costs 2 ms."""
+    """Writes to a rotating log file, which is opened for the first record.
+
+    The module for it is imported only then, as that takes 2 ms.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__()

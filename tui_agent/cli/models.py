@@ -45,20 +45,20 @@ def catalog_of(config: Config) -> DemoCatalog:
 
 
 def directory_of(catalog: Catalog) -> CatalogDirectory:
-    """Return the catalog's models together with the facts learnt from their servers."""
+    """Return the catalog's models together with the facts learnt from refused requests."""
     return CatalogDirectory(catalog, LearntFacts(data_dir() / LEARNT))
 
 
 def own_models(config: Config) -> tuple[str, ...]:
-    """Return the configured models with a ``base_url``; other tables only adjust the catalog."""
+    """Return the configured models with a ``base_url``; other settings only adjust the catalog."""
     return tuple(name for name, settings in config.models.items() if settings.base_url)
 
 
 def choose_model(config: Config, providers: Container[str], knows: Callable[[str], bool]) -> str:
     """Return the ``model`` setting, else the user's only own model, else a default with a key.
 
-    ``providers`` are those with a key; ``knows`` returns True for a model of the catalog. Returns
-    `NO_MODEL` if there is none of these.
+    ``providers`` are those with a key; ``knows`` returns True for a model of the catalog. A setting
+    that names the demo's model does not count. Returns `NO_MODEL` if there is none of these.
     """
     # The demo's model edits files according to a script: it must not work in a real project.
     if config.model and config.model != DEMO_MODEL:
@@ -75,8 +75,8 @@ def choose_model(config: Config, providers: Container[str], knows: Callable[[str
 def run_models(arguments: Namespace) -> int:
     """Print the usable models, or with ``--all`` every known one; first queries the servers.
 
-    With ``--forget``, only delete what is known about refusals of that model's server. Returns the
-    exit code.
+    With ``--forget NAME``, only delete the refusals that are known of this model's server. Returns
+    the exit code.
     """
     from tui_agent.model.discovery import refresh, servers
 

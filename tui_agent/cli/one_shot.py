@@ -13,7 +13,7 @@ from tui_agent.cli.wiring import Wiring
 
 
 async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
-    """Send a message, or run a race with it, and return the exit code.
+    """Send a message, or run a command or a race, and return the exit code.
 
     ``piped`` is the text of standard input. With ``--key``, a finished run is not repeated, and an
     interrupted one continues.

@@ -1,7 +1,7 @@
 """Plain mode: the conversation as lines of text, for screen readers and very simple terminals.
 
-Nothing is drawn or overwritten: output and input are whole lines. A question is answered with a
-number.
+Nothing is drawn or overwritten: output and input are whole lines. One of several answers to a
+question is chosen by its number.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ DETAIL_LINES = 200
 ROWS = 20
 """Maximum rows of a list printed at once; typed words filter the list."""
 TREE_ENTRIES = 200
-"""Maximum lines that ``/tree`` prints, those of the newest entries."""
+"""Maximum lines that ``/tree`` prints: the last ones."""
 QUIT_SECONDS = 2.0
 """Seconds within which a second Ctrl+C quits the idle program."""
 PROMPT_SECONDS = 0.1
@@ -144,7 +144,8 @@ class PlainFrontend(Frontend):
     """Prints messages, answers and questions; each typed line is a message, a command or an answer.
 
     ``read`` returns the next line, None at the end of the input. A line answers a permission
-    question only if the question was printed at least ``ui.permission_grace`` seconds before.
+    question only if the question was printed at least ``ui.permission_grace`` seconds before; an
+    earlier one is sent as a message or command.
     """
 
     def __init__(
@@ -400,9 +401,10 @@ class PlainFrontend(Frontend):
             self._prompt_soon()
 
     async def _ask_row(self, rows: Sequence[PickRow]) -> str | None:
-        """Print the rows and return the key of the one whose number is typed; None if none is.
+        """Print numbered rows and return the key of the chosen one; None if the user chooses none.
 
-        A line with words instead filters the rows, by the words that a row must contain.
+        If the user types words instead of a number, only the rows that contain all of them are
+        listed again.
         """
         shown = list(rows)
         while True:
@@ -597,9 +599,10 @@ class MarkdownLines:
 
 
 def tree_lines(session: Session) -> list[str]:
-    """Return a session's tree as lines, one per entry, branch by branch: the last `TREE_ENTRIES`.
+    """Return a session's tree as lines, one per entry, each branch after the other.
 
-    After a branch point, a line such as “Branch 2 of 3 from #12:” begins each branch.
+    After a branch point, a line such as “Branch 2 of 3 from #12:” begins each branch. Only the last
+    `TREE_ENTRIES` lines are returned.
     """
     headers = session.skeleton()
     labels = session.labels()
@@ -633,7 +636,7 @@ def tree_lines(session: Session) -> list[str]:
 
 
 def _has_words(row: PickRow, line: str) -> bool:
-    """Return True if a row's text contains every word of a line, in any case."""
+    """Return True if a row's text or facts contain every word of a line, in any case."""
     text = f"{row.text} {row.facts}".lower()
     return all(word in text for word in line.lower().split())
 

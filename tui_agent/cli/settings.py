@@ -26,7 +26,9 @@ MODEL_KEYS = frozenset({"model", "small_model", "fallback_models", "compaction.m
 
 
 def require_sense(key: str, value: object) -> str:
-    """Check a setting's value before it is saved; return a warning for the user, "" for none.
+    """Check model names and permission rules before they are saved; return a warning, "" for none.
+
+    Values of other settings are not checked here.
 
     Raises:
         UnknownModelError: the value names a model that can't exist.

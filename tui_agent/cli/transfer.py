@@ -75,7 +75,7 @@ def _export_format(named: str | None, output: Path | None) -> ExportFormat:
 
 
 def _is_whole(arguments: Namespace) -> bool | None:
-    """Return whether to export every branch; None: as the format does by default."""
+    """Return whether to export every branch; None for the format's default."""
     if arguments.all:
         return True
     if arguments.branch:

@@ -102,10 +102,13 @@ def running_installation() -> Installation:
 
 
 def run_update(_arguments: Namespace) -> int:
-    """Update the program, or print the command that updates it; return the exit code.
+    """Update the program, or print how to update it; return the exit code.
+
+    If an installer ran, that is its exit code.
 
     Raises:
-        UpdateError: the update failed, or open sessions prevent it.
+        UpdateError: the newest release can't be loaded, the installer is not found, or open
+            sessions prevent the update.
     """
     found = running_installation()
     say(f"tui-agent {__version__} is installed: {found.sentence}.")
@@ -125,7 +128,10 @@ def run_update(_arguments: Namespace) -> int:
 
 
 def update_command(found: Installation) -> Sequence[str]:
-    """Return the command that updates an installation other than a bundle."""
+    """Return the command that updates an installation other than a bundle.
+
+    If the program was installed from a file, the command ends with the placeholder ``NEWER.whl``.
+    """
     if found.way == "checkout":
         return ("git", "-C", str(found.place), "pull")
     if found.is_from_file:

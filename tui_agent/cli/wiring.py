@@ -57,7 +57,7 @@ class Wiring:
         self.logins.warm()
         self.configure()
         self.chosen: AgentSpec | None = self._choose_agent()
-        """The user's agent that ``--mode`` names; None if it names a mode or is not given."""
+        """The primary agent that ``--mode`` names; None if it names a mode or is not given."""
         if arguments.no_session:
             keep_nothing()
             self.store = Store(make_own_directory(self, Path(tempfile.gettempdir())) / DATABASE)
@@ -159,7 +159,7 @@ class Wiring:
         """Record the user's answer about trust; return True if it made the project trusted.
 
         It applies to the files that ``project_state`` was read from. Returns False, and records
-        nothing, without an answer or if the project needs or can have no trust.
+        nothing, without an answer, or if the project needs no trust or can't be trusted.
         """
         state = self.project_state
         if not state.is_held_back or answer is None or state.problem:
@@ -170,7 +170,10 @@ class Wiring:
         return self.project_state.trusted
 
     def trusts(self, cwd: Path) -> bool:
-        """Return True if the project of a directory is trusted with its current files."""
+        """Return True if the project of a directory is trusted.
+
+        The program's own project is if `project_state` says so; otherwise the current files decide.
+        """
         return self.trust_of(cwd).trusted
 
     def trust_of(self, cwd: Path) -> ProjectState:
@@ -220,6 +223,9 @@ class Wiring:
     def last_session(self) -> str:
         """Return the id of the session last used in `cwd`, or with ``--demo`` of the last demo.
 
+        If `cwd` has none, the nearest directory above it that has one counts, up to the project's
+        root.
+
         Raises:
             StoreError: there is none.
         """
@@ -231,7 +237,10 @@ class Wiring:
         raise StoreError("There is no demo to continue yet; tui-agent --demo starts one.")
 
     def way_back(self, session: Session) -> str:
-        """Return the shell command that continues a session; "" if not stored or read-only."""
+        """Return the shell command that continues a session.
+
+        Return "" if the session is empty, not stored or read-only.
+        """
         info = session.info
         if self.arguments.no_session or session.read_only or not info.entry_count:
             return ""
@@ -242,7 +251,10 @@ class Wiring:
         return f"tui-agent -r {short_id(info.id)}"
 
     def fork(self, text: str) -> str:
-        """Copy a session, named by ``ID`` or ``ID#N`` (up to entry N); return the copy's id."""
+        """Copy a session, named by ``ID`` or ``ID#N`` (up to entry N); return the copy's id.
+
+        Raises UsageError if N is not a number.
+        """
         name, separator, entry = text.partition("#")
         info = self.store.session(name)
         if not separator:
@@ -259,5 +271,9 @@ class Wiring:
         )
 
     def default_model(self) -> str:
-        """Return the model for a new session; "" if none is configured and there is no key."""
+        """Return the model for a new session; "" if the user has to choose one.
+
+        That is so if the settings name no model, there is not exactly one model of the user's own
+        server, and none of the default models has a key.
+        """
         return choose_model(self.loaded.config, self.router.keys.available(), self.catalog.knows)

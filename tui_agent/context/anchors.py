@@ -48,7 +48,7 @@ _ERROR_LINES = 8
 # A mention by the user or the model predicts further use far better than one in a tool's output.
 _WEIGHTS = {"user": 3.0, "assistant": 2.0, "output": 0.1, "fact": 1.0}
 """A mention's weight, by who made it: the user, the model (``assistant``), or an ``output``; a
-``fact`` is a whole line of an output, such as an error."""
+``fact`` is an error line of an output, or a rule in the model's text."""
 
 _TOKEN = LazyPattern(r"[A-Za-z0-9_$@~./\\:+-]{3,200}")
 _PATH = LazyPattern(
@@ -314,7 +314,11 @@ def _error_lines(text: str) -> tuple[tuple[AnchorKind, str], ...]:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Return the beginning of a text as one line of at most ``limit`` characters, "…" if cut."""
+    """Return the beginning of a text as one line, cut to ``limit`` characters that end with "…".
+
+    Runs of white space become one space. Of the text at most ``4 * limit`` characters are used; if
+    they fit, the line does not end with "…".
+    """
     line = " ".join(text[: limit * 4].split())
     if len(line) <= limit:
         return line

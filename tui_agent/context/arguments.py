@@ -7,7 +7,7 @@ from typing import Any
 from tui_agent.session.entries import AssistantEntry
 
 LONG_ARGUMENT_CHARS = 200
-"""Characters to which strings in tool arguments are cut in an answer that a prune cleared."""
+"""Characters to which strings in the tool arguments of a cleared answer are cut."""
 
 
 def parse_object(arguments: str) -> dict[str, Any] | None:
@@ -32,7 +32,7 @@ def strings_in(value: object) -> Iterator[str]:
 
 
 def argument_texts(answer: AssistantEntry) -> list[str]:
-    """Return all strings in the arguments of an answer's calls, without those of invalid ones."""
+    """Return all strings in the arguments of an answer's calls; invalid JSON is skipped."""
     found: list[str] = []
     for call in answer.tool_calls:
         found += strings_in(parse_object(call.arguments))

@@ -33,7 +33,8 @@ _BEGINS_CHARS = 200
 """Maximum characters of a branch's first message that tell a summariser where in the live
 conversation the branch begins."""
 _MIN_BLOCK_TOKENS = 200
-"""Minimum tokens to which a message that does not fit is cut; with less room it is left out."""
+"""Minimum tokens to which a block that does not fit is cut; with less room it is left out, unless
+no other block was chosen."""
 
 LoadEntries = Callable[[Sequence[int]], Sequence[Entry]]
 """Returns the entries with the given ids."""
@@ -55,7 +56,10 @@ class MovePlan:
     asks: bool
     """Whether an abandoned entry was sent to the model, so that the user is offered a summary."""
     target: int | None = None
-    """The entry that the user chose: the new leaf, or the message to put back into the prompt."""
+    """The entry that the user chose: the new leaf, or the message to put back into the prompt.
+
+    None for an empty conversation and for a merge.
+    """
     prompt: tuple[UserPart, ...] = ()
 
 
@@ -149,7 +153,8 @@ def plan_branch_summary(
     """Choose the blocks of the abandoned branch to summarise; None if it needs no summary.
 
     ``entries`` are those that the move abandons. Earlier summaries on the branch are taken first,
-    then messages, the newest first; the first block that does not fit is cut in its middle.
+    for up to half of the room, then messages. Of both the newest are taken first, until one does
+    not fit: it is cut in its middle, or left out if little room remains.
     """
     if not move.asks or move.from_id is None:
         return None
@@ -217,7 +222,8 @@ def _newest_within(
 ) -> dict[int, str]:
     """Return the blocks that fit, by index: summaries first, then messages, each newest first.
 
-    The first block that does not fit is cut, and ends the choice.
+    Summaries may take ``_SUMMARIES_SHARE`` of ``room``. The first summary or message that does not
+    fit ends the choice of its sort: it is cut in its middle, or left out if little room remains.
     """
     chosen: dict[int, str] = {}
     left = room

@@ -35,7 +35,7 @@ from tui_agent.session.path_queries import PathMark, newest, place_of_newest
 from tui_agent.session.records import Reported
 
 _NO_HEAD = 4 * REQUEST_TOKENS
-"""Maximum tokens of a request without system prompt and tools, for any model."""
+"""Fixed tokens up to which a request is taken to have no system prompt and tools yet."""
 
 _STAND_IN = (Message("tool", (ContentText(INTERRUPTED_OUTPUT),)),)
 """Message that is sent for a tool call without a result."""
@@ -116,9 +116,10 @@ class ModelLimits:
 class ContextSize:
     """The size of the next request, and the window it has to fit in, in tokens.
 
-    ``total`` is ``fixed`` (the head) plus ``history``. ``exact_until`` is the answer whose reported
-    usage the total builds on, None if the whole total is an estimate; ``estimated``: at least one
-    part is. ``threshold`` is the size at which automatic compaction acts, None if it never does.
+    ``total`` is ``fixed`` (the head) plus ``history``. ``exact_until`` is the id of the answer
+    whose reported usage the total builds on, None if the whole total is an estimate;
+    ``estimated``: at least one part is. ``reserve`` stays free for the answer. ``threshold`` is the
+    size at which automatic compaction acts, None if it never does.
     """
 
     fixed: int
@@ -195,8 +196,8 @@ class Overhead:
     tokens: int
     budget: int
     crowded: bool
-    """Whether the user is warned at the start: the overhead exceeds ``compaction.overhead_share`` of
-    the window, or the history budget is below ``compaction.minimum_budget``."""
+    """Whether the user is warned at the start: the overhead exceeds ``compaction.overhead_share``
+    of the window, or the history budget is below ``compaction.minimum_budget``."""
     parts: tuple[FixedPart, ...]
     early: int | None = None
     """The threshold in tokens, if the budget would be large enough without it; else None."""
@@ -310,8 +311,9 @@ class Estimate:
     """The estimated tokens of a path's request (uncorrected), in parts that `estimate_path` reuses.
 
     ``settled`` are the tokens of the history before the newest answer, which appended entries can't
-    change; ``cut`` is that answer's index on the path. ``cut`` is None if the estimate can't be
-    continued when the path grows. ``path`` marks the path that was estimated.
+    change; ``cut`` is that answer's index on the path. If the estimate can't be continued when the
+    path grows, ``cut`` is None and ``settled`` is the whole history. ``path`` marks the path that
+    was estimated.
     """
 
     head: int
@@ -338,7 +340,7 @@ def estimate_path(
     """Estimate the uncorrected tokens of a path's request.
 
     ``before`` is an earlier estimate with the same counter and model. It only saves time: if the
-    path has only grown since, only the entries from its newest answer on are counted.
+    path has only grown since, its entries are counted from the answer on that was newest then.
     """
     if before is not None and before.cut is not None and _only_grew(path, before.path):
         tail = path[before.cut :]
@@ -577,9 +579,9 @@ class Report(StrEnum):
 
 
 def judge(usage: Reported | None, estimate: int) -> Report:
-    """Compare a report with the estimate of the same request in the model's tokens; 0: unknown.
+    """Compare a provider's report with our estimate of the same request, in the model's tokens.
 
-    Without an estimate every report is usable.
+    If the estimate is 0 (unknown), every report is usable. A report of 0 tokens counts as missing.
     """
     if usage is None or usage.prompt <= 0:
         return Report.MISSING
@@ -595,7 +597,7 @@ def judge(usage: Reported | None, estimate: int) -> Report:
 
 
 def is_stale(answer: AssistantEntry, before: AssistantEntry) -> bool:
-    """Return True if a report didn't fall although the request is much smaller than an earlier one.
+    """Return True if a report hardly fell although the request is much smaller than an earlier one.
 
     ``before`` is the earlier request's answer. Some servers report all tokens of a session, or the
     same number every time; believing them would cause one compaction after the other.
@@ -608,9 +610,10 @@ def is_stale(answer: AssistantEntry, before: AssistantEntry) -> bool:
 
 
 def is_silent_overflow(answer: AssistantEntry, window: int) -> bool:
-    """Return True if the reported input of an answer's request is larger than the window.
+    """Return True if a request that was answered exceeds the window, by a plausible report.
 
-    Some servers silently cut off the oldest messages instead of refusing such a request.
+    Some servers silently cut off the oldest messages instead of refusing such a request. False for
+    an answer with an error.
     """
     usable = judge(answer.usage, answer.estimate) is Report.USABLE and answer.error is None
     return usable and answer.usage is not None and answer.usage.prompt > window

@@ -187,10 +187,10 @@ def lifetime(ttl: CacheTtl, settings: CacheSettings) -> int:
 def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = None) -> CacheTtl:
     """Return the cache lifetime that a request sent at ``now`` asks for.
 
-    ``now`` is in milliseconds since the epoch; None returns what the path's last request asked for.
-    The setting "auto" chooses an hour if that would have been cheaper with the pauses between the
-    path's requests. Its choice changes only after a pause of more than five minutes, so that a
-    prefix is never requested with another lifetime while it is cached.
+    This is the setting, unless that is "auto": then it is an hour if that would have been cheaper
+    with the pauses between the path's requests. The choice changes only after a pause of more than
+    five minutes, so that a prefix is never requested with another lifetime while it is cached.
+    ``now`` is in milliseconds since the epoch; None: the time of the path's last request.
     """
     if settings.ttl != "auto":
         return settings.ttl
@@ -281,9 +281,9 @@ def _first_difference(
 def _cause(
     previous: ModelRequest, new: ModelRequest, found: tuple[str, int], newest: Mapping[str, int]
 ) -> tuple[BreakCause, int | None]:
-    """Return the cause of a difference, and the entry that explains it (None if unknown).
+    """Return the cause of a difference, and the id of the entry that explains it (None if unknown).
 
-    ``newest`` has the newest appended entry of each kind.
+    ``newest`` has the id of the newest appended entry of each kind.
     """
     part, index = found
     if part == "model":

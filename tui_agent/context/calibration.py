@@ -144,7 +144,8 @@ class Calibration:
 
         ``counted`` is the request's uncorrected count. Implausible reports and small requests
         change nothing. Otherwise the ratios change so that the request's estimate equals the
-        report; those of classes with many tokens and an uncertain ratio change most.
+        report, as far as ``SIZE_RANGE`` allows; those of classes with many tokens and an uncertain
+        ratio change most.
         """
         estimate = self.apply(counted)
         if min(estimate, reported) < LEAST_TO_LEARN:

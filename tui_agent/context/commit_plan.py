@@ -3,9 +3,10 @@
 The goal: history is afterwards at most 90 % of its former size and at most 60 % of its budget. If
 the summary alone does not reach the goal, a ladder of further measures is tried, rung by rung, none
 of which needs a model: clear outputs, cut outputs and arguments, keep fewer messages. If no rung
-reaches the goal, the first rung that fits the window is taken; if none fits, every text is cut in
-the middle until the request fits. So the work only stops if the texts that may not be cut are too
-large: the head and pinned entries.
+reaches the goal but the work would stop without a compaction, a rung that makes a little less room
+is taken; if there is none, every text is cut in the middle, or else the smallest history that fits
+the window is taken. So the work only stops if the texts that may not be cut are too large: the head
+and pinned entries.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -99,7 +100,10 @@ class _Rung:
     hard: bool = False
 
     def entries(self) -> tuple[Entry, ...]:
-        """Return the entries to append, the compaction last, so that no other follows at once."""
+        """Return the entries to append, the compaction last.
+
+        A path that ends in a compaction is not compacted again.
+        """
         prunes: list[Entry] = [prune.entry() for prune in self.prunes]
         if self.compaction is not None:
             prunes.append(self.compaction)
@@ -112,8 +116,8 @@ class _Goal:
 
     ``before`` is the present size and ``target`` the goal. If no rung reaches the goal, ``enough``
     is accepted, or else ``room``, the most that fits the window. These two exceed ``target`` only
-    if the work would stop otherwise (``pressing``): not if the user asked for the compaction, and
-    not while history still fits the window.
+    if the work would stop otherwise (``pressing``): history no longer fits the window, or the
+    server refused a request as too long; never if the user asked for the compaction.
     """
 
     before: int
@@ -170,8 +174,8 @@ def plan_cuts(
     """Return a commit of prunes and cuts alone, for a path with nothing to summarise.
 
     The prunes that ``refusal`` offers are tried first; if they aren't enough and the work would
-    stop, texts are cut in the middle. Returns ``refusal`` if that doesn't make enough room, or if
-    the path ends in a compaction.
+    stop, texts are cut in the middle. Returns ``refusal`` if that doesn't make enough room, if the
+    path ends in a compaction, or if the head leaves no room for history.
     """
     if size.budget <= 0:
         return refusal
@@ -193,7 +197,8 @@ def _first_that_fits(
     """Return the commit of the first rung that reaches the goal.
 
     If none does, return the commit of the first that is enough, or else of the one that leaves the
-    smallest history that fits the window, or else the smallest size reached, in tokens.
+    smallest history that fits the window, or else the smallest size reached, in tokens. Hard rungs
+    are only tried if no other was enough, and don't have to reach the goal then.
     """
     steps: list[str] = []
     enough: Commit | None = None
@@ -240,7 +245,10 @@ def _pruned_view(path: Sequence[Entry], prunes: Sequence[PrunePlan]) -> ContextV
 def _ladder(
     path: Sequence[Entry], plan: CompactionPlan, summary: str, measures: Measures, goal: _Goal
 ) -> Iterator[_Rung]:
-    """Yield the rungs from mild to hard; all but the last include the prunes of those before."""
+    """Yield the rungs from mild to hard.
+
+    Each has the prunes of those before it, as far as their targets are still kept.
+    """
     compact = partial(
         compaction_entry, summary=summary, count=measures.text, templates=measures.templates
     )

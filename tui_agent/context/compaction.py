@@ -74,7 +74,7 @@ def valid_cuts(view: ContextView, shown: Sequence[int]) -> list[bool]:
 
 
 def find_cut(view: ContextView, shown: Sequence[int], keep: int) -> tuple[int, bool]:
-    """Return the index of the first entry to keep, and whether the kept entries exceed ``keep``.
+    """Return the index of the first entry to keep, and whether the newest step exceeds ``keep``.
 
     Counts tokens from the newest entry back until ``keep`` is reached, and returns the nearest
     valid cut at or after that entry, and False. If there is none, because the results at the end
@@ -196,7 +196,10 @@ class Boundary(NamedTuple):
 
 
 def boundaries(path: Sequence[Entry], count: CountEntry = stored_tokens) -> list[Boundary]:
-    """Return all places at which a path's history may be cut, oldest first."""
+    """Return all places where a path's history may be cut, with something to summarise before them.
+
+    Oldest first.
+    """
     view = resolve(path)
     places = _places(view, ViewWeights(view, count).all())
     chosen = [view.entries[at] for at in places]
@@ -204,7 +207,7 @@ def boundaries(path: Sequence[Entry], count: CountEntry = stored_tokens) -> list
 
 
 def _places(view: ContextView, shown: Sequence[int], start: int = 0) -> list[int]:
-    """Return the indexes of valid cuts before which an entry from ``start`` on is sent."""
+    """Return the indexes of valid cuts with at least one sent entry between ``start`` and them."""
     valid = valid_cuts(view, shown)
     first = next((at for at in range(start, len(shown)) if shown[at]), len(shown))
     return [at for at in range(first + 1, len(shown)) if valid[at]]
@@ -304,7 +307,7 @@ def _room_of_newest(
 ) -> int:
     """Return the tokens that the kept outputs may take: all that the summary leaves of ``target``.
 
-    They get that much because the model has not seen them yet.
+    At least ``keep``. They get that much because the model has not seen them yet.
     """
     carried = Budgets.of(settings.compaction, budget).total
     stand_in = settings.compaction.summary_tokens(budget) + carried
@@ -318,7 +321,10 @@ def _nothing_to_summarise(
     size: ContextSize,
     options: PlanOptions,
 ) -> Refusal:
-    """Return the refusal for a plan that would keep everything, with prunes to make instead."""
+    """Return the refusal for a plan that would keep everything.
+
+    Its prunes are those to make instead, if any are worthwhile and messages are to blame at all.
+    """
     total = sum(weighed.shown)
     pruned = weighed.pruned
     if options.trigger == "overflow" and total < size.fixed:
@@ -481,9 +487,9 @@ def compaction_entry(
 ) -> CompactionEntry:
     """Return the compaction entry for a plan and a model's summary.
 
-    Entries that the summary does not cover are listed by the program, one line each; if the summary
-    is "", these are all of them, after the previous summary. ``tokens_after`` is 0: the commit
-    measures it.
+    Entries that the summary does not cover are listed by the program, one line each, as many of the
+    newest as fit; if the summary is "", these are all of them, after the previous summary.
+    ``tokens_after`` is 0: the commit measures it.
     """
     if summary.strip():
         untold = plan.unsummarised
@@ -571,6 +577,6 @@ def prune_all(
     tools: TraitsByName,
     count: CountEntry,
 ) -> PrunePlan | None:
-    """Plan a prune of all outputs but the newest, which are protected; None if none is left."""
+    """Plan a prune of all that may be cleared under pressure; None if there is nothing to clear."""
     rules = PruneRules(settings.prune, budget, tools, pressure=True, minimum=1, count=count)
     return plan_prune(view, rules, Occasion.COMPACTION)

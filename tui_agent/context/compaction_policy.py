@@ -116,9 +116,10 @@ def kept_ahead(
 ) -> int | None:
     """Return how many of the newest tokens a summary prepared now should keep; None: too early.
 
-    Preparing starts as many steps before the threshold as will be taken while the summary is
+    Preparing starts about as many steps before the threshold as will be taken while the summary is
     written. It keeps fewer tokens than a compaction would (at least a quarter), because these steps
     are added until then: so it covers about the same entries as a summary written at the threshold.
+    Also None without a threshold, or before the first step.
     """
     if size.threshold is None or not steps.mean:
         return None

@@ -49,7 +49,10 @@ def arguments(entry: Entry) -> int:
 
 
 def words(entry: Entry) -> int:
-    """Return the length of an entry's longest text or output in characters, 0 if it has none."""
+    """Return the length in characters of an entry's longest text, tool argument or output.
+
+    0 if it has none, and for a summary, which is never cut.
+    """
     match entry:
         case UserEntry():
             return max(map(len, entry.texts("asked", "attached")), default=0)

@@ -34,8 +34,8 @@ _LONG_DIRECTORY = 12
 class FileOperations:
     """The paths of files that were read, and of those that were modified, the last used last.
 
-    A modified file is not listed as read. ``ids`` has the id of the newest entry that used each
-    path.
+    A modified file is not listed as read. ``ids`` has, by path, the id of the newest entry that
+    used it, if that is known.
     """
 
     read: tuple[str, ...] = ()
@@ -75,8 +75,8 @@ class FileOperations:
 def path_rows(paths: Sequence[str], number: int | None, ids: Mapping[str, int]) -> list[str]:
     """Return lines that list the newest ``number`` paths (None: all), such as ``a.py #7``.
 
-    ``#7`` is the path's entry in ``ids``. A first line says how many paths are not listed. With
-    ``number`` a long common directory is shown once, above its files.
+    ``#7`` is the path's entry in ``ids``. If paths are left out, a first line says how many. With
+    ``number`` and ``ids`` a long common directory is shown once, above its files.
     """
     hidden = 0
     if number is not None:

@@ -305,7 +305,10 @@ def decode_lines(carried: Iterable[str]) -> tuple[list[tuple[int, str]], dict[in
 
 
 def title_of(entry: Entry) -> str:
-    """Return a tool result's title or path to show before its lines, "" if it is too long."""
+    """Return a tool result's title, or else its path, to show before its lines.
+
+    "" for other entries, and if the title is too long or contains a newline or ``)``.
+    """
     if not isinstance(entry, ToolResultEntry):
         return ""
     title = entry.title or entry.metadata.path or ""

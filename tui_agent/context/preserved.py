@@ -198,8 +198,8 @@ def _words_of_user(
 ) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
     """Return (rules to carry, as lines; number of rules that don't fit; user messages to carry).
 
-    Together they take at most ``budget`` tokens. A rule that is in a carried message, or in the
-    text ``shown``, is not repeated.
+    Together they take at most ``budget`` tokens, unless it is very small. A rule that is in a
+    carried message, or in the text ``shown``, is not repeated.
     """
     messages = _select_messages(said, budget, count)
     whole = "\n".join([shown, *messages])

@@ -138,7 +138,10 @@ class Builder:
     _used_ids: set[str] = field(default_factory=set)
 
     def summary(self) -> None:
-        """Add the message of the view's compaction, if there is one and the user didn't hide it."""
+        """Add the message of the view's compaction, if there is one and the user didn't hide it.
+
+        If it is hidden and keeps no entry, a placeholder message is added instead.
+        """
         entry = self.view.compaction
         if entry is None:
             return
@@ -162,7 +165,7 @@ class Builder:
     def add(self, entry: Entry) -> None:
         """Add the messages of one entry, for an answer with those of its results.
 
-        Adds nothing for other results, compactions and kinds that are not sent.
+        Adds nothing for a result by itself, a compaction, or a kind that is not sent.
         """
         match entry:
             case AssistantEntry():
@@ -375,9 +378,9 @@ def messages_of(
 
 
 def tool_name(name: str) -> str:
-    """Return a tool's name with characters replaced that some provider refuses, cut to 64.
+    """Return a tool's name as every provider accepts it: at most 64 letters, digits, "_" and "-".
 
-    (Models call tools by invented names.)
+    Models call tools by invented names, which may contain other characters.
     """
     if _PORTABLE_ID.fullmatch(name):
         return name

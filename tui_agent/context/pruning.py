@@ -333,7 +333,7 @@ class Superseded(StrEnum):
     """Why an output is out of date."""
 
     REPEATED = "repeated"
-    """The same call was made again later."""
+    """The same call was made again later, or a later read showed the whole file."""
     CHANGED = "changed"
     """The file that the output shows was changed later."""
 
@@ -380,13 +380,14 @@ def _answered_calls(view: ContextView) -> Iterator[tuple[ToolCallPart, ToolResul
 def plan_image_prune(
     view: ContextView, settings: ImageSettings, budget: int, tokens: Callable[[ImagePart], int]
 ) -> PrunePlan | None:
-    """Plan which entries lose their images, None if the images are within the limits.
+    """Plan which entries lose their images; None if the limits are kept, or none can lose any.
 
-    The limits are a number of images, and a share of ``budget``, the history budget. If they are
-    exceeded, images that the model has answered are removed, oldest first, down to half of the
-    limits, so that the next image doesn't break the cache again; newer images may fill the limits.
-    The newest entry with images keeps them whatever their tokens, unless they are too many. Pinned
-    entries keep their images, and the text beside images stays. ``tokens`` counts one image.
+    The limits are a number of images and a share of ``budget``, the history budget, in tokens. If
+    one is exceeded, entries keep their images from the newest to the oldest as long as they fit:
+    those after the model's last answer may fill the limits, older ones only half of them, so that
+    the next image doesn't break the cache again. An entry too heavy for the rest is skipped, and an
+    older, lighter one may still keep its images. Pinned entries keep theirs. ``tokens`` returns the
+    tokens of one image.
     """
     loose: list[tuple[int, int, int]] = []
     count = 0

@@ -199,9 +199,10 @@ def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
 def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
     """Return a call's arguments as the JSON text of an object.
 
-    Valid arguments stay byte for byte as the model wrote them, unless the entry is cut or cleared:
-    then long strings in them are cut. Invalid arguments become the value of
-    `INVALID_ARGUMENTS_KEY`, so that the model sees its mistake.
+    Valid arguments stay byte for byte as the model wrote them, unless they contain characters that
+    can't be sent, or the entry is cut or cleared: then long strings in them are cut. Invalid
+    arguments become the value of `INVALID_ARGUMENTS_KEY`, so that the model sees its mistake; blank
+    ones become ``{}``.
     """
     values = parse_object(arguments)
     if values is None:
@@ -228,7 +229,10 @@ def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
 def summary_text(
     entry: CompactionEntry, pinned: Iterable[PinnedText], shown: Shown, templates: Templates
 ) -> str:
-    """Return the text of the message that replaces summarised history: summary, carried blocks."""
+    """Return the text of the message that replaces summarised history: summary, carried blocks.
+
+    If the user cleared the summary, this is its placeholder.
+    """
     if shown.state is EntryState.MASKED:
         return masked_text(entry, templates)
     blocks = carried_blocks(entry.details, pinned)

@@ -36,7 +36,7 @@ class ImageRef:
 
 @frozen
 class RequestToolCall:
-    """A model's earlier tool call as it is sent back; ``arguments`` is the JSON text of an object."""
+    """A model's earlier tool call as it is sent back; ``arguments`` is a JSON object as text."""
 
     call_id: str
     tool: str

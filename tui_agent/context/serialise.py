@@ -29,7 +29,7 @@ from tui_agent.session.entries import (
 )
 
 _PREFIX_SHARE = 0.3
-"""Share of a summary's length for the turn prefix of a split turn, if there is history before it."""
+"""Share of a summary's length for the prefix of a split turn, if there is history before it."""
 _MESSAGES = (AssistantEntry, UserEntry, ShellEntry, BranchSummaryEntry, CompactionEntry)
 _INTERRUPTED = f"[Tool result]: {INTERRUPTED_OUTPUT}"
 RESULT_CHARS = 2_000
@@ -41,10 +41,10 @@ ARGUMENT_CHARS = 1_000
 def compaction_tasks(
     plan: CompactionPlan, mode: InputMode, templates: Templates | None = None
 ) -> tuple[SummaryTask, ...]:
-    """Return the tasks of a compaction: one for the history, and one for the prefix of a split turn.
+    """Return the tasks of a compaction: for the history, and for the prefix of a split turn.
 
-    With ``mode`` "live", or if there is only one part, one task covers everything. If there is a
-    previous summary, the first task is to update it.
+    With ``mode`` "live", or if there is nothing to do for one of the two, one task covers
+    everything. If there is a previous summary, the first task is to update it.
     """
     focus = plan.instructions or ""
     previous = plan.previous_summary

@@ -328,7 +328,7 @@ class TruncationSettings(_Settings):
 
 
 class ImageSettings(_Settings):
-    """Limits of the images in a request; above them the oldest images are pruned."""
+    """Limits of the images in a request; above them older images are pruned."""
 
     max_count: int = Field(default=20, ge=0)
     """Maximum number of images in one request. With more than 20, Anthropic's API accepts only
@@ -392,7 +392,7 @@ class ContextSettings(_Settings):
         """Return the settings for a model, with those of its best match in ``models`` applied.
 
         The best match is the model's own name, or else the longest pattern. The smaller window
-        counts. The result has no ``models``.
+        counts. The result has no ``models``; if none matches, it is this object unchanged.
         """
         names = [name for name in self.models if name == model or fnmatchcase(model, name)]
         if not names:

@@ -107,8 +107,9 @@ def carried(
 ) -> tuple[tuple[str, ...], int]:
     """Return the lines of the rules that a summary carries, and the number of rules that don't fit.
 
-    Rules that the text ``shown`` contains are left out. The newest rules are chosen first, until
-    ``budget`` tokens are used; the lines are in the order of ``rules``.
+    Rules that the text ``shown`` contains are left out. The newest rules are chosen first; one too
+    long for what is left of ``budget`` tokens is skipped, and an older, shorter one may still fit.
+    The lines are in the order of ``rules``.
     """
     lines: list[str] = []
     lost = 0

@@ -75,7 +75,10 @@ class SummariserLimits:
 
     @property
     def max_output(self) -> int:
-        """Maximum tokens of an answer: twice the target, because a cut-off answer is useless."""
+        """Maximum tokens of an answer: twice the target, because a cut-off answer is useless.
+
+        At least 1,024, but at most a quarter of the window or, in a tiny window, 256.
+        """
         return min(max(2 * self.summary, 1_024), max(256, self.window // 4))
 
     def room(self, prompt_tokens: int) -> int:
@@ -337,7 +340,10 @@ class _Controller:
     count: CountText
 
     def calls(self, task: SummaryTask, *, live: bool = False) -> tuple[SummaryCall, ...]:
-        """Return the calls of a task: one, or one for each chunk if the blocks don't fit the window."""
+        """Return the calls of a task: one, or one for each chunk if the blocks don't fit one call.
+
+        None for a task without blocks, unless ``live``.
+        """
         instruction: str = getattr(self.prompts, task.prompt)
         frame = self._frame(task)
         if live:

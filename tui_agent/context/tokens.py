@@ -187,8 +187,8 @@ def encoding_name(model: str) -> str:
 def count_text(text: str, encoding: str = "o200k_base") -> int:
     """Return the uncorrected tokens of a text, in at most about 0.05 seconds.
 
-    The result is a `Count` if the text has more than ASCII letters. Long texts are estimated from
-    samples.
+    The result is a `Count` if some of them are not of the class ``calibration.TEXT``. Long texts
+    are estimated from samples.
     """
     work = _work(text)
     if work <= EXACT_WORK:

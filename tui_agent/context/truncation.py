@@ -130,7 +130,7 @@ def most_informative(lines: Sequence[str], most: int) -> list[int]:
 
     Certain errors come before lines that only contain an error word; lines that differ from three
     earlier ones only in numbers come last. If a rank has too many lines, its first and last ones
-    are taken.
+    are taken. A line with an error's place (``--> src/main.rs:3``) follows the error before it.
     """
     ranks: dict[int, list[int]] = {rank: [] for rank in range(4)}
     seen: Counter[str] = Counter()
@@ -175,8 +175,8 @@ class OutputLimits:
 class Truncated:
     """A text within its limits; ``truncation`` is None if nothing was left out.
 
-    ``next_line`` is the number of the first line left out, to continue reading from; None if no
-    lines were left out.
+    ``next_line`` is the number of the first line left out, to continue reading from. If no line was
+    left out, it is None, or the number after the last line.
     """
 
     text: str
@@ -249,7 +249,8 @@ def cut_middle(text: str, chars: int, address: str = "") -> str:
     """Return at most ``chars`` characters: the text's head and tail, with a note between them.
 
     The note says how many characters are missing, and ``address``, where the whole text is, such as
-    ``#412``. The address is shown even if there is no room for the rest of the note.
+    ``#412``. The address is shown even if there is no room for the rest of the note, or only with
+    more than ``chars`` characters.
     """
     if address and len(text) > chars:
         return _cut_inside(text, max(chars, len(address) + 2), f", {address}", f"…{address}")[0]
@@ -311,7 +312,7 @@ class _Cut:
         return Truncated("\n".join([*parts, "", *tail[::-1]]), truncation, start)
 
     def _take(self, lines: Sequence[str], room: int, most: int) -> tuple[list[str], int]:
-        """Return the first lines that fit, and how many bytes of the output are in them."""
+        """Return the first lines that fit, at least one, and the bytes of the output in them."""
         taken: list[str] = []
         kept = 0
         for line in lines[:most]:

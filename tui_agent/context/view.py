@@ -294,7 +294,8 @@ _STATE_OF_ACTION = {"drop": EntryState.DROPPED, "mask": EntryState.MASKED, "pin"
 def _apply_edits(entries: Sequence[Entry], compaction: CompactionEntry | None) -> _Edits:
     """Return the effects of all prunes and edits of a view, applied in order.
 
-    Those whose target comes later, or is not in the view, have no effect.
+    Those whose target comes later, or is not in the view, have no effect, except that an edit ends
+    the pin of an entry that the compaction carries.
     """
     edits = _Edits()
     seen: set[int] = set()

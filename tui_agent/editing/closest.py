@@ -19,7 +19,8 @@ _MOST_COMPARED = 200
 def closest(text: str, old: str) -> str:
     """Return the error message for the text ``old``, which wasn't found in the file's ``text``.
 
-    It shows the file's lines that are most like ``old``, with their numbers from 1.
+    It shows the file's lines that are most like ``old``, with their numbers from 1, or says that
+    there are none.
     """
     lines = text.removesuffix("\n").split("\n")[:_COMPARED_LINES]
     wanted = old.strip("\n").split("\n")

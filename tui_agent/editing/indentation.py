@@ -1,4 +1,4 @@
-"""Gives the file's indentation to a block that a model copied with another one. Pure.
+"""Restores the file's indentation in a block that a model copied with a different one. Pure.
 
 Either all lines are shifted by the same white space, or their indentation is in proportion, such as
 tabs for spaces or two spaces for four.
@@ -11,7 +11,7 @@ from tui_agent.text_files.lines import lines_of
 
 
 def reindented(old: Sequence[str], there: Sequence[str], new: str) -> str | None:
-    """Return ``new`` with the file's indentation; None if the lines differ in several ways.
+    """Return ``new`` with the file's indentation; None if no single shift or factor fits all lines.
 
     Args:
         old: the lines that the model wants to replace.

@@ -40,7 +40,7 @@ class NoMatchError(Exception):
 
 @frozen
 class Replacement:
-    """Replaces the only occurrence of ``old`` by ``new``, or all of them if ``everywhere``."""
+    """Replaces the only occurrence of ``old`` by ``new``; with ``everywhere``, every occurrence."""
 
     old: str
     new: str
@@ -190,10 +190,10 @@ def _indented(text: str, wanted: Replacement) -> list[_Span]:
 
 
 def _alike_but_for_ends(lines: list[str], old: list[str]) -> Iterator[int]:
-    """Yield each index in ``lines`` at which the lines of ``old`` follow.
+    """Yield each index in ``lines`` at which a match of all lines of ``old`` starts.
 
-    White space at the ends of lines is ignored, and typographic characters count as plain ones.
-    Nothing is yielded if ``old`` is blank.
+    Leading and trailing white space of each line is ignored, and typographic characters match their
+    plain forms. Yields nothing if ``old`` is blank.
     """
     folded = _stripped(lines)
     key = _stripped(old)

@@ -121,8 +121,8 @@ def commit_to_branch(
     changes before its edit, they are left out of the commit, unless they conflict with the edit.
 
     Raises:
-        GitWriteError: there is no git, no repository or no commit in it, the branch exists or its
-            name is invalid, or nothing is left to commit.
+        GitWriteError: git is missing or fails, there is no repository or no commit in it, the
+            branch exists or its name is invalid, or nothing is left to commit.
     """
     repository = repository_of(project)
     if repository is None:

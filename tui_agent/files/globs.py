@@ -17,7 +17,8 @@ from tui_agent.lazy import LazyPattern
 _MAGIC = frozenset("*?[{")
 _WILD = (("**/", "(?:.*/)?"), ("**", ".*"), ("*", "[^/]*"), ("?", "[^/]"))
 _MAX_BRACES = 6
-"""Deepest nesting of braces that is expanded; deeper ones match literally. Each level doubles the pattern."""
+"""Deepest nesting of braces that is expanded; deeper ones match literally. Each level doubles the
+pattern."""
 
 
 _STARS = LazyPattern(r"\*+")

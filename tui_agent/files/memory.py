@@ -194,9 +194,10 @@ class MemoryState(BaseModel):
         return _changed(self, MemoryChange(before=line, proposal=answers))
 
     def without_proposal(self, proposal: Proposal) -> "MemoryState":
-        """Decline a proposal. A text is then not proposed again.
+        """Decline a proposal.
 
-        If it was a removal, the line stays, and its unused sessions are counted from 0 again.
+        The text of a proposed line is not proposed again. A line whose removal was proposed stays,
+        and its unused sessions are counted from 0 again.
         """
         line = self.line(proposal.line.topic)
         if proposal.removes and line is not None:
@@ -207,7 +208,12 @@ class MemoryState(BaseModel):
         return state.model_copy(update={"declined": declined})
 
     def with_proposals(self, proposals: Iterable[Proposal]) -> "MemoryState":
-        """Add proposals, except known and declined ones; a new one replaces that on its topic."""
+        """Add proposals; a new one replaces the waiting proposal on its topic.
+
+        Left out are lines that the memory has, that wait or that were declined, and a removal if
+        there is no such line or a proposal on its topic waits. If more than `MAX_PROPOSED` wait,
+        some are dropped.
+        """
         state = self
         for proposal in proposals:
             if state._is_news(proposal):

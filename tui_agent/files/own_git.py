@@ -259,7 +259,8 @@ def _blob_name(path: Path, like: str) -> str | None:
 def branch_of(project: Path) -> str | None:
     """Return the checked-out branch, or the commit's first 9 digits if ``HEAD`` is detached.
 
-    None outside a repository. Reads ``.git/HEAD`` instead of starting git, which takes longer.
+    None outside a repository, or if ``HEAD`` can't be read. Reads ``.git/HEAD`` instead of starting
+    git, which takes longer.
     """
     repository = repository_of(project)
     head = None

@@ -37,7 +37,8 @@ class _Listed(NamedTuple):
 def is_published(path: str, state: os.stat_result) -> bool:
     """Return True if a file belongs to an installed Python package and is as the package lists it.
 
-    ``path`` is absolute, ``state`` the file's present state. False for files elsewhere.
+    ``path`` is absolute, ``state`` the file's present state. True for a package's ``RECORD``, False
+    for files elsewhere.
     """
     folder, inner, name = path.rpartition(_PACKAGES)
     if not inner:

@@ -43,8 +43,8 @@ class NoRipgrepError(Exception):
 class Search:
     """How a run of ripgrep ended.
 
-    ``code`` is 0 if it found something, 1 if not, 2 for an error. ``errors`` is the beginning of
-    its error output.
+    ``code`` is 0 if it found something, 1 if not, 2 for an error, negative if it was killed after
+    `TIMEOUT`. ``errors`` is the beginning of its error output.
     """
 
     code: int
@@ -71,8 +71,8 @@ async def list_files(
 async def shared_files(root: Path, most: int | None = None) -> list[str]:
     """Return the relative paths of the files in a project that git doesn't ignore, in no order.
 
-    Files far beyond ``most`` are left out; None for no limit. Works without ripgrep, too, more
-    slowly.
+    Files far beyond ``most`` are left out; None for no limit. Works without ripgrep, too, but more
+    slowly, and then None means about 200,000 files.
     """
     names: list[str] = []
 
@@ -96,8 +96,8 @@ async def run_ripgrep(
     """Run ripgrep in a directory and pass its output to ``sink``, several lines at a time.
 
     Lines are passed without ``end``. After `TIMEOUT` seconds ripgrep is killed, and the result says
-    so. Raises NoRipgrepError if ripgrep can't run or was killed because of a pipe; ``sink`` may
-    have got some lines before.
+    so. Raises NoRipgrepError if ripgrep can't run, or was killed earlier, because an ignore file is
+    a pipe or its memory limit was reached; ``sink`` may have got some lines before.
     """
     for binary in _candidates(directory):
         if await _works(binary):

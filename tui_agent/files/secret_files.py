@@ -174,7 +174,11 @@ def shown_quote(path: Path, text: str) -> str:
 
 
 def shown_diff(path: Path, texts: Iterable[str], diff: str) -> str:
-    """Return a diff between ``texts`` of a file, with the secrets in these texts redacted."""
+    """Return a diff between ``texts`` of a file, with the secrets in these texts redacted.
+
+    Of each text, the first `MAX_BYTES` characters are searched. A diff of source code or of a file
+    made to be shared is returned unchanged.
+    """
     from tui_agent.secret_detector import find_secrets, remove_known
 
     if is_for_people(path):

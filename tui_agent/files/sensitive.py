@@ -1,4 +1,4 @@
-"""Recognises by their names files that hold secrets, control other programs, or are git's. Pure."""
+"""Recognises files by name that hold secrets, control other programs, or belong to git. Pure."""
 
 import fnmatch
 import os

@@ -108,7 +108,8 @@ class ModelInfo:
     cache_marks: bool = False
     """Whether the provider accepts Anthropic's cache marks for the model."""
     efforts: tuple[Effort, ...] = tuple(Effort)
-    """Effort levels that the model accepts, lowest first; all levels for an unknown model."""
+    """Effort levels that the model accepts, lowest first: none if it is known not to reason, all
+    for an unknown model."""
     max_effort: Literal["xhigh", "max"] = "xhigh"
     """Name of the model's highest effort level in OpenAI's format."""
     responses_only: bool = False
@@ -215,9 +216,9 @@ class Catalog:
     def models(self, *, today: date | None = None) -> list[ModelInfo]:
         """Return all known chat models: those of the settings first, the others sorted by id.
 
-        For a provider whose server has answered, the server's list replaces the price list. Models
-        of the price list whose last day was before ``today`` (default: the current UTC date) are
-        left out.
+        For a provider whose server has answered, the server's list replaces the price list. Of the
+        price list, regional and fine-tuned variants are left out, and models whose last day was
+        before ``today`` (default: the current UTC date).
         """
         day = (today or datetime.now(UTC).date()).isoformat()
         answered: set[str] = set()
@@ -348,7 +349,7 @@ class Catalog:
         """Return a warning for the user if the catalog doesn't know the model, else "".
 
         Raises:
-            UnknownModelError: the name has no known provider.
+            UnknownModelError: the name has no known provider, or contains white space.
         """
         verdict = self.judge(model)
         if verdict.standing is NameStanding.IMPOSSIBLE:
@@ -423,7 +424,7 @@ class Catalog:
     def _served(self, model: str) -> ServedModel | None:
         """Return the facts that the model's server reported; None if it reported none.
 
-        If a private server has only one model, that one is meant whatever the name.
+        If a private server has only one model, its facts are returned whatever the name.
         """
         url = self.place(model).url
         answer = self._answer_at(url)

@@ -153,7 +153,7 @@ class ProviderClient:
     def warm(self, model: str) -> None:
         """Start to load the modules and the HTTP client for a model, in the background.
 
-        For a model behind litellm, start the process with litellm.
+        Only the first call does so. For a model behind litellm, start the process with litellm.
         """
         if self._router.wire(model) is None:
             self.hosted.warm()
@@ -183,8 +183,9 @@ class ProviderClient:
         """Stream the answer to a request.
 
         If the server refuses a part of the request before the answer begins, the request is sent
-        again in another form, at most three times in all; then a ``PartLeftOut`` event comes first.
-        See ``refusals`` and ``forms``.
+        again in another form, at most three times in all; then, and if a picture can't be read, a
+        ``PartLeftOut`` event comes first (see ``refusals`` and ``forms``). Another one precedes
+        ``Finished`` if the answer lacks the end mark that its server usually sends.
 
         Raises:
             ModelError: the request failed, before or in the middle of the answer.
@@ -393,7 +394,11 @@ def _load_wire(name: WireName) -> "Wire":
 
 
 def _expected_form(form: ServerForm, route: Route) -> ServerForm:
-    """Return a server's form, adapted to known limits of the model and of own servers."""
+    """Return a server's form without the parts that are known not to work on a route.
+
+    These are tools, if the model takes none, and separate consecutive messages of one role, for a
+    model server on the user's own network.
+    """
     known: dict[str, Any] = {}
     if route.info.without_tools:
         known["tools"] = False

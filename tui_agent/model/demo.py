@@ -37,7 +37,7 @@ DEMO_MAX_OUTPUT = 2_048
 """The demo model's longest answer, in tokens."""
 
 ORDERS_A_MONTH = 115
-"""Lines of each file of orders: just few enough that its output isn't truncated."""
+"""Lines of each file of orders: just few enough that a tool's result isn't truncated."""
 
 MONTHS = (
     "january",

@@ -1,4 +1,4 @@
-"""The demo model's script, and the choice of the next answer from it. Pure.
+"""The demo model's script, and the choice of the next answer from it.
 
 No state is kept: the position in a scenario is found in the request, so that the script continues
 after a resume, a retry, a branch or a denied permission. For that, the ids of the script's tool
@@ -78,8 +78,8 @@ class Branch(_Data):
 class DemoStep(_Data):
     """One answer: its thinking and text, and the tool calls in it.
 
-    The first of ``branches`` that fits the results names the next step, else ``next``; None means
-    the step below.
+    The first of ``branches`` that fits the results names the next step, else ``next``; if that is
+    None, the following step of the scenario comes next.
     """
 
     name: str = Field(pattern="^[a-z]+$")

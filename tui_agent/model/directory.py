@@ -83,7 +83,8 @@ class CatalogDirectory:
     def with_learnt(self, info: ModelInfo) -> ModelInfo:
         """Return a model's facts with the window learnt from a refused request, if it is smaller.
 
-        A learnt window no longer counts once the catalog or server states another one than then.
+        A window that a provider named no longer counts once the catalog or the server states
+        another window than it did when that one was learnt.
         """
         served = self._catalog.served_name(info.id)
         known: list[int] = []

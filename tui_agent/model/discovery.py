@@ -32,13 +32,13 @@ from tui_agent.model.wires.http import Http
 from tui_agent.model.wires.wire import WireFailure
 
 TIMEOUT = 0.7
-"""Time limit of each answer of a server on this machine, in seconds."""
+"""Time limit of each answer of a server on this machine or a private network, in seconds."""
 REMOTE_TIMEOUT = 5.0
 """Time limit of each answer of any other server, in seconds."""
 
 _MAX_ANSWER_BYTES = 16 << 20
 _MAX_MODELS_ASKED = 40
-"""Maximum number of an Ollama server's models; each one's details need a request."""
+"""Maximum number of an Ollama server's models that are read, because each needs a request."""
 _SMALLEST_WINDOW = 1024
 _SMALL = 4e9
 """Parameter count below which a model is small."""
@@ -95,9 +95,9 @@ class ServerReply:
 def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Server]:
     """Return the servers whose list of models is worth asking for, one for each address.
 
-    These are the servers at addresses set by the user or on a private network, first those of
-    ``models`` (ids of the settings and the one in use), and gateways such as OpenRouter for which
-    there is a key.
+    First come the servers of ``models`` (model ids) at addresses that the user set or that are
+    private, then all providers whose address the user set, then gateways such as OpenRouter for
+    which there is a key.
     """
     found: dict[str, Server] = {}
 
@@ -428,7 +428,7 @@ def _first(values: Iterable[Any], read: Callable[[Any], _Found | None]) -> _Foun
 
 
 def _sizes(parameters: object) -> dict[str, bool]:
-    """Return ``small`` and ``tiny`` for a model's number of parameters; {} if it is not a positive number."""
+    """Return ``small`` and ``tiny`` for a number of parameters; {} unless it is positive."""
     if isinstance(parameters, bool) or not isinstance(parameters, int | float):
         return {}
     if not parameters > 0:

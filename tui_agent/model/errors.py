@@ -273,7 +273,8 @@ class Failure:
     """The facts about a failed call of a provider or another model server.
 
     ``text`` is the error's body or the exception's message, ``status`` the HTTP status, ``seconds``
-    the time limit that was exceeded. ``cause`` is set only if there was no complete HTTP answer.
+    the time limit that was exceeded. ``cause`` is set if the connection failed, or if the answer
+    was incomplete or couldn't be read.
     """
 
     text: str = ""
@@ -287,7 +288,8 @@ class Failure:
 class Target:
     """The model and server that were called, for the error's message.
 
-    ``provider`` is the display name, ``address`` the host, ``key`` the source of the key. With
+    ``provider`` is the display name, ``address`` the host, ``key`` the source of the key or a hint
+    how to set it. With
     ``empty_body_is_overflow``, status 400 without a message means that the request is too long.
     """
 

@@ -1,7 +1,7 @@
-"""Adapts requests to what a server accepts, and chooses the next form after a refusal. Pure.
+"""Adapts requests to what a server accepts, and chooses the next form after a refusal.
 
 Limits that a server always has are kept in its ``ServerForm``, which the client stores. A part that
-is wrong in one request only is left out of that request (``Shape``).
+is wrong in one request only is left out of that request (``Shape``). All functions are pure.
 """
 
 import hashlib
@@ -206,7 +206,7 @@ class Shape:
 
     @property
     def left_out(self) -> frozenset[str]:
-        """Fields of the body that are left out, of this request and of all to the server."""
+        """Fields left out of the body: of this request only, and of all requests to the server."""
         return self.fields | frozenset(self.form.fields)
 
     @property
@@ -312,7 +312,7 @@ def shaped(
 def _message_taken(message: Message, shape: Shape) -> Message:
     """Return a message without the parts that a server doesn't accept.
 
-    Notes replace pictures, and a system message becomes a user message.
+    Where the server needs it, notes replace pictures, and a system message becomes a user message.
     """
     form = shape.form
     if not form.pictures:
@@ -345,7 +345,7 @@ def left_out_tools(request: ModelRequest, form: ServerForm) -> list[str]:
 
 
 def _taken(request: ModelRequest, form: ServerForm) -> tuple[ToolSchema, ...]:
-    """Return the request's tools that a server accepts, in the same order and with its schemas.
+    """Return the request's tools that a server accepts, in their order, some with simpler schemas.
 
     If there are too many, tools that the conversation has called are kept first.
     """
@@ -371,9 +371,11 @@ def _learnt(now: Shape, **changes: Any) -> Shape | None:
 
 
 def _joined(messages: Sequence[Message], *, alternating: bool) -> list[Message]:
-    """Join consecutive user messages, and consecutive assistant messages without tool calls.
+    """Join consecutive user messages, and consecutive assistant messages.
 
-    ``alternating`` inserts a short answer between a tool result and a user message.
+    An assistant message with tool calls isn't joined to the next message; joined messages lose
+    their reasoning. ``alternating`` inserts a short answer between a tool result and a user
+    message.
     """
     merged: list[Message] = []
     for message in messages:
@@ -449,7 +451,7 @@ def _ids_shortened(now: Shape, longest: int) -> Shape | None:
 
 
 def _without_pictures(message: Message, blobs: Collection[str]) -> Message:
-    """Return a message with notes in place of the given pictures."""
+    """Return a message with notes in place of the pictures with the given blobs."""
     if not any(image.blob in blobs for image in images_in(message)):
         return message
     parts: list[ContentText | ImageRef] = []
@@ -464,9 +466,9 @@ def _without_pictures(message: Message, blobs: Collection[str]) -> Message:
 def _pictures_out(refused: Refused, taken: int) -> frozenset[str]:
     """Return the blobs of all pictures to leave out of the next try.
 
-    Added to those left out so far is the picture that the error points to; else all but the
+    These are the ones left out so far, and the picture that the error points to; else all but the
     newest ``taken`` ones (0: no maximum is known); else those since the last answer. If those are
-    none or all of them, it is the older half, and all of them in the last try.
+    none or all, it is the older half, or all if there is only one or it is the last try.
     """
     now = refused.shape
     messages = refused.request.messages
@@ -527,7 +529,8 @@ def _tool_names(keys: Sequence[str]) -> str:
 def _tools_mended(now: Shape, names: Sequence[str], tools: Sequence[ToolSchema]) -> Shape | None:
     """Return the shape after the tools ``names`` were refused; None if nothing is left to try.
 
-    Their schemas are simplified. Only those already simplified are left out, if there are any.
+    Tools that were already simplified are left out; if there are none, all schemas are simplified.
+    None too if all the request's tools were refused and some were already simplified.
     """
     refused = [_key(tool) for tool in tools if tool.name in names]
     again = [key for key in refused if key in now.form.plain_tools]
@@ -560,7 +563,7 @@ def _plain_property(value: object) -> dict[str, Any]:
 
 
 def _reasoning_out(refused: Refused) -> Shape | None:
-    """Return the shape after reasoning was refused; None if the server gets none already.
+    """Return the shape after reasoning was refused; None if none is sent or requested already.
 
     Reasoning of earlier answers is left out of this request, or of all requests to a server that
     doesn't know the field. If none was sent, none is requested from that server any more.

@@ -20,7 +20,10 @@ _USUAL_FORM = ServerForm.model_construct()
 
 
 class LearntModels(BaseModel):
-    """The content of the file. Keys are served names (see `Catalog.served_name`)."""
+    """The content of the file with the learnt facts.
+
+    Keys are served names (see `Catalog.served_name`).
+    """
 
     model_config = ConfigDict(defer_build=True)
 

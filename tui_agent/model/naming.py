@@ -107,18 +107,18 @@ def maker_of(spelling: str) -> Maker | None:
 
 
 class UnknownModelError(ValueError):
-    """Raised for a model name without a known provider; the message is for the user."""
+    """A model's name has no known provider or can't be a name; the message is for the user."""
 
 
 class NameStanding(StrEnum):
     """Whether a model's name can be used, as far as is known without asking its provider."""
 
     KNOWN = "known"
-    """The model is in the catalog or the settings, or on the user's own server."""
+    """The catalog or the settings have the model, or its server is the user's own."""
     NEW = "new"
     """The provider is known, but the catalog lacks the name: a newer model, or a typo."""
     IMPOSSIBLE = "impossible"
-    """The name has no known provider to which a request could be sent."""
+    """The name has no known provider to which a request could be sent, or contains white space."""
 
 
 @frozen

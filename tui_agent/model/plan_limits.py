@@ -129,7 +129,7 @@ class PlanUse:
     def words(self, model: str, *, now: float) -> str:
         """Return the fullest window of the model's plan as a short text (``5 h plan 86%``).
 
-        "" if all are below ``WARN_FROM``.
+        "" if none is known or all are below ``WARN_FROM``.
         """
         running = _running(self._windows.get(_provider(model), ()), now)
         fullest = max(running, key=lambda window: window.used, default=None)

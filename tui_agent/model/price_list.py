@@ -51,8 +51,8 @@ class PriceList:
     def named_like(self, spelling: str) -> list[str]:
         """Return the names of the rows for the model with this spelling (see ``naming.spelled``).
 
-        If none has the exact spelling, dates and the like are ignored step by step. [] if no row
-        matches.
+        If none has the exact spelling, a date, "latest" and "preview" at its end are ignored, one
+        after the other. [] if no row matches.
         """
         if "all" in self.__dict__:
             index = self._index
@@ -64,7 +64,10 @@ class PriceList:
         return []
 
     def _near(self, spelling: str) -> Iterator[str]:
-        """Yield the names that contain all words and numbers of a spelling, in any order."""
+        """Yield the names that contain all words and numbers of a spelling but for its date.
+
+        The order doesn't matter. "latest" and "preview" are ignored like the date.
+        """
         *_steps, broadest = broader(spelling)
         pieces = _PIECES.findall(broadest)
         for name in self._names if len(broadest) >= _SHORTEST else ():

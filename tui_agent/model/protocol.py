@@ -57,8 +57,8 @@ class ToolCallReady:
 class PageFound:
     """A page that the provider's web search found or the answer cites.
 
-    ``text`` is the cited text, "" for a mere search result. ``day`` is the page's date as the
-    provider writes it, "" if unknown.
+    ``text`` is the cited text or the answer's words before the citation, "" for a search result.
+    ``day`` is the page's date as the provider writes it, "" if unknown.
     """
 
     url: str
@@ -105,7 +105,7 @@ class PlanSeen:
 
 @frozen
 class PartLeftOut:
-    """A notice that the request was sent in another form after the provider refused parts of it.
+    """A notice that parts of the request were changed or left out, as the provider can't use them.
 
     Comes before the first piece of the answer. Just before the end it only warns that the answer
     may be incomplete. ``messages`` are sentences for the user. ``blobs`` are the pictures left out;

@@ -241,8 +241,8 @@ class Provider:
     sign_in_note: str = ""
     """Note about signing in, for the login page; "" for none."""
     account: tuple[str, str, str] = ("", "", "")
-    """Header with the account's id, and the claim of the key (a JSON Web Token, RFC 7519) and the
-    field in it that have the id; empty if there is no such header."""
+    """(header, claim, field): the header that carries the account's id, and where the id is in the
+    key, a JSON Web Token (RFC 7519); empty strings if there is no such header."""
 
     def key_header(self, key: str, *, bearer: bool = False) -> dict[str, str]:
         """Return the header with the key, and the one with the account's id if there is one.
@@ -284,8 +284,8 @@ def _azure(url: str, name: str, wire: WireName, parameters: Mapping[str, str]) -
     """Return the endpoint for a model at an Azure address.
 
     A dated ``api_version`` with chat completions needs a path for each deployment; otherwise it is
-    the path ``/openai/v1``, which all deployments share since 2025. A URL that contains a path
-    stays as it is.
+    the path ``/openai/v1``, which all deployments share since 2025. A URL that already contains
+    ``/openai/`` stays as it is.
     """
     url = url.rstrip("/")
     version = parameters.get("api_version", "")
@@ -326,8 +326,8 @@ _OPENAI_CHAT = ChatFormat(
 )
 _THINKING_BACK = ChatFormat(effort="thinking", levels=_TO_MAX, reasoning_back="reasoning_content")
 _OWN_SERVER = ChatFormat(reasoning_back="as_received", prompt_progress=True)
-"""Chat templates of models that think between tool calls need the reasoning back; others ignore
-it."""
+"""Variant for the user's own model servers and proxies. Reasoning is sent back because the chat
+templates of models that think between tool calls need it; others ignore it."""
 _MISTRAL = ChatFormat(
     levels={**dict.fromkeys(Effort, "high"), Effort.OFF: "none"},
     asks_for_usage=False,
@@ -704,7 +704,8 @@ PROVIDERS = {provider.id: provider for provider in _TABLE}
 def provider_of(name: str) -> Provider:
     """Return the provider with an id or an alias such as ``google``.
 
-    For an unknown name it is a new one without a format, with the key variable ``<NAME>_API_KEY``.
+    For an unknown name, it is a new one that is called through litellm, with the key variable
+    ``<NAME>_API_KEY``.
     """
     if name.startswith("vertex_ai-"):
         name = name.partition("-")[0]

@@ -243,7 +243,8 @@ def find_refusal(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | No
 def _judged(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | None:
     """Return the refused part, for an error whose kind leaves open what was wrong.
 
-    None if the message names no part that the request has.
+    None if the message names no part that the request has, or lists the effort levels that the
+    model accepts.
     """
     if error.kind is ErrorKind.CONTEXT_OVERFLOW:
         return _room_besides(error, sent)
@@ -289,7 +290,10 @@ def _of_tools(part: Part, said: str, tools: tuple[str, ...]) -> Refusal | None:
 
 
 def _of_request(error: ModelError, said: str, sent: Sent) -> Refusal | None:
-    """Return the optional fields that an error message names, or the reasoning, or None."""
+    """Return a refusal of the reasoning or of the optional fields that an error message names.
+
+    None if it names neither.
+    """
     if _WRONG_REASONING.search(said):
         return Refusal(Part.REASONING)
     if error.kind is ErrorKind.NOT_FOUND:
@@ -304,7 +308,8 @@ def _of_request(error: ModelError, said: str, sent: Sent) -> Refusal | None:
 def _room_besides(error: ModelError, sent: Sent) -> Refusal | None:
     """Return the fields that limit the answer's length, after an overflow of the context window.
 
-    None if the request has no such field, or if the prompt alone doesn't fit the window.
+    None if the request has no such field, or unless the error's numbers show that the prompt alone
+    fits the window.
     """
     limits = tuple(name for name in sent.optional if name in _LIMITS)
     fits = error.sent and error.window and error.sent < error.window

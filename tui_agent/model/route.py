@@ -258,8 +258,9 @@ def _native(
 def wire_base(url: str, wire: WireName | None) -> str:
     """Return the base URL to which the wire's path is appended, without a slash at its end.
 
-    A wire's path that the user has included is removed. For Anthropic's format ``/v1`` is added if
-    the URL has no version, because ANTHROPIC_BASE_URL is usually set without.
+    A wire's path that the user has included is removed, for Ollama also ``/v1`` and ``/api``. For
+    Anthropic's format ``/v1`` is added if the URL has no version, because ANTHROPIC_BASE_URL is
+    usually set without.
     """
     url = url.rstrip("/")
     for path in _PATHS:

@@ -100,7 +100,7 @@ class BrowserSignIn:
         """Wait until the user has signed in, exchange the code, and return the key.
 
         Raises:
-            SignInError: the user refused or took too long, or the provider did not accept the code.
+            SignInError: the user refused or took too long, or the provider returned no key.
         """
         name = self._provider.name
         try:

@@ -1,4 +1,4 @@
-"""Makes requests for models too small for tools, and reads tool calls from their answers. Pure.
+"""Makes requests for models too small for tools, and reads tool calls from their answers.
 
 A model below a billion parameters copies the calls and schemas that it sees instead of making
 calls. So it is shown neither: the files that it has read come before the task, and the last
@@ -42,9 +42,10 @@ _OUTER = LazyPattern(r"^[^\W\d_].*$", re.MULTILINE)
 def in_steps(request: ModelRequest, prompt: Callable[[str], str]) -> ModelRequest:
     """Return the request without calls and results, rewritten for a model without tools.
 
-    The last message consists of the files seen so far, other results, the task and a sentence on
-    how to answer. Earlier texts stay before it. A request that doesn't end with the user's task,
-    such as one for a summary, stays unchanged. ``prompt`` returns a text of ``prompts/`` by name.
+    The last message consists of the files seen so far, other results, the task and, if tools may be
+    called, a sentence on how to answer. Earlier texts stay before it. A request that doesn't end
+    with the user's task, such as one for a summary, stays unchanged. ``prompt`` returns a text of
+    ``prompts/`` by name.
     """
     messages = request.messages
     asked = max((at for at, one in enumerate(messages) if one.role == "user"), default=None)
@@ -125,8 +126,9 @@ def _is_repeated(call: RequestToolCall, calls: Mapping[str, RequestToolCall]) ->
 def read_step(text: str, messages: Sequence[Message]) -> TextCalls | None:
     """Return the ``write`` or ``read`` call that a tiny model's answer means; None if it has none.
 
-    A fence with a whole file is written, ``READ name`` reads a file. The returned text is the
-    answer before the call. ``messages`` are those of the request before `in_steps` changed it.
+    A code fence with a whole file becomes a ``write`` call, ``READ name`` a ``read`` call. The
+    returned text is the answer before the call. ``messages`` are those of the request before
+    `in_steps` changed it.
     """
     files = files_seen(messages)
     task = next((one.text for one in reversed(messages) if one.role == "user"), "")

@@ -78,7 +78,8 @@ _INTENT = LazyPattern(
 )
 
 Check = Callable[[str, str], str]
-"""Returns why a tool (its name) doesn't accept arguments (JSON text); "" if it does."""
+"""Takes a tool's name and a call's arguments (JSON text); returns why the tool doesn't accept them,
+"" if it does."""
 
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -116,7 +117,8 @@ def read_text_calls(text: str, tools: Mapping[str, ToolSchema], check: Check) ->
     """Return the calls at the end of an answer's text; None if it makes none.
 
     ``tools`` are the request's tools by name, ``check`` tests a call's arguments. If a call can't
-    be read or isn't valid, the result has a problem and no calls.
+    be read or isn't valid, the result has a problem and no calls, or is None if the answer doesn't
+    end with a bracket, a tag or a code fence, because then no call was meant.
     """
     found = _begin(text)
     if found is None:
@@ -255,7 +257,7 @@ class _Scanner:
     def _of_code(self, code: str) -> Iterator[TextCall]:
         """Yield the calls in Python code whose statements are calls, perhaps inside ``print(…)``.
 
-        Raises _UnreadableError for any other code.
+        Raises _UnreadableError for any other code, and for arguments that aren't literals.
         """
         try:
             for statement in ast.parse(code).body:

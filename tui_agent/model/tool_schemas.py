@@ -242,9 +242,9 @@ class _Mender:
         return self._object(given, _Place(1, (), renamed))
 
     def _part(self, schema: object, place: "_Place") -> Schema:
-        """Return a nested schema converted; {} if it is too deep, too many or not an object.
+        """Return a nested schema converted; {} if it isn't an object or ``MAX_PARTS`` are exceeded.
 
-        One that is too deep keeps its description.
+        One that is deeper than ``MAX_DEPTH`` keeps only its description.
         """
         self._parts += 1
         if not isinstance(schema, dict) or self._parts > MAX_PARTS:
@@ -274,7 +274,11 @@ class _Mender:
         return {key: made[key] for key in ordered}
 
     def _take(self, made: Schema, key: str, value: object, schema: Schema, place: "_Place") -> None:
-        """Add the keyword ``key`` of ``schema``, converted, to ``made``, unless it is unknown."""
+        """Add the keyword ``key`` of ``schema``, converted, to ``made``.
+
+        Unknown keywords and invalid values are left out; ``type``, ``enum`` and ``required`` are
+        added by ``_object``.
+        """
         match key:
             case "properties":
                 made["properties"] = self._properties(value, place)
@@ -451,7 +455,7 @@ def _required(schema: Schema, made: Schema, renamed: Renamed) -> list[str]:
 
 
 def _is_sound(key: str, value: object) -> bool:
-    """Return whether a keyword can be kept unchanged: all formats accept it and its value is valid.
+    """Return whether a keyword is known and its value is valid, so that it can be kept unchanged.
 
     By JSON Schema 2020-12. Always False for ``type``, ``enum`` and keywords that contain schemas,
     which are converted elsewhere.

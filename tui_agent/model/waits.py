@@ -37,7 +37,7 @@ _EPOCH = 1_000_000_000.0
 in seconds."""
 
 RETRIED = frozenset({ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED, ErrorKind.HOST})
-"""Errors after which the same request may succeed; all others would fail in the same way."""
+"""Errors after which the same request may succeed; a server's loading is waited for separately."""
 
 LOADING_DELAY = 2.0
 """Seconds between two requests to a server that is loading a model."""

@@ -34,7 +34,8 @@ FLOOD_PAUSE = 0.25
 QUIET_SECONDS = 0.4
 """Seconds without new output after which a terminal is assumed to wait for input."""
 SILENT_SECONDS = 2.0
-"""The same, in seconds, for a terminal that has printed nothing since the wait began."""
+"""Seconds after which a terminal that has printed nothing since the wait began is assumed to wait
+for input."""
 LOOK_SECONDS = 0.05
 """Seconds between two looks at a terminal while something is awaited."""
 MAX_AWAITED_BYTES = 16 * 1024

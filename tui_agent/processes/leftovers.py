@@ -67,7 +67,7 @@ class Leftovers:
     """The processes that one command left running."""
 
     def __init__(self, leader: int, mark: str, pids: Sequence[int]) -> None:
-        """Make it from the ids of the processes found so far; more may be found later.
+        """Start with the processes found so far, given by their ids; more may be found later.
 
         ``leader`` is the id of the command's own process, which led their session; ``mark`` is the
         command's id in their environment.

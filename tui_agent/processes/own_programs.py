@@ -15,7 +15,7 @@ from tui_agent.processes.environment import own
 from tui_agent.processes.environment_table import chosen_for
 
 MEMORY_KILOBYTES = 1024 * 1024
-"""Default memory limit of `limited`."""
+"""Default memory limit of `limited`, in kilobytes."""
 OWN_PLACES = (".venv/bin", "venv/bin", "node_modules/.bin")
 """Directories of a project that may contain its own programs."""
 

@@ -338,8 +338,8 @@ def start(
 
     Args:
         command: the command. The caller has to apply its time limit.
-        sinks: functions that get the output on the event loop's thread: one for both streams, or two
-            for standard output and standard error. A command in a terminal has one.
+        sinks: functions that get the output on the event loop's thread: one for both streams, or
+            two for standard output and standard error. A command in a terminal has one.
         pause: seconds that reading rests after a burst; a longer pause slows a flood down.
         given: the standard input, ignored for a command in a terminal.
 
@@ -388,10 +388,12 @@ def start(
 async def run_command(
     command: Command, report: Callable[[str], None], run: FinishedCommand
 ) -> None:
-    """Run a command until it ends or its time is over; then all its processes are ended.
+    """Run a command until it ends or its time is over.
 
-    ``report`` gets its live output. ``run`` is filled meanwhile, so that the output of a cancelled
-    command is not lost.
+    If the time is over or the caller is cancelled, all processes of the command are ended. After a
+    normal end, those that it left running go on, and are in ``run.left``, unless ``command.gone``
+    has waited for their end. ``report`` gets its live output. ``run`` is filled meanwhile, so that
+    the output of a cancelled command is not lost.
 
     Raises:
         OSError: the command can't be started.

@@ -59,7 +59,7 @@ def descendants(pids: Iterable[int]) -> list[int]:
 
 
 def start_of(pid: int) -> int:
-    """Return the start time of a process in clock ticks since boot; 0 if there is none."""
+    """Return the start time of a process in clock ticks since boot; 0 for no such process."""
     fields = _fields(pid)
     if len(fields) > 19:
         return int(fields[19])

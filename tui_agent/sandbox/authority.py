@@ -1,4 +1,8 @@
-"""Issues the certificates with which the sandbox's proxy acts as a host of a masked credential."""
+"""Issues the TLS certificates with which the sandbox's proxy intercepts connections to some hosts.
+
+These are the hosts named in ``[sandbox.mask]``: in requests to them the proxy replaces a
+credential's placeholder with its value.
+"""
 
 import datetime as dt
 import ipaddress

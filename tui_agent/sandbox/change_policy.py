@@ -211,7 +211,8 @@ def _unshared_around(path: PurePosixPath, known: ProjectFacts) -> Path:
 def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
     """Return the grants needed because a path is git's, controls programs or holds secrets.
 
-    None of these: empty grants.
+    Empty if it is none of these. A new file that a program may read as settings counts as one that
+    controls programs.
     """
     if change.repository or any(map(is_repository, path.parts)):
         return Grants(repository=True)
@@ -271,7 +272,7 @@ def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) ->
     """Return True if a file outside output directories is build output, by its name or first bytes.
 
     A script never is. A file that existed before is output only if git doesn't track it, and if it
-    was compiled or git ignores it.
+    was compiled, or git ignores it and its name is usual for output.
     """
     if change.directory or change.head.startswith(b"#!"):
         return False

@@ -97,7 +97,7 @@ class SandboxState:
 
     @property
     def shortcoming(self) -> str:
-        """A message for the user on what this sandbox can't do, and why; "" for nothing."""
+        """A message for the user on what this sandbox can't do, and why; "" if it can do all."""
         match self.kind:
             case None:
                 return f"Commands run without a sandbox: {self.reason}. {UNPROTECTED}"
@@ -170,7 +170,7 @@ def bubblewraps(outside: Path | None = None) -> Iterator[str]:
 
 @lru_cache(maxsize=4)
 def system_mounts(names: tuple[str, ...] = SYSTEM) -> tuple[Mount, ...]:
-    """Return read-only mounts of the existing ones of some directories; links stay links."""
+    """Return read-only mounts of those directories that exist; a link is shown as the same link."""
     found = []
     for place in map(Path, names):
         if place.is_symlink():

@@ -1,4 +1,4 @@
-"""Decides which hosts commands can reach: public ones, and private ones named in the user's settings.
+"""Decides which hosts commands can reach: public ones, and private ones that the settings name.
 
 Names that only this machine or its local network can resolve are looked up before the user is
 asked. For any other name the question comes first, because a look-up alone can send data to a
@@ -48,7 +48,7 @@ class PrivateHosts:
         """Return True if commands may connect to ``address``, which the name ``host`` resolved to.
 
         That is so for public addresses, and for private ones if an entry names the host or the
-        address. False for a text that is no IP address.
+        address's network. False for a text that is no IP address.
         """
         try:
             found = ipaddress.ip_address(address.partition("%")[0])

@@ -104,10 +104,10 @@ class Judge:
     def judge(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Judge the changes on the layer at ``place``, and keep outputs; sources wait for `keep`.
 
-        Without ``known``, and if paths were changed or deleted, the answer has only these paths as
-        ``needs``: the caller asks again with what git and the checkpoints know about them. Other
-        answers have the form of `verdict_from`. Until the command has ``ended``, outputs are
-        copied, and nothing else is kept or discarded.
+        Without ``known``, and if paths outside output directories were changed or deleted, the
+        answer has only these paths as ``needs``: the caller asks again with what git and the
+        checkpoints know about them. Other answers have the form that `verdict_from` reads. Until
+        the command has ``ended``, outputs are copied, and nothing else is kept or discarded.
         """
         mounts = tuple(Mount(Path(place), MountKind(put)) for place, put in asked["mounts"])
         rules = IgnoreRules.of_lines(asked["rules"], self._project)
@@ -178,7 +178,7 @@ class Judge:
     def watch(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Record, under ``name``, the state of places that a command will change without a layer.
 
-        Answers with the output directories that are ``linked``: their files have other names
+        Answers with the ``linked`` output directories: those with a file that has a hard link
         outside.
         """
         watched = WorkedOnItself(

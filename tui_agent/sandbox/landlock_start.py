@@ -133,9 +133,9 @@ def calls_of(machine: str) -> dict[str, int]:
 def filter_of(machine: str) -> bytes:
     """Return the seccomp filter for commands under Landlock.
 
-    It refuses sockets, keyrings, ptrace, extended attributes, and memory and messages shared with
-    other processes. Changing a file's owner succeeds without an effect. The calls in `_ASKED` wait
-    for this program. Raises KeyError for an unknown machine.
+    It refuses sockets, io_uring, keyrings, ptrace, extended attributes, older calls that set times,
+    and memory and messages shared with other processes. Changing a file's owner succeeds without an
+    effect. The calls in `_ASKED` wait for this program. Raises KeyError for an unknown machine.
     """
     architecture = _MACHINES[machine][0]
     rows = [
@@ -418,7 +418,7 @@ def _become(command: list[str], grants: list[tuple[str, str]], told: _socket.soc
 
 
 def main() -> None:
-    """Run a command with the grants in a file, and end like it.
+    """Run a command with the grants in a file, and end with its exit code or signal.
 
     Arguments: the directory of the library ``landlockpy``, the file of `landlock_specification`,
     and the command.

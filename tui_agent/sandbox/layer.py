@@ -79,7 +79,7 @@ class ChangeKind(Enum):
 class LayerChange:
     """One path, relative to the project, that a command created, changed or deleted.
 
-    What is in a new directory has changes of its own, unless the directory is ``whole``.
+    Each entry of a new directory is a change, too, unless the directory is ``whole``.
     """
 
     path: str
@@ -101,7 +101,8 @@ class LayerChange:
     link: str | None = None
     """Target of the new entry if it is a symbolic link, otherwise None."""
     special: bool = False
-    """Whether it is now a pipe, socket or device, or setuid; such entries are never kept."""
+    """Whether it is now a pipe, socket, device, file with setuid, setgid or huge holes, or a
+    directory that can't be read; such entries are never kept."""
     repository: bool = False
     """Whether it is, or is in, a directory that git takes for a bare repository."""
 
@@ -201,9 +202,10 @@ def changes_in(
 ) -> list[LayerChange]:
     """Return what a command created, changed and deleted, at most `MAX_CHANGES` + 1 changes.
 
-    The contents of a directory follow a new directory, and precede a deleted one. A directory that
-    was created or deleted in an output directory is one change, so that the list stays short. A
-    file with a new time but the same content counts only in output directories.
+    The contents of a directory follow a new directory, and precede a deleted one. To keep the list
+    short, a new or deleted output directory is one change; only entries in a new one that must be
+    judged separately, such as links, follow it. A file with a new time but the same content counts
+    only in output directories.
 
     ``outputs`` are the project's output directories, relative to it. ``made`` are the entries that
     a copy had before the command; None for an overlay.

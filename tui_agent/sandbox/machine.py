@@ -1,4 +1,4 @@
-"""Finds the parts of this machine that commands see besides the project: system, toolchains, caches.
+"""Finds the parts of this machine that commands see: system, toolchains, caches.
 
 Looks at files. Commands can't see a path that is named neither here nor in the environment. Of a
 toolchain's directory only parts are shown, because many toolchains keep credentials in it.
@@ -100,7 +100,8 @@ _CACHES = {
     ".cache/ccache": "",
     ".cache/sccache": "SCCACHE_DIR",
 }
-"""Caches in the home directory that commands can write to, each with such a variable."""
+"""Caches in the home directory that commands can write to, each with the variable that names
+another place for it, "" for none."""
 
 
 @frozen

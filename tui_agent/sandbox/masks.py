@@ -58,7 +58,7 @@ class Masks:
     """The credentials that the settings mask, in environment variables and files.
 
     ``settings`` maps the name of a variable, or a path, to the hosts that get the value. A value's
-    placeholder stays the same as long as the object exists. False if nothing is masked.
+    placeholder stays the same as long as the object exists, which is false without ``settings``.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Masks:
         )
 
     def described(self) -> list[str]:
-        """Return a line for the user for each masked name: its hosts, and "not set" if so."""
+        """Return a line for the user for each masked name: its hosts, and if it is not set."""
         rows = []
         for name, hosts in self._settings.items():
             rows.append(f"{name} ({', '.join(hosts) or 'no host'})")

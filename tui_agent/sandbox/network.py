@@ -92,8 +92,8 @@ class Gateway:
     """Decides which hosts one command may reach, and records those that it was refused.
 
     ``hosts`` may be reached without a question; ``allow_host`` asks about others, None refuses
-    them. ``refused`` maps refused hosts to the reason; ``closed`` are those of them that the user
-    can't allow by an answer.
+    them. ``refused`` maps refused hosts to the reason; ``closed`` are the refused hosts that no
+    answer of the user could allow.
     """
 
     hosts: frozenset[str] = frozenset()
@@ -315,7 +315,7 @@ class Proxy:
         await self._request(near, far, host, _parsed(head), encrypted=encrypted)
 
     async def _encrypt(self, near: Stream, far: Stream, host: str, gateway: Gateway) -> None:
-        """Start TLS with the command, as the host, and with the host.
+        """Start TLS on both sides: with the command, in the host's place, and with the host.
 
         Raises:
             OSError: the command does not trust the proxy's certificate, which is recorded in
@@ -337,9 +337,9 @@ class Proxy:
     async def _address(self, gateway: Gateway, host: str, port: int) -> str:
         """Return the IP address of a host to connect to, after asking the user if needed.
 
-        The user isn't asked about a host that stays refused whatever the answer. A name is looked
-        up only after it was allowed, because a look-up already sends data to a server; names of
-        this machine and the local network are looked up before.
+        IP addresses, and names of this machine and the local network, are checked first: those that
+        only a setting can allow are refused without a question. Other names are looked up only
+        after they were allowed, because a look-up already sends data to a server.
 
         Raises:
             RefusedError: the command may not reach the host.

@@ -34,15 +34,16 @@ OWN_PLACES = (Path("/run"), Path("/dev"), Path("/proc"))
 EMPTY = "empty"
 """Name of the empty file, in ``SandboxFolders.place``, that is shown in place of hidden files."""
 CLOSED = "closed"
-"""Name of a socket there, shown in place of hidden files if the command may use git to commit: git
-would commit an empty file."""
+"""Name of a socket in ``SandboxFolders.place``, shown in place of hidden files if the command may
+use git to commit: git would commit an empty file."""
 MAX_HIDDEN_FILES = 150
 """Maximum files hidden one by one; with more, whole directories are hidden."""
 MAX_HIDDEN_DIRECTORIES = 100
 """If more directories would be hidden, directories around them are hidden instead, if possible."""
 
 HOME = "home"
-"""Name of a directory there that is the home directory of commands outside bubblewrap."""
+"""Name of a directory in ``SandboxFolders.place`` that is the home directory of commands if the
+sandbox isn't bubblewrap."""
 
 
 @frozen
@@ -132,8 +133,8 @@ class ViewPlan:
 
         These are files with secrets, masked files that can't be replaced by a masked text, and
         files that rules don't allow to be read; not those that the view or the settings open. A
-        file with secrets stays readable if git has it exactly as it is, because it can be read from
-        git anyway, and git would commit the empty one.
+        file of the first two kinds stays readable if git has it exactly as it is, because it can be
+        read from git anyway, and git would commit the empty one.
         """
         root = self.root
         opened = self.view.grants.secrets | self.view.grants.write

@@ -100,7 +100,8 @@ class ProjectCopy:
         """Return those of a command's changes that must not be kept, in the order given.
 
         These are changes of entries that others changed in the project since the last refresh,
-        which the command didn't know, and new or changed entries made from a placeholder.
+        which the command didn't know, new or changed entries made from a placeholder, and deletions
+        of directories in which an entry stays.
         """
         with opened(self.layer) as (root, upper):
             return list(_Conflicts(self, root, upper).among(changes))
@@ -324,7 +325,7 @@ class _Refresh:
 def _below(only: frozenset[str] | None, name: str) -> frozenset[str] | None:
     """Return the part of ``only`` below the entry ``name``, as paths relative to that entry.
 
-    None for everything in it, an empty set for nothing.
+    None if everything in the entry is wanted, an empty set if nothing is.
     """
     if only is None or name in only:
         return None

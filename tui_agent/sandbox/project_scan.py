@@ -105,7 +105,7 @@ unchecked, and makes it again quickly."""
 STEERING = listed("config config.worktree hooks commondir alternates attributes include")
 """Names of entries of a repository that control what git runs and where it looks."""
 _REPOSITORY_DATA = listed("objects refs logs")
-"""Directories of a repository that have no such entries, except ``objects/info``."""
+"""Directories of a repository in which only ``objects/info`` can hold `STEERING` entries."""
 
 
 def is_output_name(name: str, *, directory: bool) -> bool:
@@ -165,7 +165,7 @@ class ProjectScan:
         return [path for path in self.outputs if path.name not in NEVER_KEPT]
 
     def holds(self) -> bool:
-        """Return True if no scanned directory or searched file has changed since the scan."""
+        """Return True if no directory or file that the scan depends on has changed since."""
         try:
             return all(
                 os.lstat(name).st_ctime_ns == changed for name, changed in self.looked_at
@@ -214,7 +214,7 @@ class OutputState:
     """Those of the scanned directories with a file that has a hard link outside all of them."""
     planted: set[Path] = field(default_factory=set)
     """Entries that a command must not leave behind: files that programs obey, repositories, links
-    to the outside, and pipes, sockets, devices and setuid files."""
+    to the outside (except to executable files), pipes, sockets, devices and setuid files."""
     parts: set[Path] = field(default_factory=set)
     """Entries with names such as ``HEAD`` or ``refs``, which together make a directory a bare
     repository."""
@@ -400,7 +400,7 @@ class _Walk:
 
 
 def _linked_repositories(link: Path) -> Iterator[Path]:
-    """Yield the real path of the git directory that a ``.git`` file points to, if that is genuine.
+    """Yield the real path of the repository of a worktree's or submodule's ``.git`` file.
 
     A command could write such a file to open any directory, so the repository must in turn name
     this file; otherwise nothing is yielded.

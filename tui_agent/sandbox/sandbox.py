@@ -224,8 +224,8 @@ class CommandOutcome:
 async def _known_paths(root: Path, paths: Sequence[str]) -> dict[str, list[str]]:
     """Return the fields of `KnownPaths` for paths relative to the project ``root``, for the judge.
 
-    ``shared`` and ``tracked`` list those of the paths that git doesn't ignore, and those that it
-    tracks; ``directories`` are the directories around the paths that contain unignored files.
+    ``shared`` are the paths that git doesn't ignore, ``tracked`` those that it tracks, and
+    ``directories`` the directories around the paths that contain unignored files.
     """
     shared = frozenset(await shared_files(root))
     tracked = await asyncio.to_thread(tracked_files, root)
@@ -344,7 +344,7 @@ class Sandbox:
         )
 
     def lacks(self, view: View) -> str:
-        """Return why this sandbox can't provide a view, as Landlock can't all; "" if it can."""
+        """Return why Landlock can't provide a view; "" if it can, and for every other sandbox."""
         if self.state.kind != "landlock":
             return ""
         if view.grants.repository:
@@ -360,9 +360,9 @@ class Sandbox:
         return f"Commands may only run in a sandbox (sandbox = required), and {self.state.reason}. Tell the user."
 
     def shortcoming(self, project: Path) -> str:
-        """Return a message for the user on what the sandbox can't do here and why; "" for nothing.
+        """Return a message for the user on what the sandbox can't do for a project, and why.
 
-        Also "" if the sandbox is switched off, or if no command may run. Looks at files.
+        "" if it can do all, is switched off, or no command may run. Looks at files.
         """
         if self.settings.mode == "off" or self.refusal():
             return ""
@@ -478,17 +478,19 @@ class Sandbox:
             environment: its environment outside a sandbox; the launch has a changed one.
             live: the command sees later changes of the project's files, as a long-running one must;
                 then only output directories are on a layer or copy, and source files are read-only.
+                Ignored if the view changes nothing or is granted the sources. A command whose view
+                is granted the repository works on the project itself in any case.
             inherits: the caller passes ``Launch.descriptors`` on to the process. If not, processes
                 that it leaves running are not noticed.
             allow_host: asks the user about a host while the command runs. Without it, the command
                 reaches only the hosts of the view.
             replaced: files of the project, each with the file that the command sees in its place,
                 read-only; for bubblewrap only.
-            keeps_caches: keep what the command adds to the user's caches, if no other command
-                is using them.
+            keeps_caches: keep what the command adds to the user's caches, if its view may write
+                outputs and no other command is using them.
 
         Raises:
-            SandboxError: there is no sandbox, or it can't provide this view.
+            SandboxError: there is no sandbox, or it can't be set up for this view.
         """
         network = await self._own_network()
         launch = await asyncio.to_thread(
@@ -528,8 +530,8 @@ class Sandbox:
 
         ``output`` is what the command printed: for an ``exit_code`` other than 0, the grants it
         lacked are read from it. ``exit_code`` is None if the command was stopped. Changed source
-        files are written inside ``recorded``. If the judge fails, nothing is kept and the note says
-        so.
+        files are written inside ``recorded``. If the judge fails, the changes that were not kept by
+        then are discarded, and the note says so.
         """
         if self._network is not None:
             self._network.proxy.close(launch.gateway)
@@ -705,9 +707,10 @@ class Sandbox:
         return known.files
 
     def _stand_ins(self, root: Path) -> dict[Path, Path]:
-        """Write the replacements of masked files and of the certificates.
+        """Write the masked copies of files, and the file with the certificates that commands trust.
 
-        Returns the replacement's path by the path at which commands see it.
+        Returns the path of each written file by the path at which commands see it; {} if nothing is
+        masked.
         """
         if not self.masks:
             return {}
@@ -733,11 +736,11 @@ class Sandbox:
     def _caches(
         self, root: Path, layer: Layer | None, *, kept: bool
     ) -> tuple[tuple[int, ...], Path | None]:
-        """Return the directory for the layers over the user's caches, and its lock's descriptor.
+        """Return a lock's descriptor and the directory for the layers over the user's caches.
 
-        With ``kept`` it is the project's lasting directory, if no other command holds its lock.
-        Otherwise it is a directory in the command's own ``layer``, which is removed with the layer,
-        and there is no lock. ``((), None)`` without a layer, or for a copy.
+        With ``kept`` it is the project's own directory, if there is one and no other command holds
+        its lock. Otherwise it is a directory in ``layer``, which is removed with the layer, and
+        there is no lock: ``()``. ``((), None)`` without a layer, or for a copy.
         """
         if layer is None or layer.is_copy:
             return (), None
@@ -1040,7 +1043,10 @@ class Sandbox:
         return self._machine[1]
 
     def _cache_of(self, root: Path) -> Path | None:
-        """Return the directory of one project's caches, created if missing; None without caches."""
+        """Return the directory of one project's caches, created if missing.
+
+        None if the sandbox has no directory for caches, or if it was removed with its race.
+        """
         try:
             cache = self._made_cache()
             if cache is None:
@@ -1063,7 +1069,7 @@ class Sandbox:
         return self._cache
 
     def _layer_parent(self, root: Path) -> Path | None:
-        """Return the directory for layers over a project, None if the system can't make layers."""
+        """Return the directory for layers over a project, None if overlays of it don't work."""
         if not self.state.layered:
             return None
         with self._lock:
@@ -1192,7 +1198,10 @@ class Sandbox:
 
     @cached_property
     def _memory(self) -> Path | None:
-        """This session's directory in ``/dev/shm``, None if less than `MIN_MEMORY` is free."""
+        """This session's directory in ``/dev/shm``.
+
+        None if less than `MIN_MEMORY` is free there, or it can't be created.
+        """
         try:
             room = os.statvfs(SHARED_MEMORY)
             if room.f_bavail * room.f_frsize < MIN_MEMORY:
@@ -1260,7 +1269,10 @@ class Sandbox:
         return found
 
     async def _own_network(self) -> SessionNetwork | None:
-        """Return the network of the session's commands, made on first use; None if that fails."""
+        """Return the network of the session's commands, made on first use.
+
+        None if it can't be made, and with Landlock, where commands have no network.
+        """
         if self.state.kind not in _WITH_NETWORK:
             return None
         loop = asyncio.get_running_loop()

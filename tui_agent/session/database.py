@@ -92,7 +92,7 @@ _REFUSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
 def migrate(path: Path, found: int, target: int, migrations: Mapping[int, Migration]) -> Path:
-    """Migrate the file at ``path`` from schema ``found`` to ``target`` and return the backup's path.
+    """Migrate the file at ``path`` from schema ``found`` to ``target``; return the backup's path.
 
     No program may have the file open, not even the caller.
 
@@ -179,7 +179,7 @@ class Database:
     Every thread has its own connection; only one thread writes at a time.
 
     Args:
-        path: The file; it and its directory are created when missing.
+        path: The file; it and its directory are created when missing, unless ``read_only``.
         busy_timeout: Milliseconds to wait for another program that is writing.
         read_only: Open for reading even if the file can be written.
         migrations: The migration from each older schema version to the next.
@@ -267,7 +267,8 @@ class Database:
     def rewrite(self) -> None:
         """Rewrite the file, so that its free pages and its journal contain no deleted data.
 
-        Raises StoreBusy if another program is reading or writing the file.
+        Raises StoreBusy if another program is reading or writing the file, or another StoreError if
+        SQLite reports an error.
         """
         with self._write_lock, self._translated():
             connection = self._connection()

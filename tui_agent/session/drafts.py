@@ -69,9 +69,9 @@ def load(connection: sqlite3.Connection, session: int) -> list[tuple[str, int | 
 
 
 def entry_of(draft: DraftText) -> AssistantEntry | None:
-    """Return a draft as an interrupted answer, None if it is empty.
+    """Return a draft as an interrupted answer, None if it has nothing to keep.
 
-    Calls whose arguments are not yet complete JSON are left out.
+    Calls whose arguments are not yet a complete JSON object are left out.
     """
     parts: list[AssistantPart] = []
     if draft.reasoning:

@@ -829,7 +829,7 @@ class SubagentEntry(BookkeepingEntry):
 
 
 class PruneEntry(BookkeepingEntry):
-    """Replaces old tool results with placeholders in the requests that follow."""
+    """Clears or cuts entries in the requests that follow: old outputs, long arguments, images."""
 
     letter = "j"
     undone_alone = True
@@ -1030,7 +1030,8 @@ def typed_text(parts: Sequence[UserPart]) -> str:
 def prompt_text(parts: Sequence[UserPart]) -> str:
     """Return a message as text for the prompt, to edit and send it again.
 
-    This is the typed text, followed by ``@path`` for each attachment that it doesn't name.
+    This is the typed text, followed by ``@path`` for each attachment that it doesn't name; or a
+    command line alone, because sending it again attaches its files.
     """
     text = typed_text(parts)
     if command_line(parts) is not None:

@@ -360,7 +360,7 @@ def put_blob(connection: sqlite3.Connection, content: bytes, at: int) -> str:
 
 
 def collect_blobs(connection: sqlite3.Connection, at: int) -> None:
-    """Delete the blobs that no session uses and that were stored over an hour before ``at``."""
+    """Delete blobs that no session uses and that were last stored over an hour before ``at``."""
     connection.execute(
         "DELETE FROM blobs WHERE used_at < ? AND NOT EXISTS "
         "(SELECT 1 FROM blob_uses WHERE blob_uses.digest = blobs.digest)",

@@ -105,7 +105,7 @@ def path_to(
 
 
 def copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int]) -> None:
-    """Copy entries, with their ids, into a session inserted by `begin`, and index them."""
+    """Copy entries, with their ids, into a session inserted by `begin`; index the readable ones."""
     marks = ", ".join("?" * len(ids))
     connection.execute(
         "INSERT INTO entries (session, id, parent_id, kind, preview, tokens, created_at, size) "  # noqa: S608 - question marks only

@@ -220,7 +220,10 @@ class History:
         return next(iter(self.reader.entries([entry_id])), None)
 
     def _said(self, start: int | None, end: int | None) -> Iterator[int]:
-        """Yield the ids after ``start`` up to ``end``, newest first, without entries of state."""
+        """Yield the ids after ``start`` up to ``end``, newest first.
+
+        Entries that only set state (head, model, mode, effort) are left out.
+        """
         spine = self.reader.spine()
         at = end
         while at is not None and at != start:
@@ -248,8 +251,8 @@ class History:
     def _beginning(self, stretch: Leg) -> int | None:
         """Return the entry that the newest step of a leg is about, None for a leg without entries.
 
-        This is the leg's last entry if undo takes that back alone, or else its newest message by
-        the user, or else its first entry.
+        This is the leg's last entry, apart from checkpoints, if undo takes that back alone; or else
+        its newest message by the user, or else its first entry.
         """
         spine = self.reader.spine()
         first = None

@@ -91,7 +91,7 @@ class EntryReader:
     def parting(self, leaf: int | None, target: int | None) -> Divergence:
         """Return the entries of the path to ``leaf`` that are not on the path to ``target``.
 
-        Raises EntryNotFound if one of them doesn't exist.
+        Raises EntryNotFound if ``leaf`` or ``target`` doesn't exist.
         """
         spine = self.spine()
         for end in (leaf, target):
@@ -136,7 +136,10 @@ class EntryReader:
                 self._recent_chars -= size_of(oldest)
 
     def add(self, entries: Sequence[Entry]) -> None:
-        """Add entries that were just appended to the cache and the tree's shape."""
+        """Add newly appended entries to the cache, and to the tree's shape if no ids are between.
+
+        Otherwise `spine` reads them later, with the entries of other programs.
+        """
         self.keep(entries)
         if entries[0].id == self._spine.last + 1:
             self._spine.extend(
@@ -185,7 +188,7 @@ class EntryReader:
     def own_cost(self) -> float | None:
         """Return the US dollars spent on the session's entries, without those copied by a fork.
 
-        None if no price is known.
+        None if none has a known price above 0.
         """
         copied = self.copied_until()
         own = [cost for entry_id, cost in self.costs().items() if entry_id > copied]

@@ -87,7 +87,7 @@ class Removal:
 
 
 def find(store: Store, removal: Removal) -> StoreFinding:
-    """Count where the secrets occur in the whole store.
+    """Count where the secrets occur in the whole store, and the copies of the entry to empty.
 
     Takes seconds in a large store, so call it in a thread.
     """

@@ -115,7 +115,8 @@ def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> E
 def text_of(entry: Entry) -> str:
     """Return the text of an entry for searching: all texts and their names, one per line.
 
-    The system prompt isn't in it: of records of the program only the preview is.
+    The system prompt isn't in it: of records of the program only the preview is, and of checkpoints
+    the paths of the files.
     """
     pieces: list[str] = []
     for said in entry.said():

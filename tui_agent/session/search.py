@@ -123,7 +123,10 @@ def passage(text: str, query: str, most_lines: int) -> list[tuple[int, str]]:
 
 
 def snippet(entry: Entry, query: str) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """Return one line around the first match in an entry, and (start, end) of each word in it."""
+    """Return one line around the first match in an entry, and (start, end) of each word in it.
+
+    If none of the words occurs as typed, it is the beginning of the entry's text.
+    """
     words = sorted(_words(query), key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, words)), re.IGNORECASE)
     text = text_of(entry) or entry.preview

@@ -66,7 +66,7 @@ class Store(StoreReader):
     Methods may be called from any thread; each thread reads through its own connection.
 
     Args:
-        path: The session file, created when missing.
+        path: The session file, created when missing, unless ``read_only``.
         clock: Returns the time in milliseconds since the epoch.
         busy_timeout: Milliseconds to wait for another program that is writing.
         read_only: Open for reading even if the file can be written.
@@ -228,9 +228,9 @@ class Store(StoreReader):
     def trim_file_images(self, limit: int) -> int:
         """Delete the oldest snapshots if those of all checkpoints together exceed ``limit`` bytes.
 
-        At most 80 % of the limit is left then. A blob that is also an output or an attached image
-        is kept, and the checkpoints keep naming the deleted blobs. Returns the number of snapshots
-        deleted. Slow in a large store, so call it in a thread.
+        Deletes until 80 % of the limit is left; more may be left, because a blob that is also an
+        output or an attached image is kept. The checkpoints keep naming the deleted blobs. Returns
+        the number of snapshots deleted. Slow in a large store, so call it in a thread.
         """
         with self.reader() as connection:
             images: list[tuple[str, int]] = connection.execute(_IMAGES).fetchall()

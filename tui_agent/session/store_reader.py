@@ -190,7 +190,8 @@ class StoreReader:
     def side_costs(self, session_id: str) -> list[SideCost]:
         """Return the costs of a session's calls without an entry, oldest first.
 
-        Sessions of old versions have none. Raises SessionNotFound.
+        Sessions of old versions have none, and purposes that this version doesn't know are left
+        out. Raises SessionNotFound.
         """
         number = self.number(session_id)
         with self.reader() as connection:
@@ -247,11 +248,12 @@ class StoreReader:
         session_id: str | None = None,
         cwd: Path | str | None = None,
     ) -> list[SearchHit]:
-        """Return the entries in which all words of ``query`` occur, newest first.
+        """Return up to ``limit`` entries in which all words of ``query`` occur, newest first.
 
         All branches of all sessions are searched, or only those of ``session_id``, or of the
-        sessions with the directory ``cwd``. The last word also matches longer words that begin with
-        it; no character has a special meaning. Empty if the query has no words.
+        sessions with the directory ``cwd``; of very many matches only those in the sessions begun
+        last are considered. The last word also matches longer words that begin with it; no
+        character has a special meaning. Empty if the query has no words.
         """
         if session_id is None:
             span = (0, key_of(1 << 30, 0))

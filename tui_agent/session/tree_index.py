@@ -88,8 +88,8 @@ class Spine:
         self.count = 0
         """Number of entries in the spine."""
         self.reattached: set[int] = set()
-        """Entries whose parent is missing, so that the entry with the id before theirs is used as
-        the parent."""
+        """Entries whose parent is missing, so that the entry with the next lower id is used as the
+        parent."""
 
     @property
     def last(self) -> int:

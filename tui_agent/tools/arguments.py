@@ -76,7 +76,7 @@ def parse_arguments(tool: Tool[Any], text: str) -> ToolInput:
     """Return a call's arguments, validated, from the JSON text that the model wrote.
 
     For a ``DynamicTool`` this is a ``RawInput``, unvalidated. Raises ToolError if the meaning is
-    unclear or a value is invalid; the message says what is wrong and lists the tool's fields.
+    unclear or a value is invalid; the message says what is wrong and what to send.
     """
     values = _object(tool, text)
     if isinstance(tool, DynamicTool):

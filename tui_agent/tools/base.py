@@ -96,9 +96,10 @@ class Archive(Protocol):
 
 @frozen
 class SubagentReport:
-    """A subagent's result: its last text, its number of steps, and why it stopped early, if so.
+    """A subagent's result: its last text, and its number of steps.
 
-    ``branch`` is the id of the last entry on the subagent's branch.
+    ``branch`` is the id of the last entry on the subagent's branch. ``error`` says why it stopped
+    early, None if it didn't.
     """
 
     text: str
@@ -113,7 +114,7 @@ class SubagentHost(Protocol):
     def branch_of(self, call_id: str) -> int | None:
         """Return the id of the last entry of the subagent that a call started; None if none.
 
-        Can be asked once per call.
+        The id is then forgotten: a second request for the same call returns None.
         """
         ...
 
@@ -242,7 +243,7 @@ class ToolResult:
     """The result of a finished call.
 
     ``output`` is the text for the model, already within the limits. ``full_output`` names the blob
-    with the uncut output, None if nothing was cut. ``title`` is the heading of the call's card.
+    with the whole output, None if none is stored. ``title`` is the heading of the call's card.
     """
 
     output: str
@@ -292,10 +293,16 @@ class Tool(ABC, Generic[InputT]):
         """
 
     def warm(self, environment: Mapping[str, str]) -> None:
-        """Load modules that the first call needs; ``environment`` is that of child processes."""
+        """Load modules that the first call needs; does nothing by default.
+
+        ``environment`` is that of child processes.
+        """
 
     async def aclose(self, project: Path) -> None:
-        """End processes that calls in a project left running for later calls."""
+        """End processes that calls in a project left running for later calls.
+
+        Does nothing by default.
+        """
 
     def touches(self, arguments: InputT, context: ToolContext) -> tuple[Path, ...] | None:  # noqa: ARG002 - for subclasses
         """Return the files that a call may change, links followed; None if it may change any.
@@ -312,7 +319,7 @@ class Tool(ABC, Generic[InputT]):
         return ""
 
     def title(self, arguments: InputT) -> str:
-        """Return the card's heading while the call runs: a path, a command, a pattern."""
+        """Return the heading of the call's card while it runs; by default the first argument."""
         return next((str(value) for value in arguments.model_dump().values() if value), "")
 
     def resolve(self, arguments: InputT) -> "tuple[Tool[Any], ToolInput]":

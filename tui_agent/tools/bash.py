@@ -378,8 +378,10 @@ def _checked(command: str) -> str:
 def advice(command: str, output: str, *, failed: bool) -> str:
     """Return a line of advice if a command wanted input or a terminal and got none; "" otherwise.
 
-    A last line of output without a line end counts as a question. ``failed`` is True if the command
-    timed out or ended with an exit code other than 0.
+    A failed command is recognised by its error message, or by an empty output if it calls ``read``.
+    Otherwise the output must end with a question: "(y/n)" or the like, or a last line without a
+    line end that has a question mark at its end or, if the command failed, looks like a prompt.
+    ``failed`` is True if the command timed out or ended with an exit code other than 0.
     """
     end = output[-_MAX_TAIL_CHARS:].replace(_SSH_GOES_ON, "")
     if failed:

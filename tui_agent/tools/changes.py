@@ -161,7 +161,7 @@ def change_needs(
 def _bare_around(path: Path, project: Path) -> Iterator[str]:
     """Yield the directories that become bare Git repositories when a file is written.
 
-    They are directories between the project and the file, relative to the project.
+    They are directories around the file, up to the project itself ("."), relative to the project.
     """
     for parent in path.parents[: len(path.parts) - len(project.parts)]:
         child = path.relative_to(parent).parts[0]

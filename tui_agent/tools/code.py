@@ -137,9 +137,10 @@ class CodeTool(Tool[CodeInput]):
         return self._servers.of(real_path(project), language)
 
     def server_lines(self) -> Iterator[str]:
-        """Yield a line for the user on each language: its server, and the server's state.
+        """Yield lines for the user: the servers that the settings name, then one for each language.
 
-        Looks for programs on disk: call it in a thread.
+        A language's line names its server and the server's state. There is only one line if the
+        tool is switched off. Looks for programs on disk: call it in a thread.
         """
         if not self._settings.enabled:
             yield "off (code.enabled is false)"
@@ -215,7 +216,10 @@ class _Rows:
     texts: dict[Path, list[str]]
 
     def add(self, spot: "Spot") -> None:
-        """Add an output line for a place; only count it if it is hidden, or the output is full."""
+        """Count a place, and add an output line for it.
+
+        No line is added if the file is hidden or gone, or the output has `MAX_ROWS` lines.
+        """
         if spot.path not in self.accesses:
             location = locate(str(spot.path), self.context)
             self.accesses[spot.path] = self._access(location), location

@@ -49,7 +49,8 @@ _OTHER_NAMES = {
     ),
     "replaceall": "all",
 }
-"""Field names of other programs' tools; in lower case, without hyphens and underscores."""
+"""Field names of other programs' tools, each with the field that it means here; in lower case,
+without hyphens and underscores."""
 
 _TOLD_CHARS = 8
 """Minimum characters of a new text for its presence in the file to mean that the edit was made
@@ -228,8 +229,8 @@ def _reason(error: ToolError, edit: Edit, *, before: str, now: str) -> str:
     """Return why an edit failed, for the model.
 
     Says so if an earlier edit of the call changed the same place, or if the new text is there
-    already. Ends with the file's text if the file is small. ``before`` is the text before all
-    edits, ``now`` the text before this one.
+    already. Ends with the file's text if the file is small, unless ``error`` quotes lines of it.
+    ``before`` is the text before all edits, ``now`` the text before this one.
     """
     reason = str(error)
     if edit.old and edit.old != edit.new and edit.old not in now:

@@ -104,7 +104,7 @@ class Matches:
     """Files in other encodings that were searched for ASCII characters only."""
     timed_out: bool = False
     _rows: dict[str, list[_Row]] = field(default_factory=dict)
-    """At most ``MAX_ROWS`` lines by path."""
+    """At most ``MAX_ROWS`` lines of each file, by path."""
     _held: int = 0
     """Number of lines in ``_rows``."""
     _limit: str | None = None
@@ -331,7 +331,8 @@ async def _found(query: _Query, scope: Scope) -> tuple[Matches, list[str]]:
 async def _elsewhere(query: _Query, scope: Scope) -> list[str]:
     """Return notes on matches that a search without result missed.
 
-    These are lines in another case, and lines of files that are binary or ignored by git.
+    These are lines in another case and, unless the search is for one file, lines of files that are
+    binary or ignored by git. A note also says if there was no time to search these files.
     """
     notes: list[str] = []
     if query.pattern.lower() != query.pattern.upper():

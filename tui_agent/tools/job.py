@@ -43,8 +43,8 @@ class JobInput(ToolInput):
     id: int | None = None
     stop: bool = False
     wait: int = Field(default=0, ge=0)
-    """Maximum seconds to wait for the end of the job or, with input or ``until``, for its answer; 0
-    for no wait, or for ``ANSWER_SECONDS``."""
+    """Maximum seconds to wait for the job's end; 0 for no wait. For a job in a terminal, with input
+    or ``until``, seconds to wait for its answer; 0 for ``ANSWER_SECONDS``."""
     input: str = Field(default="", description="Typed into it; <Enter>, <C-c>, <Up> are keys")
     until: str = Field(default="", description="Wait for this regex on its screen")
 

@@ -34,8 +34,9 @@ class _Listing:
 async def list_tree(location: Location, context: ToolContext) -> ToolResult:
     """Return a directory's names, with those in its subdirectories indented below, as a result.
 
-    Names that git ignores are only mentioned. If there are more than ``MAX_ROWS`` names, only the
-    first level is listed. Raises OSError if the directory can't be read.
+    Of names that git ignores, only those at the first level are mentioned, in a note. If there are
+    more than ``MAX_ROWS`` names, only the first level is listed. Raises OSError if the directory
+    can't be read.
     """
     listing = await asyncio.to_thread(_listing, location, 2)
     if len(listing.lines) > MAX_ROWS:

@@ -55,7 +55,8 @@ class Output:
 async def finish(output: Output, context: ToolContext) -> ToolResult:
     """Return the result of a call, with its text cut to the context's limits.
 
-    Stores the full output as a blob if the text was cut or differs from ``raw``.
+    Stores the full output as a blob if the text was cut or differs from ``raw``, and
+    ``output.stored`` is True.
     """
     if len(output.text) > SMALL:
         cut = await asyncio.to_thread(_cut, output, context.limits)

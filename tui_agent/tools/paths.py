@@ -177,9 +177,10 @@ def path_needs(permission: Permission, location: Location) -> tuple[PermissionNe
 
 
 def missing(location: Location, context: ToolContext) -> ToolError:
-    """Return the error for a path that does not exist, with suggestions of similar paths.
+    """Return the error for a path that does not exist, with suggestions of similar paths if any.
 
-    Searches the project for them: call it in a thread.
+    A link to a missing path, and a pattern such as ``*.py``, get no suggestions. Searches the
+    project: call it in a thread.
     """
     shown = _cut(location.shown)
     if is_link(location.path):

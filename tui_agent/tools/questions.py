@@ -47,13 +47,15 @@ class FormField:
     """The lower bound of a number, of a text's length, or of the number of choices; None for
     none."""
     most: float | None = None
-    """The upper bound, likewise."""
+    """The upper bound of a number, of a text's length, or of the number of choices; None for
+    none."""
 
     def read(self, text: str) -> Value | None:
         """Return the value of a text that the user typed; None for no text.
 
-        Several choices are separated by commas. Raises ValueError with a message for the user if
-        the field is required and empty, or the text doesn't fit its kind or bounds.
+        Several choices are separated by commas; a single choice is not checked. Every text but
+        "yes" is False for a yes-or-no field. Raises ValueError with a message for the user if the
+        field is required and empty, or the text doesn't fit its kind or bounds.
         """
         text = text.strip()
         if not text and self.required:

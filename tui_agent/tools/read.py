@@ -239,9 +239,9 @@ async def _window(
 
 
 def _cells(location: Location, wanted: range, line_chars: int) -> Window | None:
-    """Return lines of a notebook's text form; None if the file is no valid notebook.
+    """Return the wanted lines of a notebook's text form, with secrets redacted.
 
-    The file is then shown as JSON.
+    None if the file can't be loaded or is no valid notebook; the caller then shows it as JSON.
     """
     try:
         file = load(location.real, location.shown, max_bytes=MAX_CHANGED_BYTES)
@@ -258,7 +258,8 @@ async def _document(
 ) -> tuple[Window, tuple[ImagePart, ...]]:
     """Return the wanted lines of a document's text, and with them perhaps the document.
 
-    The document is included if it is a PDF, the model accepts PDFs, and the call is for all of it.
+    The document is included if it is a PDF that the model accepts, the call is for all of it, and
+    nothing in its text is redacted.
 
     Raises:
         ToolError: the document is too large or can't be converted to text.

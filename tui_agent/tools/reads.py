@@ -24,8 +24,8 @@ class _State:
 class FileReads:
     """The state of each file when it was last read, written or edited.
 
-    A file counts as changed only if its content did: a touch, or a build that writes the same
-    bytes again, is no change.
+    A file counts as changed only if its content did: a touch, or a build that writes the same bytes
+    again, is no change. In a file larger than `HASHED_BYTES`, another modification time is one.
     """
 
     def __init__(self) -> None:

@@ -29,8 +29,9 @@ OFFERED = (
 )
 """The tools of every session, each in the module of its name.
 
-The order is part of the prompt cache. ``websearch`` is offered only if a service is configured. A
-module ``NAME_tool.py`` in this package adds a tool after these, in alphabetical order.
+The order is part of the prompt cache. ``websearch`` is offered only if a service is configured or
+the model's provider can search. A module ``NAME_tool.py`` in this package adds a tool after these,
+in alphabetical order.
 """
 
 _MODULES = dict.fromkeys(OFFERED, "") | {

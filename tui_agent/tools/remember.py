@@ -17,7 +17,10 @@ class RememberInput(ToolInput):
 
 
 class RememberTool(FreeTool[RememberInput]):
-    """Proposes a line; needs no permission, because it has no effect before the user accepts it."""
+    """Proposes a line for the project's memory.
+
+    Needs no permission, because the line has no effect before the user accepts it.
+    """
 
     name: ClassVar[str] = "remember"
     description: ClassVar[str] = "Propose a fact or wish to keep for later sessions."

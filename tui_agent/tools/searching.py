@@ -27,9 +27,10 @@ MAX_COLUMNS = 300
 class Scope:
     """A directory or file to search, and the glob that files in it have to match.
 
-    ``glob`` is the glob as one pattern, "" if it has several parts. ``matcher`` is the compiled
-    glob, None to take all files; with ``excludes`` the files that don't match are taken. ``alike``
-    matches paths, passed through ``folded``, that only look like the glob in Unicode.
+    ``glob`` is the glob as one pattern, "" if there is none or it has several parts. ``matcher`` is
+    the compiled glob, None to take all files; with ``excludes`` the files that don't match are
+    taken. ``alike`` matches paths, passed through ``folded``, that only look like the glob in
+    Unicode.
     """
 
     location: Location
@@ -159,7 +160,10 @@ def _is_there(path: Path) -> bool:
 
 
 def _inside(glob: str) -> str:
-    """Return the glob for all files below a directory given as ``src/``; other globs unchanged."""
+    """Return the glob for all files below a directory that ends in "/"; other globs unchanged.
+
+    As in .gitignore, ``src/`` matches at any depth (``**/src/**``), ``a/src/`` only from the top.
+    """
     if not glob.endswith("/") or glob == "/":
         return glob
     if "/" in glob[:-1]:

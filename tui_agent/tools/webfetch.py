@@ -141,7 +141,8 @@ async def _output(
 def _part(text: str, arguments: WebFetchInput) -> str:
     """Return the lines of a page that a call asks for by ``offset`` and ``find``.
 
-    Raises ToolError if the offset is past the end, or no line has the words.
+    With ``find`` they are numbered, and the lines around them are included. Raises ToolError if the
+    offset is past the end, or no line has the words.
     """
     lines = text.rstrip("\n").split("\n")
     if arguments.offset > len(lines):

@@ -80,9 +80,9 @@ class ControlCharacterFilter(LineFilter):
     """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 - as inherited
-        """Return the segments without such characters; the same list if there are none.
+        """Return the segments without control characters and text direction marks.
 
-        Textual's own control segments stay as they are.
+        The same list if there are none. Textual's own control segments stay as they are.
         """
         for segment in segments:
             if ACTING.search(segment.text):
@@ -191,7 +191,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         self.call_later(message.done.set)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """Make the cursor of the focused field blink if the prompt's does."""
+        """Let the cursor of the focused field blink only if the prompt's does."""
         if hasattr(event.widget, "cursor_blink"):
             event.widget.cursor_blink = self.main.prompt.cursor_blink
 
@@ -231,7 +231,7 @@ class TuiAgentApp(ErrorBoundary[int]):
     async def _install_services(self) -> None:
         """Import and build what the first paint did not need, then show the requested view.
 
-        An error in this ends the program with exit code 1; it is kept in `failure`.
+        If the services can't be built, the program ends with exit code 1; `failure` is the error.
         """
         for name in SESSION_STYLES:
             self._read_style(name)
@@ -319,7 +319,10 @@ class TuiAgentApp(ErrorBoundary[int]):
         self._settling.after_rest(RESIZE_SETTLES)
 
     def _check_size(self) -> None:
-        """Correct the size if the last of several quick resizes was lost, or its layout incomplete."""
+        """Apply the terminal's size if Textual missed the last resize.
+
+        Otherwise, after several quick resizes, lays out the screen again.
+        """
         width, height = shutil.get_terminal_size((0, 0))
         actual = Size(width, height)
         if not (width and height and self.screen_stack):

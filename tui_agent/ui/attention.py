@@ -79,7 +79,7 @@ class Attention:
     def __init__(
         self, screen: Screen[None], controller: Controller, last_typed: Callable[[], float]
     ) -> None:
-        """Create it for a screen.
+        """Create the notifier; it posts its messages to ``screen``.
 
         ``last_typed`` returns when the last key was pressed, in seconds of the controller's clock.
         """
@@ -172,7 +172,8 @@ class Attention:
     def call_to(self, aside: Aside, sentence: str) -> None:
         """Notify the user that ``aside``, a session off the screen, needs them or ended its run.
 
-        ``sentence`` says what happened. A user at the terminal gets only a bell.
+        ``sentence`` says what happened. A user at the terminal gets only a bell, or nothing if
+        ``ui.notify`` is off.
         """
         from tui_agent.app.side_by_side import CALLS
 

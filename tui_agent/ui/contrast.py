@@ -71,10 +71,11 @@ SIGNS: Final = {
     "sign-warning": ("warning", 1.0),
     "sign-muted": ("foreground", 0.3),
 }
-"""Colours of bars, guides and the margin: the theme colour and its share, mixed with the background."""
+"""Colours of bars, guides and the margin: a theme colour, and its share (0 to 1) in the mix with
+the background."""
 
 _OTHER_HUES: Final = (180, 275, 320, 230, 150)
-"""Hues, in degrees, for a role whose theme colour is too near to another's: the first free one."""
+"""Hues, in degrees, tried in this order for a role whose theme colour is too close to another's."""
 
 _APART: Final = 25
 """Minimum distance between the hues of two roles, in degrees."""
@@ -106,7 +107,7 @@ def _linear(share: float) -> float:
 
 
 def lifted(color: Color, grounds: Sequence[Color], least: float = MIN_CONTRAST) -> Color:
-    """Return ``color`` blended to black or white until its contrast with every ground is ``least``.
+    """Return ``color`` blended to black or white until it has contrast ``least`` with every ground.
 
     Black if the first ground is light, else white; returned pure if no blend has enough contrast.
     """

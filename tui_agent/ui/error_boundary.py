@@ -46,7 +46,7 @@ class ErrorBoundary(App[Result]):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.is_started = False
-        """Whether the start is complete; until then a failure of the first screen ends the program."""
+        """Whether the start is complete; before, an error of the first screen ends the program."""
         self.handlers: dict[asyncio.Task[Any], MessagePump] = {}
         """Tasks that are handling a message, with the message's receiver."""
         self.ended: set[asyncio.Task[Any]] = set()
@@ -87,7 +87,8 @@ class ErrorBoundary(App[Result]):
 
         ``message`` is the one being handled, if any. The page stays open if the message is an
         action of the user or the error is a `UserFacingError`, unless the message builds a widget.
-        If widgets are missing because the page is still being built, the error is only logged.
+        If widgets are missing because the page is still being built, the error is only logged, and
+        the page closed only if the message is the key Escape.
         """
         page = _page_of(node)
         building = isinstance(message, _BUILDING)

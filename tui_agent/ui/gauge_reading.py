@@ -45,9 +45,10 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
 
 
 def budget_words(allowance: Allowance) -> tuple[str, str]:
-    """Return the texts about the session's and the day's budget; each is "" if no budget is set.
+    """Return the texts about the session's and the day's budget; "" for a budget that is not set.
 
-    Examples: " of $5.00" and "$3.10 of $20.00 today".
+    Examples: " of $5.00" and "$3.10 of $20.00 today". The second is also "" if what was spent today
+    is unknown.
     """
     session = allowance.limit("session")
     day = allowance.limit("day")

@@ -62,7 +62,10 @@ class Inbox:
         """Whether the pending notification is for text only; other events are sent at once."""
 
     def put(self, event: AgentEvent) -> None:
-        """Add an event. Call it on the event loop's thread."""
+        """Add an event, and notify the receiver now or after a pause (see the class).
+
+        Call it on the event loop's thread.
+        """
         self._events.append(event)
         if self._is_told:
             return
@@ -88,7 +91,7 @@ class Inbox:
         self._receiver.post_message(AgentEvents(self))
 
     def take(self) -> Sequence[AgentEvent]:
-        """Return the events since the last call, in order; neighbours of a kind are joined."""
+        """Return the events since the last call, in order; `_join` combines pieces of one text."""
         self._telling.stop()
         self._is_told = False
         events = self._events

@@ -135,7 +135,11 @@ def writing_keys() -> frozenset[str]:
 
 
 def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
-    """Return the actions whose keys can be changed; ``own`` are the main screen's bindings."""
+    """Return the actions whose keys can be changed: their bindings have an id.
+
+    These are actions of the main screen, whose bindings are ``own``, the conversation and the
+    context map.
+    """
     from tui_agent.ui.screens.context import ContextScreen
     from tui_agent.ui.widgets.transcript.pane import BlockPane
 

@@ -10,7 +10,7 @@ class Later:
     """A delayed call for a widget or screen, with at most one call pending."""
 
     def __init__(self, owner: MessagePump, act: Callable[[], object]) -> None:
-        """Create it; ``owner`` runs ``act``, which may be a coroutine function, when it is due."""
+        """Create the delayed call; ``owner`` runs ``act``, a function or coroutine function."""
         self._owner = owner
         self._act = act
         self._timer: Timer | None = None

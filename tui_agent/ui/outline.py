@@ -37,7 +37,8 @@ class OutlineRow:
     """A row of the outline: a message of the path, a labelled entry, the leaf, or another branch.
 
     ``is_branch`` marks the row of another branch; ``count`` is its number of entries, including
-    those of its own branches (0 for other rows). ``entry_id`` is then its first message's.
+    those of its own branches (0 for other rows). The ``entry_id`` of a branch's row is the id of
+    its first message, or of its first entry if it has no message.
     """
 
     entry_id: int
@@ -102,8 +103,9 @@ def extended(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
 def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> list[OutlineRow]:
     """Return the outline: a row per message of the active path, oldest first, and per other branch.
 
-    The row of a branch comes after the entry where the branch leaves the path. ``labels`` are by
-    entry id. Subagents' branches and former attempts have no row.
+    Labelled entries of the path and the leaf also have a row. The row of a branch comes after the
+    entry where the branch leaves the path. ``labels`` are by entry id. Subagents' branches and
+    former attempts have no row.
     """
     index = TreeIndex(headers, leaf)
     rows: list[OutlineRow] = []
@@ -191,9 +193,10 @@ def facts_of(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts
 
 
 def summarised_changes(session: Session) -> list[Entry]:
-    """Return the summarised tool results that mention a file which their summary lists as modified.
+    """Return the summarised tool results that may have changed a file listed in a summary.
 
-    A summary names the modified files without line counts; the results have them.
+    These are the results whose preview contains a path that a compaction on the path lists as
+    modified. A compaction has no line counts; the results have them.
     """
     active = {entry.id: entry for entry in session.active_path()}
     names: set[str] = set()
@@ -216,9 +219,11 @@ def running(jobs: Iterable[JobState]) -> tuple[tuple[int, str], ...]:
 
 
 def changed_files(entries: Iterable[Entry]) -> dict[str, ChangedFile]:
-    """Return the files that the entries changed, by path, those changed last at the end.
+    """Return the files that the entries changed, by path, in the order of their last tool result.
 
-    Line counts come from tool results; files named only by a summary or checkpoint have 0.
+    Line counts come from tool results; files named only by a summary or checkpoint have 0, and stay
+    where they were first named. Of a call that changed several files, only the one at its ``path``
+    is counted.
     """
     found: dict[str, ChangedFile] = {}
     for entry in entries:

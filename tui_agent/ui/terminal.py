@@ -18,7 +18,7 @@ THEMES = "textual-dark", "textual-light"
 PUSH_TITLE = "\x1b[22;2t"
 
 POP_TITLE = "\x1b[23;2t"
-"""Save the terminal's title, and restore it."""
+"""Sequences that save the terminal's title and restore it."""
 
 _OSC_9 = "\x1b]9;{title}: {body}\x07"
 _OSC_777 = "\x1b]777;notify;{title};{body}\x07"
@@ -66,7 +66,7 @@ def title_sequence(title: str) -> str:
 
 
 def through_multiplexer(sequence: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return a sequence wrapped so that tmux or screen, if running, passes it to the outer terminal.
+    """Return a sequence, wrapped if tmux or screen runs, so that it reaches the outer terminal.
 
     tmux needs ``allow-passthrough`` on.
     """

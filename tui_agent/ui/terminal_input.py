@@ -123,9 +123,10 @@ class InputParser(XTermParser):
             at = yield from self._sequence(data, end, continues=continues)
 
     def tick(self) -> Iterable[Message]:
-        """Give up an incomplete sequence after its time; then do what Textual's `tick` does.
+        """Stop waiting for the rest of an incomplete sequence if its time is over.
 
-        Yields the sequence's characters as keys, or drops it if it can't have been typed.
+        Then yields the sequence's characters as keys, or drops it if it can't have been typed.
+        Also does what Textual's own `tick` does.
         """
         if (
             self._piece
@@ -195,7 +196,7 @@ class InputParser(XTermParser):
             yield from super().feed(letter)
 
     def _whole(self, kind: str, written: str) -> Iterator[Message]:
-        """Yield the messages of a complete sequence; none for the terminal's answers but a few.
+        """Yield the messages of a complete sequence; most of the terminal's answers have none.
 
         ``kind`` is the group of `_WHOLE` that matched, ``written`` the sequence.
         """
@@ -234,7 +235,7 @@ class InputParser(XTermParser):
             yield from super().feed(written)
 
     def _is_known(self, written: str) -> bool:
-        """Return whether Textual understands a sequence: a key, the mouse, focus, or its own answer."""
+        """Return whether Textual knows a sequence: a key, the mouse, focus, or an answer to it."""
         if written in {FOCUSIN, FOCUSOUT} or written in ANSI_SEQUENCES_KEYS:
             return True
         forms = (

@@ -20,7 +20,7 @@ from tui_agent.processes.own_programs import find_program
 from tui_agent.text_files.encodings import user_text
 
 FROM_KEYS = frozenset({signal.SIGINT, signal.SIGQUIT})
-"""Signals that Ctrl+C and Ctrl+\\ send to all programs of a terminal in its normal mode."""
+"""Signals that Ctrl+C and Ctrl+Backslash send to all programs of a terminal in its normal mode."""
 
 
 class Lending:
@@ -70,7 +70,7 @@ class Lending:
         return self._lent and number in FROM_KEYS
 
     def take_back(self, then: Callable[[], object]) -> None:
-        """Terminate the borrowing program and call ``then`` after it; at once without one."""
+        """Terminate the borrowing program, then call ``then``; without one, call it at once."""
         if not self._lent:
             then()
             return

@@ -110,7 +110,7 @@ def same_site(before: WebAddress, after: WebAddress) -> bool:
 def is_public(address: IpAddress) -> bool:
     """Return True if an address is public: global and no multicast or metadata address.
 
-    An IPv4 address embedded in an IPv6 address decides for it.
+    For an IPv6 address that embeds an IPv4 address, the IPv4 address is judged.
     """
     inner = _embedded(address)
     if inner is not None:

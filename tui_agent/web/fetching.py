@@ -50,7 +50,7 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 class MovedError(Exception):
-    """A page redirects to ``address``, which ``WebClient.get`` was told not to follow."""
+    """A page redirects to ``address``, and the caller of ``WebClient.get`` refused to follow."""
 
     def __init__(self, address: WebAddress) -> None:
         self.address = address
@@ -132,7 +132,8 @@ class WebClient:
         whole: the caller sets one.
 
         Raises:
-            ToolError: there is no answer, too many redirects, or an address that is not allowed.
+            ToolError: there is no answer or it can't be decoded, there are too many redirects, or
+                an address is not allowed.
             MovedError: ``may_follow`` refused a redirect.
         """
         for _ in range(MAX_REDIRECTS + 1):
@@ -150,7 +151,8 @@ class WebClient:
         """Send one request and return the answer, whatever its status; doesn't follow redirects.
 
         Raises:
-            ToolError: there is no answer within the settings' time, or the address is not allowed.
+            ToolError: there is no answer within the settings' time, it can't be decoded, or the
+                address is not allowed.
         """
         try:
             async with asyncio.timeout(self.settings.timeout), self._answer(request) as response:
@@ -284,7 +286,8 @@ def _decoder(encoding: str) -> Callable[[bytes, int], bytes]:
     """Return a function that decompresses a body in a content encoding, chunk by chunk.
 
     The function takes a chunk and the maximum bytes to return of it, so that a small download can't
-    fill the memory. It raises ToolError if the data is damaged.
+    fill the memory; chunks without an encoding are returned whole. It raises ToolError if the data
+    is damaged.
 
     Raises:
         ToolError: the encoding is not supported.

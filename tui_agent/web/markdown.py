@@ -23,9 +23,10 @@ _BLANK_LINES = re.compile(r"\n\s*\n(?:\s*\n)+")
 
 
 def to_markdown(html: str, url: str) -> str:
-    """Return a page's main content as Markdown, with absolute links and the title as a heading.
+    """Return a page's main content as Markdown, with absolute links.
 
-    Scripts, forms, navigation and hidden text are left out. ``url`` is the page's address.
+    The page's title comes first as a heading, unless the content has a heading of level 1. Scripts,
+    form fields, navigation and hidden text are left out. ``url`` is the page's address.
     """
     from bs4 import BeautifulSoup
 
@@ -56,7 +57,7 @@ def to_markdown(html: str, url: str) -> str:
 def _content(soup: Any) -> Any:
     """Return the longest element marked as main content, such as ``<main>`` or ``<article>``.
 
-    Returns the whole page if the element has less than ``_MAIN_SHARE`` of the text.
+    Returns the whole page if there is none, or if it has less than ``_MAIN_SHARE`` of the text.
     """
     whole = len(soup.get_text(" ", strip=True))
     found = [(len(element.get_text(" ", strip=True)), element) for element in soup.select(_CONTENT)]
@@ -67,7 +68,11 @@ def _content(soup: Any) -> Any:
 
 
 def _absolute(content: Any, url: str) -> None:
-    """Make links absolute, and replace images by their alternative texts, in place."""
+    """Make links absolute, and replace images by their alternative texts, in place.
+
+    Links within the page and to scripts lose their target. Images without an alternative text, or
+    with their data in the page, are removed.
+    """
     for link in content.find_all("a", href=True):
         href = link["href"].strip()
         if not href or href.startswith(("#", "javascript:", "data:")):

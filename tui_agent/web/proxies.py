@@ -63,7 +63,10 @@ class Exempt:
         return fnmatchcase(host, self.pattern) or fnmatchcase(host, f"*.{self.pattern}")
 
     def common(self) -> str:
-        """Return the entry in a form that all libraries understand; "" if there is no such form."""
+        """Return the entry in a form that all libraries understand; "" if there is no such form.
+
+        Its scheme is left out, and the port of a single IP address.
+        """
         if self.network is not None and self.network.num_addresses == 1:
             return str(self.network.network_address)
         text = self.pattern if self.network is None else str(self.network)

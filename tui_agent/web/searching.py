@@ -247,7 +247,7 @@ APIS: Mapping[str, SearchApi] = {
     "searxng": SearchApi("SearXNG", _searxng),
 }
 """The services by their names in the settings. With the setting "auto", the first one that is set
-up is used."""
+up is used, or SearXNG if the settings have an address."""
 
 BY_MODEL = frozenset({"auto", "model"})
 """Values of the setting ``service`` with which the model's provider may search."""
@@ -326,7 +326,7 @@ def _service(
 def found_in(said: object, query: WebQuery) -> Found:
     """Return the pages in a service's decoded JSON answer that fit the query.
 
-    Names SearXNG's engines that did not answer in the note. Anything else in it is ignored.
+    The note names SearXNG's engines that did not answer.
     """
     answer = as_dict(said)
     rows = objects(answer.get("results")) or objects(as_dict(answer.get("web")).get("results"))

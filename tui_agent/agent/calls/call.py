@@ -131,7 +131,7 @@ class Stage(Protocol):
     """A layer around every tool call: may refuse it, or act before and after the later stages."""
 
     async def around(self, call: Call, proceed: Proceed) -> Outcome:
-        """Return the call's outcome: that of ``proceed`` (which runs the later stages), or another.
+        """Return the call's outcome: from ``proceed``, which runs the later stages, or its own.
 
         `Link.run` turns an exception into an outcome, except those in `GETS_THROUGH`.
         """

@@ -114,7 +114,7 @@ class ToolContexts:
 def _pages(limits: ModelLimits, room: int) -> int:
     """Return how many pages of a PDF fit in half of the free ``room``, which is in tokens.
 
-    0 if the model takes no documents.
+    At most `MAX_PDF_PAGES`; 0 if the model takes no documents.
     """
     if not limits.documents:
         return 0

@@ -45,7 +45,7 @@ class Difference:
 class RestoreStep:
     """A file to restore: ``now`` is its snapshot when planned, ``wanted`` the one to restore.
 
-    Either may be that of an absent file.
+    Either may be `ABSENT`, for a file that did not exist or is to be deleted.
     """
 
     path: str

@@ -138,7 +138,8 @@ class Shelf:
     def prepare(self, manifest: Manifest) -> None:
         """Keep the present contents of the manifest's files.
 
-        Stops at `COPY_SECONDS` or `MAX_SHELF_BYTES`; the files changed last are copied first.
+        The files changed last are copied first. Stops after `COPY_SECONDS`; leaves out files that
+        are too large or no longer fit within `MAX_SHELF_BYTES`.
         """
         if self._end > MAX_SHELF_BYTES // 2:
             self._forget_gone(manifest)

@@ -105,13 +105,16 @@ class Recorder:
         self._commands = 0
         """Number of running commands that may change any file."""
         self._seen: Manifest | None = None
-        """The manifest before those commands, or when one of them last ended; None if not known."""
+        """The manifest before the running commands, or from when one of them last ended.
+
+        None if no command is running, or if the project could not be listed.
+        """
         self._beside_jobs: Manifest | None = None
         """The manifest when last listed, if a job ran then; else None."""
         self._changed: list[FileChange] = []
         """Changes that are in no checkpoint yet."""
         self._omitted = 0
-        """Number of further changes that are not recorded."""
+        """Number of changes since the last checkpoint that were too many to be recorded."""
         self._lock = asyncio.Lock()
         self._said = SayOnce()
         self._watched = True
@@ -124,7 +127,10 @@ class Recorder:
         self._files = WatchedProject(self._root, keeping.apart)
 
     async def warm(self) -> None:
-        """Prepare for the first command: list the project and keep the contents of its files."""
+        """Prepare for the first command: list the project and keep the contents of its files.
+
+        Does nothing if contents are kept already, or if changes by commands are not recorded.
+        """
         async with self._lock:
             if (
                 self._shelf is None

@@ -54,7 +54,7 @@ class Restored:
 
 
 class Restorer:
-    """Restores the files of one project. All methods read or write files: call them in a thread."""
+    """Restores the files of one project; reads and writes files, so call it in a thread."""
 
     def __init__(self, project: Path, keeping: SnapshotStore) -> None:
         self.root = Path(os.path.realpath(project))

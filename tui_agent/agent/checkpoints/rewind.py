@@ -191,7 +191,7 @@ class FileRewind:
     async def bring_back(self) -> Restored:
         """Repeat the session's changes in a project that lacks them, such as a fresh checkout.
 
-        Changes only files that are as they were before the session. The result names those alone.
+        Changes only files that are as they were before the session; the result has only these.
         """
         restorer = self._restorer
         if restorer is None:
@@ -204,7 +204,7 @@ class FileRewind:
         return Restored()
 
     async def put_back(self, plan: RestorePlan, target: int | None) -> Restored:
-        """Restore the files of a plan without moving in the tree, and append a checkpoint of that.
+        """Restore a plan's files without moving in the tree, and append a checkpoint of this.
 
         ``target`` is the entry that the plan was made for. Raises StoreError.
         """

@@ -56,8 +56,8 @@ class KnownChecker:
     """A program that checks files matching ``patterns`` if it is installed.
 
     It runs in the nearest directory above the file that has one of the ``markers``: a file's name
-    and a text that the file has to contain ("" for none). Without markers it runs in the project's
-    root.
+    and a text that the file has to contain ("" for none). Without such a directory it is not used.
+    If ``markers`` is empty, it runs in the project's root.
     """
 
     name: str
@@ -121,7 +121,7 @@ class Check:
     """Whether the check is done by a language server instead of a command."""
 
     def command(self, files: Sequence[Path]) -> tuple[str, ...]:
-        """Return the command line for these files.
+        """Return the command line for these files; a command of the settings is run by the shell.
 
         Paths are relative to ``where``, because a sandbox may show that directory elsewhere.
         """

@@ -311,9 +311,10 @@ class Diagnostics:
         checker.found = len(after)
 
     async def _told_by_server(self, edited: Before) -> tuple[list[Problem] | None, list[Problem]]:
-        """Return the problems that language servers find in files before and after their edit.
+        """Return the errors that language servers find in edited files: before the edit, and now.
 
-        Raises _GaveUpError if a server fails.
+        Files without errors now, new files and files without a server add none from before. Raises
+        _GaveUpError if a server fails.
         """
         from tui_agent.tools.language_servers.connection import ServerError
 

@@ -112,7 +112,7 @@ class CommandHook:
 
     @property
     def runs_in_background(self) -> bool:
-        """Whether the hook is started without waiting for its answer."""
+        """Whether the hook is started without waiting for its answer; here always False."""
         return False
 
     def handles(self, event: str, tool: str) -> bool:
@@ -122,7 +122,10 @@ class CommandHook:
         )
 
     def wants(self, payload: Payload) -> bool:  # noqa: ARG002 - for those in another format
-        """Return whether to run the hook for a payload whose event and tool it `handles`."""
+        """Return whether to run the hook for a payload whose event and tool it `handles`.
+
+        Always True here; hooks in another format also look at the payload.
+        """
         return True
 
     async def __call__(self, payload: Payload) -> HookAnswer:
@@ -285,7 +288,7 @@ class Hooks:
         containment: Containment,
         ask: AskModel,
     ) -> "Hooks":
-        """Return the hooks of the same settings for another session."""
+        """Return a new object that loads the same hooks, for another session."""
         return Hooks(self._load, about, report, containment, ask)
 
     @property
@@ -416,7 +419,8 @@ class Hooks:
         """Run the hooks before a compaction or move.
 
         Returns the first answer that cancels or has a summary, otherwise one with the texts of all
-        hooks, joined. A summary that is too short is reported and ignored.
+        hooks, joined; in both cases with the cut and the details that earlier hooks gave. A summary
+        that is too short is reported and ignored.
         """
         context: list[str] = []
         more: dict[str, Any] = {}
@@ -510,7 +514,10 @@ class Hooks:
     async def _ask_one(
         self, handler: CommandHook, payload: Payload, expected: type[AnswerT]
     ) -> AnswerT | None:
-        """Return a hook's answer; None if it failed (which is reported) or runs in the background."""
+        """Return a hook's answer; None if it failed (which is reported) or runs in the background.
+
+        Also None if the answer is not of the type ``expected``.
+        """
         if handler.runs_in_background:
             self._start_telling(self._run_alone(handler, payload))
             return None

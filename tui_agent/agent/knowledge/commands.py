@@ -51,8 +51,8 @@ class UserCommand:
     """A command written by a user; ``name`` includes the folders below ``commands``: ``git:commit``.
 
     The command's message switches to ``model`` and ``agent``; None keeps the current ones.
-    ``of_project`` is True for a command of the project, False for the user's own. ``origin`` is the
-    name of its folder, and ``file`` that of its file, both for screens.
+    ``of_project`` is True for a command of the project, False for the user's own. ``origin`` and
+    ``file`` are the names of its folder and file for screens.
     """
 
     name: str

@@ -108,8 +108,9 @@ class InstructionFiles:
     def load(self, problems: list[str]) -> tuple[Instruction, ...]:
         """Return the instructions for the head, and report unusable files in ``problems``.
 
-        First come the user's own, then the project's from the outermost directory inward, then
-        those of the ``instructions`` setting.
+        First come the user's own files and rules, then those in directories from the outermost
+        inward, then the project's rules for all paths, then the files of the ``instructions``
+        setting.
         """
         self.passed_over = {}
         reading = _Reading(self, problems)
@@ -144,7 +145,8 @@ class InstructionFiles:
     def read(self, path: Path) -> str:
         """Return the text of a file as sent to the model; "" if it is missing or empty.
 
-        Front matter of rules and HTML comments are removed. Raises DocumentError.
+        Front matter of rules and HTML comments are removed; a text over `FILE_BYTES` is cut, with a
+        note. Raises DocumentError.
         """
         file = self._files.read(path, FILE_BYTES)
         if file is None:
@@ -223,7 +225,7 @@ class InstructionFiles:
         return not path.is_relative_to(self._folders.project)
 
     def _of_user(self) -> Iterator[Path]:
-        """Yield the user's own files that exist: a main file of ours, one per other program, local files."""
+        """Yield the user's own files that exist: our main file, one per program, local files."""
         yield from _first([self._folders.config / name for name in self._order])
         programs: dict[str, list[Path]] = {}
         further: list[list[Path]] = []
@@ -385,7 +387,7 @@ def _rule(path: Path, document: Document) -> _Rule | None:
 
 
 def _body(text: str) -> str:
-    """Return a text without its front matter."""
+    """Return a text without its front matter; unchanged if the front matter can't be read."""
     try:
         return parse_document(text).body
     except DocumentError:
@@ -447,7 +449,8 @@ def _matching(project: Path, pattern: str) -> Iterator[Path]:
 def _below(base: Path, pattern: str) -> Iterator[Path]:
     """Yield the files below ``base`` that match a glob with ``**``.
 
-    Links to directories are not followed, because they could form a loop.
+    Hidden files and directories are left out unless a part of the pattern begins with a dot. Links
+    to directories are not followed, because they could form a loop.
     """
     expression = compile_glob(f"/{pattern}")
     takes_hidden = pattern.startswith(".") or "/." in pattern

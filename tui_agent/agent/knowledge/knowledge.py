@@ -321,7 +321,10 @@ class Knowledge:
     # -- loading --------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read new and changed files, and replace the contents. Blocks on disk: call it in a thread."""
+        """Read new and changed files, and replace the contents; does nothing without sources.
+
+        New problems are logged and kept for `take_problems`. Blocks on disk: call it in a thread.
+        """
         if self._sources is None or self._instructions is None:
             return
         problems: list[str] = []
@@ -400,7 +403,10 @@ class Knowledge:
     # -- contents -------------------------------------------------------------------------------------------
 
     def primary(self, mode: str) -> AgentSpec | None:
-        """Return the primary agent whose name is ``mode``; None for the built-in modes."""
+        """Return the primary agent whose name is ``mode``; None if there is none.
+
+        There is none for the built-in modes.
+        """
         spec = next((spec for spec in self.specs if spec.name == mode), None)
         return spec if spec is not None and spec.primary else None
 

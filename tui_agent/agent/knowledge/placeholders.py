@@ -145,7 +145,7 @@ def _value(
     values: Mapping[str, str],
     numbers: frozenset[int],
 ) -> str | None:
-    """Return the text for a slot; None if the slot is for a word that was not typed."""
+    """Return the text for a slot; None if its number is that of a word that was not typed."""
     if slot["everything"] or slot["at"] or slot["otherwise"] is not None:
         return _everything(arguments, slots) or slot["otherwise"] or ""
     if slot["index"]:

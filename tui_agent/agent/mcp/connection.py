@@ -191,7 +191,8 @@ async def connect(
     """Connect to a server: start its program or reach its URL, and initialize the protocol.
 
     The server is stopped or disconnected at the end of the block. Raises McpConfigError if a variable
-    in the settings is not set, or an exception group with the cause.
+    in the settings is not set. Any other error (FileNotFoundError, SandboxError, McpError, errors
+    of the SDK) may come alone or in an exception group.
     """
     settings = expanded(spec.settings, around.environ)
     async with AsyncExitStack() as stack:
@@ -234,7 +235,7 @@ class _Heard:
     open_questions: int = 0
     """Number of the server's questions that the user has not answered yet."""
     problems: list[str] = field(default_factory=list)
-    """Sentences for the user about tools that can't be offered."""
+    """Sentences for the user about tools that can't be offered, or a server that offers nothing."""
     waiting: set[asyncio.Timeout] = field(default_factory=set)
     """Timeouts of the requests in progress; suspended while the user answers the server's question."""
 
@@ -305,7 +306,7 @@ class _Heard:
         self.listener.said(ServerMessage(params.level, text))
 
     def leave_out(self, problems: list[str]) -> None:
-        """Report problems with the server's tools, a sentence each, in the log and to the user."""
+        """Report problems with the server's offer, a sentence each, in the log and to the user."""
         for problem in problems:
             self.log.line(problem)
             self.listener.said(ServerMessage("warning", problem))
@@ -431,7 +432,10 @@ async def _reach(
     heard: _Heard,
     stack: AsyncExitStack,
 ) -> "Client":
-    """Connect to a URL by streamable HTTP; by SSE if the settings say so or the server refuses HTTP."""
+    """Connect to a URL by streamable HTTP, or by SSE.
+
+    SSE is used if the settings say so, or if the server refuses streamable HTTP.
+    """
     from mcp.client.sse import sse_client
     from mcp.client.streamable_http import streamable_http_client
 
@@ -579,7 +583,7 @@ async def _subscribe(client: "Client", changed: Callable[[], None]) -> None:
 
 
 class Connection:
-    """Sends requests to a connected server; they raise McpError.
+    """Sends requests to a connected server; a request that fails raises McpError.
 
     A lost connection is reported to ``Listener.lost``.
     """

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from tui_agent.agent.mcp.server import McpServer
 
 SHARE_OF_WINDOW = 0.1
-"""Maximum size of all servers' tools in the head, as a share of the context window; above it, the model
-has to load the tools' parameters when it needs them."""
+"""Maximum size in the head of the tools of all servers with ``schemas`` "auto", as a share of the
+context window; above it, the model has to load these tools' parameters when it needs them."""
 
 LIST_SHARE = 0.03
 """Maximum size of the list of tools to load, as a share of the context window; details are left out to
@@ -85,7 +85,7 @@ class McpHub:
         self._names: dict[tuple[str, str], str] = {}
         self._tools: dict[str, McpTool] = {}
         self._known_tools: set[str] | None = None
-        """Names of the tools that the model knows of; None before its first request."""
+        """Names of the tools that the model knows of; None before the first head is rendered."""
         self._said = SayOnce()
         self._started = False
         self.arrivals = 0
@@ -126,7 +126,7 @@ class McpHub:
         await asyncio.gather(*required)
 
     def check_required(self) -> None:
-        """Raise McpError if a required server is not ready."""
+        """Raise McpError if a server that is required and enabled is not ready."""
         for server in self._servers.values():
             settings = server.spec.settings
             if settings.required and settings.enabled and server.state is not ServerState.READY:
@@ -213,9 +213,9 @@ class McpHub:
     def offered(self, window: int, count: Callable[[ToolSchema], int]) -> tuple[Tool[Any], ...]:
         """Return the tools for a head rendered now: those of the servers that are ready.
 
-        If they are too large, or a server's setting ``schemas`` says so, one tool replaces them that
-        lists them and loads their parameters. ``window`` is the context window in tokens, ``count``
-        returns the tokens of a schema.
+        One tool that lists tools and loads their parameters replaces those of servers with the
+        setting ``schemas`` "on_demand", and of servers with "auto" if these are too large together.
+        ``window`` is the context window in tokens, ``count`` returns the tokens of a schema.
         """
         later = self._on_demand(window, count)
         shown: list[Tool[Any]] = []
@@ -232,7 +232,10 @@ class McpHub:
     def _search_tool(
         self, listed: Sequence[McpTool], room: float, count: Callable[[ToolSchema], int]
     ) -> McpSearchTool:
-        """Return the tool that replaces ``listed``, with the most detailed list that fits ``room``."""
+        """Return the tool that replaces ``listed``, with the most detailed list that fits ``room``.
+
+        If no list fits, the tool only gives the number of tools of each server.
+        """
         details: tuple[ListDetail, ...] = ("lines", "names")
         for detail in details:
             tool = McpSearchTool(listed, lambda: self._tools, detail)
@@ -318,7 +321,7 @@ class McpHub:
         return tuple(rows)
 
     def offers(self) -> list[ServerOffer]:
-        """Return the offers of the servers that are ready."""
+        """Return the offer (tools, prompts, resources) of each server that is ready."""
         return [server.offer for server in self._servers.values() if server.is_ready]
 
     async def prompt(

@@ -198,7 +198,10 @@ def read_answer(result: dict[str, Any]) -> None:
 
 
 def _block(block: object) -> dict[str, Any]:
-    """Return a valid content block; one of an unknown type becomes a text block with its JSON."""
+    """Return a valid content block, with the known fields only.
+
+    A block of an unknown type, or without a required field, becomes a text block with its JSON.
+    """
     given = as_dict(block)
     kind = as_text(given.get("type"))
     if kind == "text" and isinstance(given.get("text"), str | None):

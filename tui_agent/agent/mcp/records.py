@@ -197,7 +197,7 @@ class ServerOffer:
     resources: tuple[McpResource, ...] = ()
     templates: tuple[McpResource, ...] = ()
     problems: tuple[str, ...] = ()
-    """A sentence for each tool that can't be offered."""
+    """A sentence for each tool that can't be offered, or one if the server offers nothing."""
 
 
 @frozen
@@ -230,7 +230,7 @@ class LoginState(StrEnum):
     """Whether the user has logged in to a server."""
 
     NONE = "none"
-    """No login so far, or none needed because the settings have an authorization."""
+    """No login so far, or none needed: a local program, or an authorization in the settings."""
     WAITING = "waiting"
     SIGNED_IN = "signed in"
 
@@ -260,9 +260,9 @@ class McpServerStatus:
     on_demand: bool = False
     """True if the model has to load the parameters of the server's tools when it needs them."""
     messages: tuple[ServerMessage, ...] = ()
-    """Its newest messages, oldest first."""
+    """The server's newest messages, oldest first."""
     log_level: LogLevel = "warning"
-    """The lowest severity of messages requested from it."""
+    """The lowest severity of messages requested from the server."""
     restarts: int = 0
     login: LoginState = LoginState.NONE
     log: Path | None = None

@@ -155,7 +155,7 @@ def _text(error: BaseException | None) -> str:
 
 
 class McpServer:
-    """Runs one server in a task, and has its state for screens.
+    """Runs one server in a task, and keeps its state for screens.
 
     ``asker`` returns the function that asks the user, None if there is no user. ``on_change`` is
     called after each change with this object and the new state, or None if the state is unchanged.

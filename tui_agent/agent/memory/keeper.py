@@ -1,8 +1,8 @@
 """After each run, counts which lines of the project's memory were used, and proposes new lines.
 
-A small model finds the lines after a run with enough tool calls (one request); after other runs
-they are found by rules (``proposals``). They become part of the memory only when the user accepts
-them. The memory's files are written by ``files.memory``.
+A small model finds the lines after a run with enough tool calls (one request). Without such a
+model, if it fails, and after other runs they are found by rules (``proposals``). They become part
+of the memory only when the user accepts them. The memory's files are written by ``files.memory``.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ WORK_TOKENS = 2_000
 MESSAGE_CHARS = 1_500
 """Maximum characters of each user message in the question to the model."""
 MAX_MESSAGES = 8
-"""Maximum user messages in the question to the model, newest first."""
+"""Maximum user messages in the question to the model, the newest ones."""
 SECONDS = 30.0
 """Timeout of the request to the model, in seconds."""
 SOURCES_SEARCHED = 400
@@ -88,8 +88,9 @@ class MemoryKeeper:
         journal.channel.subscribe(self._on_event)
 
     def propose(self, note: str) -> str:
-        """Add a line that the model proposed with a tool; return the line as shown.
+        """Add a line from the model's tool call to the proposals; return the line as shown.
 
+        The line is not added if it is in the instructions already, or if there is no memory.
         Blocks on files. Raises NotKeptError if the note is not a valid line, contains a secret or
         exceeds `MAX_LINES` of this run, or if the memory can't be written.
         """

@@ -38,7 +38,8 @@ _TITLE_CHARS = 60
 class LineSource:
     """The id of the entry that a line comes from, 0 if unknown, and the origin of its words.
 
-    ``origin`` is ``USER``, ``MODEL``, or the name of a file, command or tool call.
+    ``origin`` is ``USER``, ``MODEL`` (maybe with the page that the model had read last), or the
+    name of a file, command or tool call.
     """
 
     entry_id: int = 0
@@ -128,7 +129,7 @@ def _share(words: frozenset[str], others: frozenset[str]) -> float:
 
 
 def _texts(entry: Entry) -> Iterator[tuple[str, str]]:
-    """Yield the texts of an entry as pairs of origin and text."""
+    """Yield (origin, text) for each text of an entry; none for summaries and program messages."""
     match entry:
         case UserEntry():
             if entry.synthetic is not None:

@@ -40,12 +40,15 @@ _INSTEAD = {
 }
 """How to get the effect of a Codex setting in this program."""
 _AGENT_FIELDS = {"model_reasoning_effort": "effort"}
-"""Fields of a Codex agent that have another name here, with that name."""
+"""Our names of a Codex agent's fields, by Codex's name, where they differ."""
 _READS_ONLY = "read-only"
 
 
 def read_codex(folders: Folders) -> ForeignSettings:
-    """Return Codex's settings of the user and the project, converted to ours."""
+    """Return the fallback instruction files that Codex's settings name, and a list of all settings.
+
+    The other settings have no effect here or are read elsewhere (MCP servers).
+    """
     found = list(settings_files(folders, [_FILE], [_FILE]))
     items: list[FoundItem] = []
     for file in found:

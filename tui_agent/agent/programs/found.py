@@ -46,7 +46,7 @@ class FoundItem:
     """One setting or file of another program, and whether this program uses it.
 
     ``kind`` is a word for screens ("deny rule"), ``place`` the file and perhaps the line. ``why`` is a
-    reason or an advice, such as how to get the effect here; "" if there is none.
+    reason or advice, such as how to get the effect in this program; "" if there is none.
     """
 
     program: str
@@ -112,7 +112,7 @@ def unused_settings(
 ) -> Iterator[FoundItem]:
     """Yield an item without effect for each top-level setting of a file that is not in ``read``.
 
-    ``instead`` has, by setting, an advice how to get its effect in this program.
+    ``instead`` says, by setting, how to get its effect in this program.
     """
     for key in file.table:
         if key not in read:

@@ -26,7 +26,7 @@ def hook_files(project: Path, home: Path) -> Iterator[tuple[str, ForeignFile]]:
 def found_hooks(
     project: Path, home: Path
 ) -> Iterator[tuple[str, ForeignFile, FoundHook | UnusableHook]]:
-    """Yield (program, file, hook) for every hook, also those that can't be used."""
+    """Yield every hook, also unusable ones, after the program and the file that it is from."""
     for program, file in hook_files(project, home):
         for hook in hooks_in(file):
             yield program, file, hook
@@ -35,9 +35,10 @@ def found_hooks(
 def foreign_hooks(
     cwd: Path, home: Path, left_out: LeftOut, *, trusted: bool
 ) -> Iterator[tuple[FoundHook, bool]]:
-    """Yield the usable hooks of other programs for a working directory: (hook, of the project).
+    """Yield each usable hook of other programs, and whether it comes from the project's files.
 
-    The project's hooks are left out unless it is ``trusted``, and those of programs in ``left_out``.
+    The project is that of the directory ``cwd``; its hooks are left out unless it is ``trusted``.
+    Hooks that the settings ``left_out`` exclude are left out, too.
     """
     for program, file, hook in found_hooks(find_project(cwd), home):
         if isinstance(hook, UnusableHook) or left_out.covers(program, "hooks"):

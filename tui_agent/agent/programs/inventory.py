@@ -108,7 +108,10 @@ _IN_FOLDERS = {
 
 
 def read_programs(folders: Folders, *, trusted: bool) -> ForeignSettings:
-    """Return the settings of Claude Code, Codex and OpenCode, without those the user excludes."""
+    """Return the settings of Claude Code, Codex and OpenCode, without those the user excludes.
+
+    The excluded ones are still in ``items``.
+    """
     return joined(
         [
             _without("Claude Code", read_claude_code(folders, trusted=trusted), folders.left_out),

@@ -31,9 +31,9 @@ PROGRAM = "OpenCode"
 
 _READ_HERE = {"$schema", "mcp", "agent", "command", "instructions", "permission"}
 _BODIES = {"agent": "prompt", "command": "template"}
-"""The field with the text of an agent, and with that of a command."""
+"""The field that holds the text, by kind of document."""
 _GUARDED = [name for name in Permission if name not in {Permission.NETWORK, Permission.DOOM_LOOP}]
-"""The permissions that ``*`` covers."""
+"""The permissions that ``*`` covers in OpenCode's ``permission`` table."""
 _INSTEAD = {
     "model": "choose a model with F2, or set model in config.toml",
     "small_model": "set small_model in config.toml",
@@ -54,7 +54,10 @@ class InlineDocument:
 
 
 def read_opencode(folders: Folders) -> ForeignSettings:
-    """Return OpenCode's settings of the user and the project, converted to ours."""
+    """Return OpenCode's instructions and its rules that ask or deny, converted to ours.
+
+    They are the user's and the project's. ``items`` also has the settings without effect.
+    """
     rules: list[Rule] = []
     instructions: list[str] = []
     items: list[FoundItem] = []
@@ -138,7 +141,7 @@ def _not_read(name: str, file: ForeignFile) -> str:
 
 
 def _rules(file: ForeignFile, items: list[FoundItem]) -> Iterator[Rule]:
-    """Yield the rules that deny or ask, and add an item for each to ``items``.
+    """Yield the rules that deny or ask; add an item for each, and for unusable rows, to ``items``.
 
     Patterns for which a later rule of the same table allows or asks are excepted (``unless``).
     """

@@ -236,9 +236,10 @@ def remove_home(home: Path) -> None:
 
 
 def _remove_behind(place: Path) -> None:
-    """Remove a directory by a child process, and wait for that a moment.
+    """Remove a directory with ``rm``, and wait up to `_REMOVAL_SECONDS` for it.
 
-    After that it goes on in the background; the next race removes anything left.
+    After that it goes on in the background; the next race removes anything left. Without ``rm``,
+    and for files that it leaves, the directory is removed here.
     """
     rm = find_program("rm")
     if rm is not None:
@@ -289,7 +290,8 @@ class _Walk:
 
         Does so for all directories below, too. ``name`` is the directory's path relative to the
         project, with a slash at the end, "" for the project. ``ignored``: git ignores everything in
-        it. Large files that git does not list are left out. Raises OSError, GivenUpError.
+        it, and all its files are copied; otherwise large files that git does not list are left out.
+        Raises OSError, GivenUpError.
         """
         if self._given_up.is_set():
             raise GivenUpError

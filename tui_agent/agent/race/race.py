@@ -118,7 +118,10 @@ class SharedClient:
 
 
 class SharedQuestions:
-    """Asks the user the runners' permission questions, equal ones only once for all runners."""
+    """Asks the user the runners' permission questions.
+
+    Equal questions are asked only once for all runners, unless they are about doom loops.
+    """
 
     def __init__(self, ask: Callable[[PermissionRequest], Awaitable[PermissionAnswer]]) -> None:
         self._ask = ask
@@ -176,7 +179,7 @@ class Runner:
     """One runner of a race.
 
     ``record`` has its state and figures. ``agent``, ``session`` and ``copy`` are those it works
-    with; None before the copy is made.
+    with; None before the copy is made. ``agent`` is None again after `aclose`.
     """
 
     def __init__(self, race: "Race", number: int, record: RaceRunner) -> None:
@@ -282,7 +285,7 @@ class Runner:
             await self._change_context(self.agent)
 
     async def _change_context(self, agent: "Agent") -> None:
-        """Prune or compact the runner's context if its record says so, and note the cost of that.
+        """Prune or compact the runner's context if its record says so, and record the cost.
 
         Raises RaceError if nothing was pruned or summarised.
         """
@@ -596,7 +599,8 @@ class Race:
     async def aclose(self) -> None:
         """End the race because its session closes; does nothing if it has ended.
 
-        The results are recorded, so that any runner's can be taken later.
+        The results are recorded, so that any runner's can be taken later, unless another program
+        has taken the session over.
         """
         if self._closed:
             return
@@ -655,7 +659,7 @@ def numbered(runners: Sequence[T], number: int) -> T:
 def _outside(keeping: Any, root: Path) -> Any:
     """Return the snapshot store for a copy at ``root``.
 
-    It is ``keeping`` without those of its excluded directories that contain the copy.
+    It is ``keeping``, but directories that contain the copy are not excluded.
     """
     apart = tuple(place for place in keeping.apart if not root.is_relative_to(place))
     return replace(keeping, apart=apart)

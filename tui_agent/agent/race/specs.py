@@ -103,7 +103,8 @@ def all_name_contexts(text: str) -> bool:
 def names_of(specs: Collection[RunnerSpec], model: str) -> tuple[str, ...]:
     """Return a name for each runner: what differs from the conversation, else the short ``model``.
 
-    ``model`` is the conversation's. If any runner has a context, "whole" is used instead of it.
+    ``model`` is the conversation's. If any runner has a ``context``, "whole" is used instead of
+    ``model``.
     Equal names are numbered: ``gpt-5 1``, ``gpt-5 2``.
     """
     plain = model.rsplit("/", 1)[-1]

@@ -146,9 +146,10 @@ class Host:
         self._selector.modify(self._terminal, events)
 
     def _fit(self, *, again: bool = False) -> None:
-        """Set the pseudo-terminal's size to fit every attached terminal; clear these.
+        """Make the pseudo-terminal fit into every attached terminal, and clear these terminals.
 
-        With ``again`` the program redraws everything even if the size is the same.
+        It gets the smallest width and the smallest height. With ``again`` the program redraws
+        everything even if the size is the same.
         """
         sizes = [client.size for client in self._clients.values() if client.size is not None]
         if not sizes:

@@ -1,4 +1,4 @@
-"""Tracks the modes that a program sets on a terminal, to set them on others that attach later."""
+"""Tracks the modes that a program sets on a terminal, to set them on terminals attached later."""
 
 import re
 

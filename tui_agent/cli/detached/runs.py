@@ -69,7 +69,7 @@ def runs_dir() -> Path:
     Create it if needed.
 
     Raises:
-        DetachedError: there is no such directory and it can't be created.
+        DetachedError: neither it nor the fallback in /tmp can be created or is private.
     """
     if os.environ.get(DATA_VARIABLE):
         place = data_dir() / "run"
@@ -192,7 +192,7 @@ def tell(run: Run, kind: Kind) -> None:
 
 
 def ask(run: Run) -> DetachedState | None:
-    """Return the state of a run; None if it does not answer within 2 seconds."""
+    """Return the state of a run; None if it sends no valid answer within 2 seconds."""
     try:
         with connect(run) as connection:
             connection.settimeout(_PATIENCE)

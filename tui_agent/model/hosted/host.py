@@ -89,7 +89,7 @@ class Connection:
             self._writer.close()
 
     async def _send(self, number: int, *event: Any) -> None:
-        """Send an event of a request; waits until the program has room to read it."""
+        """Send an event of a request; wait while the pipe to the program is full."""
         self._writer.write(encode([number, event]))
         await self._writer.drain()
 

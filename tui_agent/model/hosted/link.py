@@ -192,7 +192,7 @@ def _log_file(path: Path | None) -> Iterator[int]:
 
 
 def last_words(path: Path | None) -> str:
-    """Return the last line of a host's log, which usually says why it ended; "" if unreadable."""
+    """Return the last line of a host's log, usually why the host ended; "" if there is none."""
     try:
         text = ""
         if path is not None:

@@ -437,7 +437,8 @@ def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:
 class _Blocks:
     """Assembles blocks of reasoning from streamed pieces.
 
-    A piece with another type, index or id than the last block begins a new one.
+    A piece with another type, index or id than the last block begins a new one, as do a redacted
+    block and text after a signature.
     """
 
     def __init__(self) -> None:

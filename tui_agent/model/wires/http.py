@@ -96,7 +96,10 @@ class EventDecoder:
         self.heard = self.heard or bool(self._rest.strip() and not self._rest.startswith(b":"))
 
     def end(self) -> list[tuple[str, str]]:
-        """Return the last event in a list if no empty line followed it, else []."""
+        """Return the events not yet returned, as (name, data), when the stream ends.
+
+        At most one, or two from a server that leaves out the empty line between events.
+        """
         rest = bytes(self._rest).rstrip(b"\r")
         self._rest = bytearray()
         return self._take([rest, b""])
@@ -149,7 +152,10 @@ class DocumentDecoder:
         """Whether a part of a document has come since this was last set to False."""
 
     def feed(self, data: bytes) -> list[tuple[str, str]]:
-        """Add bytes and return the documents that are now complete, as ("", document)."""
+        """Add bytes and return the documents that are now complete, as ("", document).
+
+        Only documents of one line are returned here; one that spans several lines, by ``end``.
+        """
         self._rest += data
         self.heard = True
         if b"\n" not in data:
@@ -229,6 +235,7 @@ class Http:
 
         Raises:
             httpx.HTTPError: the request was not answered.
+            httpx.InvalidURL: the URL can't be parsed.
             WireFailure: the certificates that the environment names can't be read.
         """
         client = await self.client(url)
@@ -243,7 +250,7 @@ class Http:
     async def answer(
         self, call: Call, route: Route, reader: Reader, limits: HostSettings
     ) -> AsyncGenerator[list[ModelEvent], None]:
-        """Post a call and yield the events of its answer, a list for each piece that is received.
+        """Post a call and yield the events of its answer, in lists, as they are received.
 
         Closing the iterator early closes the connection, which cancels the request.
 
@@ -350,10 +357,11 @@ class _Patience:
 async def _read(
     response: httpx.Response, reader: Reader, limits: HostSettings
 ) -> AsyncGenerator[list[ModelEvent], None]:
-    """Feed the response's body to the reader and yield the events, a list for each piece.
+    """Feed the response's body to the reader and yield the events, in lists, as they arrive.
 
     Ends when the answer is complete or the connection ends. Raises WireFailure or httpx.HTTPError
-    for an error before the reader has the reason for the end.
+    for an error before the reader has the reason for the end, and WireFailure if the reader's
+    ``end`` finds the answer unusable.
     """
     body = response.aiter_bytes()
     decoder: EventDecoder | DocumentDecoder | None = None

@@ -480,7 +480,7 @@ class _Part:
 
     @property
     def arguments(self) -> str:
-        """The JSON text of a call's arguments; if it wasn't streamed, that in the block's start."""
+        """The call's arguments as JSON text: the streamed ones, else those in the block's start."""
         return self.written or json.dumps(self.block.get("input") or {}, ensure_ascii=False)
 
     def whole(self) -> ContentBlock:

@@ -466,7 +466,10 @@ class ResponsesReader(Reader):
                 self._take_response(response)
 
     def _take_response(self, response: dict[str, Any]) -> None:
-        """Read the final object for the answer, and take from it what wasn't streamed."""
+        """Read the final object for the answer, and take from it the items that weren't streamed.
+
+        If it has another number of items than were streamed, its items are ignored.
+        """
         self.finished = self.done = True
         self._response = response
         output = objects(response.get("output"))

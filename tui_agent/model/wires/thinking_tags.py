@@ -128,7 +128,7 @@ class ThinkingTags:
 
 
 def _without_begun_tag(text: str) -> tuple[str, str]:
-    """Split off what may be the beginning of a closing tag at a text's end, "" if nothing."""
+    """Return a text without the beginning of a closing tag at its end, and that beginning or ""."""
     for size in range(len(CLOSE) - 1, 0, -1):
         if text.endswith(CLOSE[:size]):
             return text[:-size], text[-size:]

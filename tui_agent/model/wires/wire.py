@@ -109,7 +109,7 @@ class Reader(ABC):
     def end(self) -> list[ModelEvent]:
         """Return the last events: complete calls, usage, `Finished`. Called once, after all input.
 
-        Raises WireFailure if the answer is incomplete (cause "closed").
+        Raises WireFailure if the answer is incomplete (cause "closed") or unusable.
         """
 
     def reason(self, of_answer: FinishReason, *, marked: bool) -> FinishReason:

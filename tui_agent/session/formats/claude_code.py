@@ -92,7 +92,10 @@ def read(source: SourceFile) -> Iterator[list[IncomingSession]]:
 
 
 def _subagent(path: Path, parent: "Reader", source: SourceFile) -> IncomingSession:
-    """Return a subagent's session, linked with the result of the call that started the subagent."""
+    """Return a subagent's session, linked with the result of the call that started the subagent.
+
+    If there is no such result in the parent's file, the session is linked with the parent alone.
+    """
     reader = SubagentReader(SourceFile(path, source.skip_damaged))
     child = reader.read()
     facts = _facts_of(path.with_suffix(".meta.json"))
@@ -196,7 +199,8 @@ class Reader(BlockReader):
         """Return a title for a session that begins with commands, which are stored in tags.
 
         It is the first command with arguments, or the message after commands without arguments
-        (/clear, /model). Returns "" for a session that begins with a message.
+        (/clear, /model); the first command if nothing else follows. Returns "" for a session that
+        begins with a message.
         """
         alone = ""
         for entry in self.session.entries:

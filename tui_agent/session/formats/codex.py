@@ -107,7 +107,7 @@ def _lineage(first: Rollout) -> list[Rollout]:
     """Return the rollouts of other threads that a thread was forked from, oldest first.
 
     ``first`` is the thread's first rollout. Each result has its ``end`` set to where the fork
-    begins.
+    begins. Rollouts before a missing file are left out.
     """
     found: list[Rollout] = []
     while first.base is not None and len(found) < _LINEAGE:

@@ -52,11 +52,13 @@ class SessionCopy:
 def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = None) -> SessionCopy:
     """Read a session from the store: with ``whole`` the tree, else only the path to the leaf.
 
-    ``leaf`` is the copy's leaf, None for the session's. Moves are in a whole copy only.
+    ``leaf`` is the copy's leaf, None for the session's. If that entry can't be read or, with
+    ``whole``, doesn't exist, the newest entry of the copy is its leaf. Moves are in a whole copy
+    only.
 
     Raises:
         SessionNotFound: there is no such session.
-        EntryNotFound: it has no entry ``leaf``.
+        EntryNotFound: it has no entry ``leaf``, and ``whole`` is False.
     """
     session = session_to_read(store, session_id)
     info = session.info

@@ -119,7 +119,7 @@ class _Tree:
             self._below.setdefault(self.above.get(section.number), []).append(section)
 
     def listed(self, number: int | None) -> str:
-        """Return an HTML list of the sections below one, each with its messages and lower sections.
+        """Return an HTML list of the sections below one, with user messages and lower sections.
 
         ``number`` is the upper section's; None lists the sections at the session's beginning.
         """

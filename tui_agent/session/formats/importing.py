@@ -46,7 +46,10 @@ class DetectedFile:
     program: str
     """The program's name for the user."""
     project: str
-    """The directory that the file's sessions worked in; "" if the file doesn't say."""
+    """The directory that the file's sessions worked in; "" if the file doesn't say.
+
+    For a database of OpenCode with several directories their number (``3 projects``).
+    """
     changed_at: int
     """Milliseconds since the epoch."""
     size: int
@@ -153,13 +156,14 @@ class Imported:
 def read_file(
     path: Path, *, source: str | None = None, skip_damaged: bool = False
 ) -> list[IncomingSession]:
-    """Return all sessions of a file, without storing them.
+    """Return the sessions of a file, without storing them.
 
     ``source`` is the name of the file's format; None to find it out. With ``skip_damaged`` lines
-    that can't be read are skipped.
+    that can't be read are skipped. From a database the sessions that can be read are returned.
 
     Raises:
-        ImportRefused: the file can't be read; the message says where and why.
+        ImportRefused: the file can't be read, or has no session that can; the message says where
+            and why.
     """
     file = SourceFile(path, skip_damaged=skip_damaged)
     row = _format(file, source)
@@ -182,7 +186,7 @@ def _format(file: SourceFile, source: str | None) -> Format:
 
 
 def _read(row: Format, file: SourceFile) -> Iterator[Sequence[IncomingSession]]:
-    """Yield the sessions of a file in groups that are stored together, such as with subagents.
+    """Yield the sessions of a file in groups to store together: one and those of its subagents.
 
     The first session of each group gets the list of damaged lines.
     """
@@ -271,7 +275,7 @@ class _SessionImport:
     def take(self, session: IncomingSession) -> Imported:
         """Store a session as a new one, add its new entries to the stored one, or store a copy.
 
-        Raises SessionHeld if the stored session has another writer.
+        Raises SessionHeld if there are new entries and a running program holds the stored session.
         """
         # Derived ids (version 8) of two files of one thread may differ only in their times, and so
         # have the same short id; then another id is derived.

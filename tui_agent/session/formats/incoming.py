@@ -376,7 +376,7 @@ class SessionReader:
         """Fill in the session's fields and return it.
 
         ``name`` is the session's id in the other program. Without ``created_at`` (milliseconds) the
-        first entry's time counts, and without ``leaf`` the last entry is the leaf.
+        earliest time of an entry counts, and without ``leaf`` the entry ``last`` is the leaf.
         """
         session = self.session
         session.created_at = created_at or self._first_at
@@ -407,7 +407,8 @@ class BlockReader(SessionReader):
     def said(self, message: Node, whose: str = "a message") -> tuple[TextPart | ImagePart, ...]:
         """Return the texts and images of a message, in order.
 
-        Other parts are counted as left out; ``whose`` then says what they are a part of.
+        Other parts, except tool results, are counted as left out; ``whose`` says what they are a
+        part of.
         """
         if isinstance(text := message.value.get("content"), str):
             return (TextPart(text=text),)

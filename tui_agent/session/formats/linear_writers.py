@@ -105,9 +105,10 @@ def write_codex(copy: SessionCopy, put: _Put) -> None:
 
 
 def _seen(copy: SessionCopy) -> Iterator[Entry]:
-    """Yield the path to the leaf as the model sees it.
+    """Yield the entries of the path to the leaf that no summary has replaced.
 
     After a compaction: the last summary, then the entries kept beside it and all later ones.
+    Entries that were cleared, hidden or edited are yielded as they were stored.
     """
     path = copy.path()
     last = next((entry for entry in reversed(path) if isinstance(entry, CompactionEntry)), None)

@@ -107,9 +107,11 @@ def project_of(source: SourceFile) -> str:
 def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
     """Yield the sessions of a file, each in a list of one.
 
+    Sessions of a database that have no messages, or can't be read, are left out.
+
     Raises:
         ImportRefused: the file can't be read, or something in it is invalid.
-        NoConversation: the file has no messages.
+        NoConversation: the file, not a database, has no messages.
     """
     if source.is_database:
         with source.database() as connection:
@@ -229,7 +231,7 @@ class _Reader(SessionReader):
     def read(self, info: Node, messages: Iterable[_Message]) -> IncomingSession:
         """Return the session with the given record and messages.
 
-        If messages were taken back (``revert``), the leaf is the last entry before them.
+        If messages were taken back (``revert``), the leaf is the last entry before them, if any.
         """
         undone = info.node("revert").text("messageID", "")
         for number, message in enumerate(messages, 1):

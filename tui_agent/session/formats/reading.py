@@ -203,9 +203,9 @@ def _unreadable(path: Path, error: OSError) -> ImportRefused:
 class SourceFile:
     """An untrusted file that is being imported, and the problems met so far.
 
-    With ``skip_damaged`` lines that can't be read are skipped. ``damaged`` has their numbers, from
-    1. ``refused`` has the errors of single sessions that can't be imported from a file with
-    several.
+    With ``skip_damaged`` lines that can't be read are skipped; without it only an incomplete last
+    line is. ``damaged`` has the numbers of the skipped lines, from 1. ``refused`` has the errors of
+    single sessions that can't be imported from a file with several.
     """
 
     path: Path

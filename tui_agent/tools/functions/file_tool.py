@@ -120,7 +120,7 @@ class FileTool(DynamicTool):
 
     @property
     def about(self) -> str:
-        """What the file's functions need, as declared, in a phrase for the user; "" for nothing."""
+        """What the file's functions need, as a phrase for the user; "" if it declares no needs."""
         return self.declared.words()
 
     def command(self, arguments: RawInput) -> str:
@@ -222,9 +222,10 @@ class FileTool(DynamicTool):
 
 
 def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> View:
-    """Return the call's view, with read access to the Python installation and the file's directory.
+    """Return the call's view, with read access to what a tool file's process imports.
 
-    The view is unchanged without a sandbox. Reads the file system: call it in a thread.
+    That is Python, this package and pydantic, and the file's directory. The view is unchanged
+    without a sandbox. Reads the file system: call it in a thread.
     """
     if sandbox is None:
         return context.view
@@ -256,7 +257,8 @@ def _places(texts: Iterable[str]) -> list[Path]:
 class Answer(BaseModel):
     """The answer of a tool file's process: only ``error`` and its place, or else the other fields.
 
-    A call fills ``text`` and ``images``, a description ``tools``, ``problems`` and ``declared``.
+    The answer to a call has ``text`` and ``images``; the answer to a request to describe the file
+    has ``tools``, ``problems`` and ``declared``.
     """
 
     model_config = ConfigDict(defer_build=True)

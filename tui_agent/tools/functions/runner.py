@@ -68,7 +68,10 @@ def main() -> None:
 
 
 def _done(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer: the value of the function that the request names, or all descriptions."""
+    """Return the answer: the value of the function that the request names, as text and images.
+
+    If the request names none, the answer describes all tools of the file.
+    """
     module = _loaded(Path(request["path"]), request["source"])
     if "function" not in request:
         return _described(module)

@@ -156,7 +156,10 @@ def installed_add_ons(left_out: Collection[str]) -> AddOns:
 
 
 def _offer(file: FoundFile, loaded: LoadedFile, tools: "dict[str, FileTool]") -> Iterator[str]:
-    """Add a file's tools to ``tools``; yields a sentence for each name taken, and for too many."""
+    """Add a file's tools to ``tools``, and yield a sentence for each that can't be offered.
+
+    These are tools whose names are taken. Tools beyond `MAX_TOOLS` share one sentence.
+    """
     for tool in loaded.tools[:MAX_TOOLS]:
         if tool.name in _RESERVED:
             yield f"{file.shown}: {tool.name} is the name of a built-in tool; call the function something else."
@@ -208,7 +211,10 @@ async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFil
 
 
 def _said(file: FoundFile, source: str, ended: "Ended") -> LoadedFile:
-    """Return a loaded file, from the answer of its process."""
+    """Return the tools that a tool file's process described, with a sentence for each problem.
+
+    If the process gave no valid answer, there are no tools, and the reason is the problem.
+    """
     from tui_agent.tools.functions.file_tool import Declared, FileTool
     from tui_agent.tools.functions.in_process import schema_of
 

@@ -174,7 +174,10 @@ def _starts(caller: _Caller) -> list[Position]:
 
 
 def errors_of(result: Any) -> list[Finding]:
-    """Return the errors in a list of diagnostics, without warnings and without messages' notes."""
+    """Return the errors in a list of diagnostics, without warnings and hints.
+
+    Of each message, only the text before the first blank line is kept.
+    """
     found = []
     for one in _rows(as_list(result)[:MAX_FINDINGS], _Diagnostic):
         if one.severity == _ERROR:

@@ -26,8 +26,8 @@ MAX_WATCHED = 20_000
 CHECK_SECONDS = 20.0
 """Seconds to wait for a server's report on a file; without a report there are no errors."""
 UNSURE_SECONDS = 3.0
-"""The same, in seconds, for a server whose reports have no version numbers: it may send none if
-nothing changed."""
+"""Seconds to wait for a report from a server whose reports have no version numbers: it may send
+none if nothing changed."""
 MORE_SECONDS = 0.5
 """Seconds to wait after each report for another, because some servers report syntax errors
 first."""
@@ -74,12 +74,19 @@ class Documents:
         self._stamps = await self._seen_files()
 
     async def tell_changes(self) -> None:
-        """Send the server the created, changed and deleted project files since the last call."""
+        """Tell the server which project files were created, changed or deleted since the last call.
+
+        Also sends the texts of changed files that are open, and opens up to ``MAX_OPENED`` other
+        files of the server's language that were created or changed.
+        """
         async with self._updating:
             await self._tell_changes()
 
     async def open(self, path: Path) -> None:
-        """Open a file in the server, or update it, with its text on disk."""
+        """Open a file in the server, or update it, with its text on disk.
+
+        A file that can't be read, or that the server may not see, is closed instead.
+        """
         async with self._updating:
             await self._send(path, await asyncio.to_thread(self._content, path))
 

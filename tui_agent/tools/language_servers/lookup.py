@@ -104,7 +104,7 @@ class Lookup:
     def __init__(
         self, servers: LanguageServers, place: ServerPlace, report: Callable[[str], None]
     ) -> None:
-        """Make it for a call; ``report`` shows the user what the call is waiting for."""
+        """Make a lookup for one call; ``report`` shows the user what the call is waiting for."""
         self._servers = servers
         self._settings = servers.settings
         self._place = place
@@ -147,9 +147,10 @@ class Lookup:
     async def _declared(self, names: tuple[str, ...], where: Path) -> list[Spot]:
         """Return the places where a symbol is declared in a file or directory; empty if none.
 
-        ``names`` are those of ``Class.name``. Looks at the symbols of the files with lines that
-        look like a declaration, and asks servers with an index; the others only if there are many
-        files.
+        ``names`` are the parts of ``Class.name``. In a directory, the files searched are those with
+        a line that looks like a declaration, or the first that mentions the name if there is none.
+        Servers with an index of the project are asked, too; all servers if more than
+        `MAX_CANDIDATES` files seem to declare the name.
         """
         found: list[Spot] = []
         files = [where]
@@ -189,8 +190,9 @@ class Lookup:
     async def _in_line(self, question: Question, number: int) -> list[Spot]:
         """Return the place, in a list, that a question about line ``number``, from 1, means.
 
-        It is that of the question's symbol or column, of the only declaration that the line has, or
-        of its only word. Raises ToolError if it is none or ambiguous.
+        That is the place of the question's symbol or column; without these, of the line's only word
+        or, among several words, of the only one that is declared there. Raises ToolError if there
+        is no such place, or more than one declaration.
         """
         path = question.path
         lines = await asyncio.to_thread(lines_in, path)
@@ -238,7 +240,7 @@ class Lookup:
     async def _symbols_known(self, name: str, files: Sequence[Path]) -> list[tuple[Spot, Symbol]]:
         """Return the project's symbols that match a name, as the servers of ``files`` list them.
 
-        Asks only servers that can list symbols of the whole project. What matches, they decide.
+        Asks only servers that can list symbols of the whole project. They decide what matches.
         """
         firsts: dict[tuple[str, ...], Path] = {}
         for file in files:

@@ -134,9 +134,10 @@ class LanguageServer:
         await self._running().notify(method, params)
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Send a request, once the server has loaded the project, and return the result.
+        """Send a request and return the result; waits until the server has loaded the project.
 
-        Sends it again if the server cancels it, at most ``TRIES`` times in all.
+        That wait ends `LOADING_SECONDS` after the server's start. The request is sent again if the
+        server cancels it, at most ``TRIES`` times in all.
         """
         connection = self._running()
         for _ in range(TRIES - 1):

@@ -115,8 +115,8 @@ def words_in(line: str) -> list[str]:
 async def mentions(name: str, root: Path, globs: Sequence[str], *options: str) -> list[Mention]:
     """Return the lines that contain a symbol's name, those that look like its declaration first.
 
-    Then come files nearer to ``root``, the directory to search. ``globs`` are the names of the
-    files to search, ``options`` further options of ripgrep.
+    Of several such lines, those in files nearer to ``root``, the directory to search, come first.
+    ``globs`` are the names of the files to search, ``options`` further options of ripgrep.
 
     Raises:
         ToolError: ripgrep is missing.

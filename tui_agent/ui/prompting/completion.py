@@ -53,7 +53,7 @@ class _Likeness(IntEnum):
 
 @frozen
 class Token:
-    """The word at the cursor that can be completed, at columns ``start`` to ``end`` of line ``row``."""
+    """The word at the cursor to complete, at columns ``start`` to ``end`` of line ``row``."""
 
     kind: Literal["command", "mention", "entry"]
     """``command`` for a word after ``/``, ``mention`` after ``@``, ``entry`` after ``#``."""
@@ -233,7 +233,7 @@ def _file(path: str) -> Candidate:
 
 
 def mention(name: str) -> str:
-    """Return the mention of a file, an agent or a resource, quoted if needed, with a space after it."""
+    """Return the mention of a file, agent or resource, quoted if needed, and a space after it."""
     if re.search(r'[\s"]', name):
         return f'@"{name}" '
     return f"@{name} "
@@ -242,11 +242,11 @@ def mention(name: str) -> str:
 def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
     """Return candidates for the commands that match the query, best first.
 
-    First the one with exactly this name, then those with it as an alias, then those whose name
-    begins with it, then fuzzy matches of the name, then commands with an alias or search word that
-    begins with it. For an empty query all,
-    in the given order. If the query is a command of another program and none of the first sort is
-    found, the list is empty, so that Enter runs it and the user gets the equivalent here.
+    First the command with exactly this name, then those with the query as an alias, then those
+    whose name begins with it, then fuzzy matches of the name, then commands with an alias or search
+    word that begins with it. For an empty query, all commands in the given order. The list is empty
+    if the query is a command of another program and only matches of the last two sorts are found:
+    Enter then runs the query, and the user is told the equivalent here.
     """
     scored: list[tuple[_Likeness, float, int, Candidate]] = []
     for order, command in enumerate(commands):

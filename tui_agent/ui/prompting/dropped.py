@@ -24,8 +24,8 @@ _ANSI_C = LazyPattern(r"\$'((?:[^'\\]|\\.)*)'")
 def dropped_files(text: str) -> str | None:
     """Return ``@`` mentions of the files whose paths a pasted text contains, a space after each.
 
-    None if the text is anything but paths of existing files, or a single unquoted path that is not
-    an image, since that may have been pasted as text on purpose.
+    None if the text is anything but paths of existing files, if they are more than `MOST_FILES`, or
+    if it is a single unquoted path that is not an image: that may be meant as text.
     """
     if len(text) > MOST_CHARACTERS or not text.strip():
         return None

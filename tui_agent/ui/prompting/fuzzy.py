@@ -45,7 +45,8 @@ class _Place(NamedTuple):
 def fuzzy_match(query: str, text: str) -> Match:
     """Return the best match of a query's letters in a text, in order and ignoring case.
 
-    An empty match if the text does not contain them, or the query is empty.
+    An empty match if the text does not contain them, or the query is empty. If lower case changes
+    the length of the text or the query, only the whole query is found, with one offset.
     """
     wanted = query.lower()
     lower = text.lower()
@@ -129,7 +130,7 @@ def _better(one: _Place | None, other: _Place) -> _Place:
 
 
 def _bonus(text: str, at: int) -> int:
-    """Return the bonus of a letter that starts a name, word or number, or is a capital; else 0."""
+    """Return the bonus of a letter that starts a name, word, number or run of capitals; else 0."""
     before = "/"
     if at:
         before = text[at - 1]

@@ -33,7 +33,7 @@ FILE_LIST_SECONDS = 5.0
 _SESSION = "session"
 """First word of a mention of another session."""
 _FEWEST_LETTERS = 3
-"""Minimum letters of that word that have to be typed before sessions are offered."""
+"""Minimum letters of ``session`` that have to be typed before sessions are offered."""
 _MAX_PREVIEW_CHARS = 72
 """Maximum characters of a preview."""
 _ROLE_NAMES = {
@@ -86,7 +86,10 @@ class FileSource:
 
 
 async def _find_named(controller: Controller, query: str) -> Sequence[Candidate]:
-    """Return candidates for the subagents and MCP resources that match the query, best first."""
+    """Return candidates for the subagents and MCP resources that match the query, best first.
+
+    Empty before a session is open.
+    """
     if controller.agent is None:
         return ()
     from tui_agent.agent.preparing import all_named
@@ -104,7 +107,8 @@ async def _find_sessions(controller: Controller, query: str) -> Sequence[Candida
     """Return the other sessions in this directory that match a query like ``session:1a2``.
 
     For a query like ``session:1a2b3c4d#4``, return the matching entries of that session. Empty if
-    the query does not begin with at least `_FEWEST_LETTERS` of ``session``.
+    no session is open, or if the query does not begin with at least `_FEWEST_LETTERS` letters of
+    ``session``.
     """
     is_meant = len(query) >= _FEWEST_LETTERS and query.startswith(_SESSION[: len(query)])
     if controller.agent is None or not is_meant:
@@ -135,9 +139,11 @@ async def _find_sessions(controller: Controller, query: str) -> Sequence[Candida
 
 
 async def _find_entries(controller: Controller, query: str) -> Sequence[Candidate]:
-    """Return entries whose number begins with the query or whose preview contains it, newest first.
+    """Return at most `LIMIT` entries of the open session that match a query, best first.
 
-    Entries of all branches are searched, except those that were undone.
+    First those whose number begins with the query, then those whose preview contains it, then those
+    whose preview contains its letters in order; each group newest first. Entries of all branches
+    are searched, except those that were undone.
     """
     if controller.agent is None:
         return ()

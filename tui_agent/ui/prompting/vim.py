@@ -155,7 +155,7 @@ class Vim:
         return "".join(self._keys)
 
     def reset(self) -> None:
-        """Return to insert mode and drop pending keys, because the prompt's text was replaced."""
+        """Switch to insert mode and drop pending keys, because the prompt's text was replaced."""
         self._forget()
         self.mode = Mode.INSERT
         self._inserting = ([], "", 0)
@@ -163,8 +163,9 @@ class Vim:
     def press(self, key: str, text: str, at: int) -> Step | None:
         """Return the effect of a key on ``text`` with the cursor at ``at``.
 
-        ``key`` is a character or Textual's name of the key. None if the key has no meaning in the
-        current mode: in insert mode, any key but escape.
+        ``key`` is a character or Textual's name of the key. None if the prompt has to handle the
+        key: in insert mode, any key but escape; in normal mode, escape without pending keys, and
+        named keys that vi does not use.
         """
         if self.mode is Mode.INSERT:
             if key == "escape":
@@ -320,7 +321,7 @@ class Vim:
         return min(int(self._count or 1), 10_000)
 
     def _move(self, key: str) -> None:
-        """Move the cursor, or apply the pending operator to the range from the cursor to there."""
+        """Move the cursor by a motion, or apply the pending operator to the text it passes over."""
         if key in {"j", "k", "G", "gg"}:
             self._move_lines(key)
             return

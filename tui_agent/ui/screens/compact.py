@@ -1,4 +1,4 @@
-"""The compaction dialog: shows the plan, writes the summary, and lets the user edit it before it applies."""
+"""The compaction dialog: shows the plan, writes the summary, lets the user edit and apply it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class CompactScreen(Dialog[None]):
     line = getters.query_one("#line", PlainText)
 
     def __init__(self, controller: Controller, agent: Agent, boundary: int | None = None) -> None:
-        """Create it; the summarised part ends before the entry with id ``boundary``.
+        """Create the dialog; the summarised part ends before the entry with id ``boundary``.
 
         None: before the entry that the compaction chooses.
         """
@@ -154,7 +154,8 @@ class CompactScreen(Dialog[None]):
     def action_boundary(self, step: int, by_turn: bool = False) -> None:  # noqa: FBT001, FBT002 - as the binding says it
         """Move the end of the summarised part to the next place, or the previous (``step`` -1).
 
-        With ``by_turn``, only to the beginning of a turn. Does nothing if there is no such place.
+        With ``by_turn``, only to the beginning of a turn. Does nothing if there is no such place,
+        or while a summary is written or edited.
         """
         if self.phase not in {CompactPhase.PLAN, CompactPhase.REFUSED}:
             return
@@ -214,7 +215,10 @@ class CompactScreen(Dialog[None]):
 
     @on(Input.Submitted)
     def action_summarise(self) -> None:
-        """Start writing the summary; if compaction was refused, prune old outputs if possible."""
+        """Start writing the summary; if compaction was refused, prune old outputs if possible.
+
+        While the agent works, only shows a warning.
+        """
         if self._agent.running:
             self._say(WORKING, "warning")
         elif self.phase is CompactPhase.PLAN:
@@ -320,13 +324,19 @@ class CompactScreen(Dialog[None]):
             self._say(committed.message, "error")
 
     def action_put_off(self) -> None:
-        """Drop the prepared summary, postpone the compaction and close the dialog."""
+        """Drop the prepared summary, postpone the compaction and close the dialog.
+
+        Does nothing unless a prepared summary is shown while the agent works.
+        """
         if self.phase is CompactPhase.WAITING:
             self._agent.context.compactor.prepared.put_off()
             self.dismiss(None)
 
     def action_back(self) -> None:
-        """While the summary is written, go back to the plan; otherwise close, asking if it was edited."""
+        """While the summary is written, go back to the plan; otherwise close the dialog.
+
+        If the summary was edited, asks first; changes to a prepared summary are kept.
+        """
         if self.phase is CompactPhase.WRITING:
             self._showing.stop()
             self.workers.cancel_group(self, "draft")

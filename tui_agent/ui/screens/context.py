@@ -271,7 +271,10 @@ class ContextScreen(Page[None]):
 
     @work(exclusive=True, group="follow")
     async def _follow(self) -> None:
-        """Show the sent request under the timeline's cursor, and what changed since the last."""
+        """Show the sent request under the timeline's cursor, and what changed since the one before.
+
+        Does nothing for the next request, which has not been sent.
+        """
         step = self._step
         at = self.plot.cursor
         if step is None or step.answer is None:
@@ -497,7 +500,10 @@ class ContextScreen(Page[None]):
             self._say(f"{edit_cost.done(edit)} u undoes it.")
 
     async def action_undo(self) -> None:
-        """Undo the last edit if no entry followed; if a question is open, cancel that instead."""
+        """Undo the last edit if no entry followed; if a question is open, cancel that instead.
+
+        If nothing can be undone, or while the agent works, says why.
+        """
         if self._asking is not None:
             self._asking = None
             self._say("Nothing was changed.")

@@ -76,7 +76,7 @@ class ReportScreen(Dialog[None]):
     BINDINGS = [hidden("q,enter,f1", "back", "close")]
 
     def __init__(self, title: str, content: Content, at: int = 0) -> None:
-        """Create it; ``at`` is the index of the line that is at the top when it opens."""
+        """Create the dialog; ``at`` is the index of the line that is at the top when it opens."""
         super().__init__(title)
         self._content = content
         self._at = at

@@ -1,4 +1,4 @@
-"""The page of agents, skills, tools and MCP servers, with the state, tools and cost of each server."""
+"""The page of agents, skills, tools and MCP servers, with each server's state, tools and cost."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ class EquipmentList(LineList):
 
     @property
     def highlighted(self) -> _Row:
-        """The row under the cursor, as line, server and tool: None for what it does not have.
+        """The row under the cursor as (line, server, tool), None for each part it does not have.
 
-        A tool's row has its server, too.
+        The row of a tool also has the tool's server. All are None if the list is empty.
         """
         if self._rows:
             return self._rows[self.cursor]
@@ -105,7 +105,10 @@ class EquipmentList(LineList):
         return self.highlighted[1]
 
     def go_to(self, heading: str) -> None:
-        """Scroll a heading to the top and move the cursor to the row after it."""
+        """Scroll a heading to the top and move the cursor to the row after it.
+
+        If there is no such heading, scrolls to the start of the list.
+        """
         at = 0
         for place, (line, _, _) in enumerate(self._rows):
             if line is not None and line.text == heading:
@@ -397,7 +400,8 @@ class EquipmentScreen(Page[None]):
 def facts_text(servers: Sequence[McpServerStatus], window: int) -> str:
     """Return a line with the counts of servers and tools, and the tools' share of the window.
 
-    Only servers that are ready count. ``window`` is in tokens. "" without servers.
+    Only tools of servers that are ready, and not switched off, are counted. ``window`` is in
+    tokens. The share is left out if the size of the tools is unknown. "" without servers.
     """
     if not servers:
         return ""

@@ -106,7 +106,8 @@ def help_rows(
 def best_matches(rows: Sequence[HelpRow], words: Sequence[str]) -> list[HelpRow]:
     """Return the rows that contain the most words; of these, the ones whose words are rarest.
 
-    ``words`` are in lower case. Returns all rows if there are no words, [] if no row has any.
+    ``words`` are in lower case; those of at most `SMALL_WORD` letters are ignored if there are
+    longer ones. Returns all rows if there are no words, [] if no row has any.
     """
     long = [word for word in words if len(word) > SMALL_WORD] or words
     texts = [f"{row.name} {row.keys} {row.text} {row.also}".lower() for row in rows]
@@ -126,7 +127,7 @@ def best_matches(rows: Sequence[HelpRow], words: Sequence[str]) -> list[HelpRow]
 
 
 def _distance(row: HelpRow, words: Sequence[str]) -> tuple[bool, bool]:
-    """Return a sort key: commands that a word names first, then rows that show all words."""
+    """Return a sort key: commands whose name begins with a word first, then rows with all words."""
     is_named = any(row.name.startswith(f"/{word}") for word in words)
     says_so = has_words(f"{row.name} {row.text}", words)
     return not is_named, not says_so
@@ -147,7 +148,7 @@ class HelpScreen(PickerScreen[HelpRow]):
     KEYS = "↑↓ move  enter run  esc back"
 
     def __init__(self, rows: Sequence[HelpRow], *, with_keys: bool) -> None:
-        """Create it; ``with_keys`` shows the conversation's keys above the list until the user types."""
+        """Create the page; ``with_keys`` shows keys of the prompt above it until the user types."""
         super().__init__()
         self._rows = {row.id: row for row in rows}
         self._with_keys = with_keys

@@ -210,9 +210,9 @@ class MainScreen(SessionFrame):
     async def _pause_in_typing(self, identity: object) -> None:
         """Wait until the user pauses typing, because an opening page would take the keys.
 
-        If another page opens meanwhile, waits until it is closed. Removes ``identity``, the waiting
-        page's, from `_late` at the end. It is passed in because that of a working subagent's page
-        changes after the request.
+        If another page opens meanwhile, waits until it is closed. At the end, removes ``identity``
+        from `_late`. ``identity`` is the page's identity when it was requested: that of a working
+        subagent's page changes later.
         """
         try:
             while wait := self._keys_awaited():

@@ -46,9 +46,10 @@ def price(row: ModelRow) -> str:
 
 
 def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) -> list[ModelRow]:
-    """Return the models in order: the current one, those in ``used``, those with a key, the others.
+    """Return the models in order: the current one, those in ``used``, usable ones, the others.
 
-    ``current`` is a model id, ``used`` are ids, the most recently used first.
+    ``current`` is a model id, ``used`` are ids, the most recently used first. A model is usable if
+    there is a key for it or it needs none.
     """
     places = {model: place for place, model in enumerate(used)}
     return sorted(
@@ -61,7 +62,8 @@ def groups(
 ) -> Iterator[tuple[str, list[ModelRow]]]:
     """Yield headings with their models, in the order of the list; a group may be empty.
 
-    Recent ones, then those of each server, of each provider with a key, and the others.
+    First the current model and recently used ones, then those of each server that the settings
+    lack, then the usable ones of each provider, and the others.
     """
     ordered = order(models, current, used)
     recent = []
@@ -103,7 +105,7 @@ class ModelPicker(PickerScreen[ModelPick]):
     EMPTY = "No model has this name. Type its full id, such as openai/my-model, and press Enter."
 
     def __init__(self, services: AppServices, current: str, *, switches: bool = False) -> None:
-        """Create it; ``switches`` offers to use the model in this session only."""
+        """Create the picker; ``switches`` offers to use the model in this session only."""
         super().__init__(self.HEADING, SWITCH_KEYS if switches else self.KEYS)
         self._switches = switches
         self._services = services
@@ -132,7 +134,7 @@ class ModelPicker(PickerScreen[ModelPick]):
             self._say(NOBODY)
 
     def _usable(self) -> list[ModelRow]:
-        """Return the models with a key, except the demo's."""
+        """Return the models that have a key or need none, except the demo's."""
         found = []
         for row in self._models or ():
             if row.has_key and row.provider != "demo":

@@ -1,4 +1,4 @@
-"""The page of permission rules with their origins; rules can be removed or kept for later sessions."""
+"""The page of permission rules and their origins; rules can be removed or kept for all sessions."""
 
 from __future__ import annotations
 

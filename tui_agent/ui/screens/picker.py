@@ -139,17 +139,20 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
         self.dismiss(cast("ResultT", key))
 
     def highlight(self, key: str | None) -> None:
-        """React to a move of the highlight; ``key`` is the row's id, None if there are no rows."""
+        """Called when another row is highlighted; does nothing by default.
+
+        ``key`` is the row's id, None if no rows are shown.
+        """
 
     def tell(self, text: str, tone: str = "") -> None:
-        """Show a text below the list; ``tone`` is a style class for it."""
+        """Show a text below the list, or hide it if it is ""; ``tone`` is a style class for it."""
         self.about.query_one(PlainText).update(visible(text))
         self.about.display = bool(text)
         self.about.set_classes(f"-{tone}" if tone else "")
         self.about.scroll_home(animate=False)
 
     def show(self, rows: Sequence[Option], *, at: str | None = None) -> None:
-        """Show at most `MAX_ROWS` rows; highlight that with the id ``at``, else the first."""
+        """Show at most `MAX_ROWS` rows; highlight the one with the id ``at``, else the first."""
         shown = rows[:MAX_ROWS]
         self.listing.set_options(shown)
         if len(rows) > MAX_ROWS:
@@ -169,7 +172,7 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
             self.listing.scroll_home(animate=False)
 
     def heading_row(self, name: str, style: str) -> Option:
-        """Return a row with a heading, which can't be picked; ``style`` is one of `styled`."""
+        """Return a heading, a row that can't be picked; ``style`` is a name for `styled`."""
         return Option(self.styled(visible(name), style), id=f"[{name}]", disabled=True)
 
     @property

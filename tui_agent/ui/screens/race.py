@@ -222,7 +222,7 @@ class RaceScreen(PanePage):
         """Show live conversations: all if they fit side by side, else that of runner ``number``.
 
         When all have ended, only that of ``number``, unless it has a check or a problem to show.
-        None if the runners are compared. Returns whether any is shown.
+        While the answers are compared, no conversation is shown. Returns whether any is shown.
         """
         agents = [self._race.agent_of(at) for at in range(1, len(self._race.runners) + 1)]
         runner = self._race.runners[number - 1]
@@ -283,7 +283,7 @@ class RaceScreen(PanePage):
             yield from runner.check.last_lines
 
     def _last_lines(self) -> Sequence[str]:
-        """Return every runner's last lines, side by side if there is room, else in sequence."""
+        """Return each runner's name and last lines, side by side if there is room, else in turn."""
         runners = self._race.runners
         size = self.pane.scrollable_content_region.size
         in_columns = size.width >= COLUMNS_FROM and len(runners) <= MAX_COLUMNS

@@ -111,7 +111,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         return self.controller.agent
 
     def update_node_styles(self, animate: bool = True) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Restyle all widgets, unless only the terminal's focus changed, as that needs one."""
+        """Restyle all widgets, but not for a change of the terminal's focus, to save time."""
         if not getattr(self.app, "is_refocusing", False):
             super().update_node_styles(animate)
 

@@ -1,4 +1,4 @@
-"""The page of sessions: searches them, and opens, renames, forks, exports, deletes and restores them."""
+"""The page of sessions: to search, open, rename, fork, export, delete and restore them."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,10 +50,10 @@ SEARCH_DELAY_SECONDS = 0.12
 def find(
     store: Store, query: str, cwd: Path, *, only_here: bool
 ) -> tuple[Sequence[SessionInfo], Hits]:
-    """Return the sessions that match a query, and the matching entries.
+    """Return the sessions that match a query, and at most `MAX_HITS` matching entries.
 
     The sessions of directory ``cwd`` come first, then the others unless ``only_here``; each group
-    with the last used first. With an empty query, all sessions and no entries.
+    with the last used first. An empty query matches all sessions and no entries.
 
     Raises:
         StoreError: the sessions can't be read.

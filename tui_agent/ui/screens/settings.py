@@ -52,7 +52,7 @@ class SettingsScreen(PickerScreen[None]):
     BINDINGS = [hidden("ctrl+r", "reset", "default", priority=True)]
 
     def __init__(self, controller: Controller, query: str = "") -> None:
-        """Create it; ``query`` is the initial filter."""
+        """Create the page; ``query`` is the initial filter."""
         super().__init__()
         self._query = query
         self._controller = controller
@@ -125,7 +125,11 @@ class SettingsScreen(PickerScreen[None]):
         )
 
     def _in_force(self, row: SettingRow) -> str:
-        """Return a setting's value as text; if it is not set, the value used instead."""
+        """Return a setting's value as text; if it is not set, the value used instead.
+
+        The latter is known only for the theme, the model and the compaction threshold; "–" for
+        others.
+        """
         agent = self._controller.agent
         if row.value != UNSET:
             return value_of(row)

@@ -87,15 +87,15 @@ esc                      back without a change"""
 
 NO_SUMMARY = "\0none"
 FOCUS = "\0focus"
-"""Answers to the question about a summary that are no focus text: no summary; ask for a focus."""
+"""Names of the answers “No summary” and “Summarise with focus…”, distinct from any focus text."""
 KEEP_WHAT = "What should the summary keep?"
 PREVIEW_SECONDS = 0.05
 """Seconds without a cursor move after which the preview shows the entry under the cursor."""
 REFRESH_SECONDS = 0.2
-"""Seconds for which entries that arrive while the tree is open are collected before it is redrawn."""
+"""Seconds for which entries that arrive while the tree is open are collected before a redraw."""
 
 REFRESH_SHARE = 9
-"""Minimum pause after a redraw, as a multiple of its duration: at most a tenth of a core is used."""
+"""Minimum pause after a redraw, as a multiple of its duration: uses at most a tenth of a core."""
 FOLLOWED = EntryAppended | LeafMoved | RunStarted | RunEnded | RunnerChanged | RaceEnded
 """Events that change the tree."""
 LARGE_TREE_ENTRIES = 20_000
@@ -309,7 +309,10 @@ class TreeScreen(Page[None]):
     @on(Input.Changed, "#tree-field")
     @work(exclusive=True, group="tree-search")
     async def _look_for(self, event: Input.Changed) -> None:
-        """Mark the entries with the typed text; go to the first at or after the search's start."""
+        """Mark the entries with the typed text; go to the first at or after the search's start.
+
+        An empty text removes the marks. Does nothing while a label is typed in the same field.
+        """
         store = self._controller.services.store
         outline = self.session_tree.outline
         query = event.value.strip()

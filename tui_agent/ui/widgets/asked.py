@@ -63,7 +63,7 @@ class Asked:
         raise NotImplementedError
 
     def page(self) -> Page | None:
-        """Return the page with all details of the question; None if there are none."""
+        """Return the page with all details of the question; None (the default) if there is none."""
         return None
 
     def settle(self, name: str, words: str = "", patterns: tuple[str, ...] = ()) -> None:
@@ -75,7 +75,10 @@ class Asked:
         raise NotImplementedError
 
     def leave(self) -> bool:
-        """Settle the question with no answer; return False, and do nothing, if it needs one."""
+        """Settle the question with no answer; return False, and do nothing, if it needs an answer.
+
+        By default, a question needs an answer.
+        """
         return False
 
 
@@ -96,7 +99,11 @@ class AskedPermission(Asked):
         self._settle = settle
 
     def lines(self, width: int) -> Iterator[Line]:
-        """Yield a doom loop's results, a command and its parts that need permission, or diffs."""
+        """Yield the details of the call as lines; which ones depends on why permission is asked.
+
+        In a doom loop, these are the results of the repeated calls. Else the command with its parts
+        that need permission; else the diffs, commands and other texts that need it.
+        """
         request = self.request
         if request.loop:
             yield from _loop_lines(request, width)

@@ -399,7 +399,10 @@ class BlockList(LineList):
 
 
 def _label(block: ContextBlock) -> str:
-    """Return a block's label without the name of its tool, which has a column."""
+    """Return a block's label without what other columns show.
+
+    For a result that is the name of its tool, for a schema the word “tool”.
+    """
     label = block.label
     if block.tool:
         if block.kind == "tool_result":

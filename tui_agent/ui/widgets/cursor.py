@@ -52,7 +52,7 @@ class WithCursor(Widget):
         self.post_message(self.Highlighted(cursor))
 
     def draw_cursor(self, before: int) -> None:
-        """Redraw the cursor, which was at ``before``."""
+        """Redraw after the cursor moved away from ``before``; by default, the whole widget."""
         del before
         self.refresh()
 

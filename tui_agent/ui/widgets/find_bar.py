@@ -115,7 +115,10 @@ class FindBar(Horizontal, can_focus=True):
         self._show(first=step < 0)
 
     def _show(self, *, first: bool = False) -> None:
-        """Go to the last matching line of the current entry, or to its first one (``first``)."""
+        """Go to the last matching line of the current entry, or to its first one (``first``).
+
+        Goes to the entry itself if no line contains the whole text. Without matches, says so.
+        """
         query = self.field.value.strip()
         if not self._found:
             self.told.update("not found  esc back" if query else "")

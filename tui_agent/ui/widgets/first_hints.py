@@ -200,7 +200,10 @@ class FirstHints(Widget, can_focus=True):
 
 
 def _others(store: Store, agent: Agent, now: float) -> Iterator[Recent]:
-    """Yield the last sessions of the directory that have entries, except the agent's own."""
+    """Yield at most `MAX_SESSIONS` last sessions of the directory, except the agent's own.
+
+    Sessions without entries are left out.
+    """
     found = store.sessions(cwd=agent.session.info.cwd, limit=MAX_SESSIONS + 1)
     others = (info for info in found if info.id != agent.session.id and info.entry_count)
     for info in islice(others, MAX_SESSIONS):

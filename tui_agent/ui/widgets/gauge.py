@@ -112,7 +112,8 @@ def bar(
 ) -> list[tuple[str, int]]:
     """Return the parts of a bar of ``width`` cells, left to right, as (part, cells).
 
-    Parts that hold tokens get at least one cell; the threshold's tick replaces the cell it is on.
+    Used parts other than ``SENT`` get at least one cell if there is room; the threshold's tick
+    replaces the cell it is on.
     Returns an empty list if the window is unknown or the bar would be shorter than 4 cells.
     """
     if not size.window or width < 4:
@@ -150,7 +151,10 @@ def level(size: ContextSize) -> str:
 
 
 def numbers(size: ContextSize) -> str:
-    """Return the size as text, ``~84.2k / 200k 42%``; a high percentage has a mark before it."""
+    """Return the size as text, ``~84.2k / 200k 42%``; ``… / 200k`` if it is unknown.
+
+    A high percentage has a mark before it.
+    """
     if not size.is_known:
         return f"… / {tokens(size.window)}"
     about = "~" if size.estimated else ""
@@ -229,7 +233,7 @@ class Gauge(Widget):
         """Show a reading taken between answers.
 
         If the next request became smaller by at least `LEAST_FALL` tokens, the difference is shown
-        for `FALL_SECONDS`.
+        for `FALL_SECONDS`; not if the window changed too, or a count only replaced an estimate.
         """
         before = self.measured
         self.measured = reading

@@ -38,7 +38,8 @@ class SessionHeader(Widget):
     def render(self) -> Content:
         """Return the line: title on the left, directory and branch on the right.
 
-        If room is short, first the start of the directory is cut, then the end of the title.
+        If room is short, first the start of the directory is cut, then the end of the title. If
+        ``cramped``, only the size that is needed is shown.
         """
         width = self.size.width
         if self.cramped:

@@ -51,7 +51,8 @@ def read_hints(text: str) -> tuple[Hint, ...]:
 def fitting(hints: Sequence[Hint], room: int, keep: int = 1) -> list[Hint]:
     """Return the hints that fit in ``room`` cells.
 
-    The last ``keep`` hints stay in any case; of the others, the ones at the end are dropped first.
+    The last ``keep`` hints stay in any case; of the others, ``↑↓`` is dropped first, then those at
+    the end.
     """
     shown = list(hints)
     while len(shown) > keep and _width(shown) > room:

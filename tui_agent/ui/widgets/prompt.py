@@ -81,7 +81,7 @@ class Prompt(TextArea):
 
     @dataclass
     class SentNothing(Message):
-        """Enter was pressed in an empty prompt."""
+        """The user sent the prompt while it was empty or blank."""
 
     @dataclass
     class QuitAsked(Message):
@@ -177,13 +177,16 @@ class Prompt(TextArea):
         self.move_cursor(self.document.end)
 
     def replace_draft(self, text: str) -> None:
-        """Replace the draft by ``text``; add the former draft, unless blank, to the history."""
+        """Replace the prompt's text by ``text``, and add the former text to the history.
+
+        It is not added if it is blank or a message shown from the history.
+        """
         if self.full_text.strip() and not self._is_recalled:
             self._walk.add(self.full_text)
         self.set_draft(text)
 
     def put_aside(self) -> None:
-        """Clear the prompt and add the draft, unless blank, to the history."""
+        """Clear the prompt; its text goes to the history, see `replace_draft`."""
         self.replace_draft("")
         self.reset()
 
@@ -209,7 +212,10 @@ class Prompt(TextArea):
             self._restored = self.text
 
     def withdraw(self, earlier: str = "") -> None:
-        """Clear the restored text, or restore ``earlier`` in its place; keep an edited text."""
+        """Clear a restored text that was not edited, or restore ``earlier`` in its place.
+
+        Also restores ``earlier`` if the prompt is empty. Any other text is kept.
+        """
         untouched = self.text in ("", self._restored)
         if untouched and earlier:
             self.restore(earlier)
@@ -234,7 +240,7 @@ class Prompt(TextArea):
     # -- sending
 
     def action_send(self, follow_up: bool = False) -> None:  # noqa: FBT001, FBT002 - called by Textual
-        """Post `Sent` with the draft, or `SentNothing` if it is blank, and clear the prompt.
+        """Post `Sent` with the text and clear the prompt; post `SentNothing` if the text is blank.
 
         Without ``follow_up``, Enter may instead complete a word, or break the line after a
         backslash. With it, the message waits until the agent is idle.
@@ -479,7 +485,10 @@ class Prompt(TextArea):
             super().action_delete_right()
 
     def _delete_chip(self, *, before: bool) -> bool:
-        """Delete the chip that ends (``before``) or begins at the cursor; False if none does."""
+        """Delete the chip that ends (``before``) or begins at the cursor.
+
+        Returns False, and deletes nothing, if there is none or text is selected.
+        """
         row, column = self.cursor_location
         for span in (
             self._pastes.chips(self.document.get_line(row)) if self.selection.is_empty else ()
@@ -542,7 +551,7 @@ class Prompt(TextArea):
         return None
 
     def _catch_up(self) -> None:
-        """Update the completion list to the current text.
+        """Update an outdated completion list: list commands for the current text, else close it.
 
         A key can be handled before the messages about the text changes of earlier keys.
         """

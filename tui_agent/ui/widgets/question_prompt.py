@@ -326,7 +326,10 @@ class QuestionPrompt(VerticalGroup):
         return []
 
     def _show_answers(self, at: str | None) -> None:
-        """List the answers with their keys; highlight the one named ``at``, else the first."""
+        """List the answers with their keys; highlight the one named ``at``, else the first.
+
+        Until the user asks for more, only the question's first answers and “more…” are listed.
+        """
         if (asked := self.asked) is None:
             return
         known = self._answers()
@@ -366,7 +369,7 @@ class QuestionPrompt(VerticalGroup):
         self._title.update(Content.assemble((heading, strong), (about, faint), (more, faint)))
 
     def _show_first_change(self) -> None:
-        """Scroll to the first changed line of a diff if it is below the visible part."""
+        """Scroll to the top, or to the first changed line of a diff if it would not be visible."""
         lines = enumerate(self._details.lines(self._details.size.width))
         rows = self._scroll.size.height
         first = next((at for at, line in lines if line.fill.startswith(("added", "removed"))), 0)
@@ -532,7 +535,10 @@ class QuestionPrompt(VerticalGroup):
         return action != "back" or self.can_go_back
 
     def action_back(self) -> None:
-        """Close the input field; else shorten the list of answers; else dismiss the question."""
+        """Close the input field; else shorten the list of answers; else dismiss the question.
+
+        A question that needs an answer, such as one about a tool call, is not dismissed.
+        """
         is_field = self._note.display or self._pattern.display
         if is_field:
             is_rule = self._pattern.display

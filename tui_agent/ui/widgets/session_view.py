@@ -403,7 +403,10 @@ class SessionView(Room):
                 screen.mount(QuestionChip(self._main, asked))
 
     def give_keys_back(self, taken_from: Widget | None = None) -> None:
-        """Focus ``taken_from``, or the prompt if that widget is gone or a question waits."""
+        """Focus ``taken_from``, or the prompt if that widget is gone or a question waits.
+
+        The waiting question's grace period starts again.
+        """
         waits = self.question.asked is not None
         is_there = taken_from is not None and taken_from.is_attached and taken_from.display
         self._main.set_focus(taken_from if is_there and not waits else self._main.prompt)
@@ -443,7 +446,7 @@ class SessionView(Room):
     # -- the side panel
 
     def on_resize(self) -> None:
-        """Show the side panel if there is room for it, or as the user chose."""
+        """Show or hide the side panel: as the user chose, else depending on the width."""
         if self._wants_panel is None:
             wanted = self.size.width >= MIN_WIDTH_FOR_PANEL
         else:

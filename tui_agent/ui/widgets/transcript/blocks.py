@@ -105,7 +105,7 @@ class Block:
         return self._standing
 
     def stand(self, standing: Standing | None, *, edited: bool = False) -> bool:
-        """Set the block's context status, None if unknown; return whether its lines changed.
+        """Set the block's context status (None: unknown); return False, as its lines don't change.
 
         ``edited``: the status was set by an edit or a prune; unless it is pinned, the block then
         offers to bring the entry back (``restore``).
@@ -389,7 +389,7 @@ class CutOffBlock(MarkerBlock):
     is_told = False
 
     def __init__(self, entry_id: int, said: str) -> None:
-        """``said`` is the text; ``entry_id`` is that of the entry, off the path, that keeps it."""
+        """``said`` is the text; ``entry_id`` is the id of its entry, which is not on the path."""
         text = f"Cut off after {plural(len(said.split()), 'word')} · in the tree as #{entry_id}"
         body = partial(body_lines, TextBody(sanitize.text(said), "muted"))
         super().__init__("cut_off", text, icon="✗", style="muted", body=body, copied=said)
@@ -433,7 +433,7 @@ class EndingBlock(MarkerBlock):
     def settle(self, *, mended: bool) -> bool:
         """Remove the offer to retry; return whether the block changed.
 
-        ``mended``: the request was retried, which the block then says.
+        ``mended``: the request was retried; the block of an error then says so.
         """
         before = self._text, self._icon, self.actions
         self.fail()

@@ -55,7 +55,8 @@ def body_lines(
     """Yield the lines of at most ``rows`` rows from a body's head or tail; None: `MAX_ROWS` rows.
 
     If rows are left out, another line says how many; a single row is never left out. With
-    ``opens`` that line offers to open the whole text.
+    ``opens`` that line offers to open the whole text. Unless ``rows`` is None, a row that wraps
+    into more than `_WRAPPED_ROWS` lines is cut.
     """
     total = len(body)
     limit = rows

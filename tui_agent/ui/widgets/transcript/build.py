@@ -237,7 +237,10 @@ def _keys_for(text: str) -> str:
 
 
 def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
-    """Yield a marker if an answer failed, was interrupted or cut off; the newest can be retried."""
+    """Yield a marker if an answer failed, was interrupted or cut off.
+
+    The marker offers to retry a request that failed if the answer is the newest.
+    """
     if entry.interrupted or entry.finish == "interrupted":
         waited = ""
         if entry.error:
@@ -294,7 +297,10 @@ def belongs_to_compaction(entry: Entry, before: str, after: str) -> bool:
 
 
 def compaction_note(entry: CompactionEntry) -> MarkerBlock:
-    """Return the line at the place of a compaction's entry, if its rule is above, to jump there."""
+    """Return the line shown in place of a compaction whose rule is further up.
+
+    It offers to jump to the rule, and to undo the compaction.
+    """
     block = MarkerBlock("compacted", "compacted", icon="↑", actions=("jump", "undo"))
     block.entry = (entry.id, entry.kind)
     return block

@@ -360,8 +360,8 @@ class CardBlock(FoldingBlock):
     def _argument_rows(self) -> list[str]:
         """Return the arguments to show above the output, as rows of text.
 
-        These are the lines of a multi-line command, or, if fully unfolded, arguments that the title
-        does not show, as JSON.
+        These are the lines of a multi-line command (the first ones, unless it is fully unfolded),
+        or, if fully unfolded, arguments that the title does not show, as JSON.
         """
         try:
             arguments = loads(self.arguments)
@@ -428,7 +428,7 @@ class ShellBlock(FoldingBlock):
         self.fold = Fold.PART
 
     def cycle(self) -> None:
-        """Switch to the next fold: only the head, the end of the output, all of it."""
+        """Switch to the next fold: the end of the output, all of it (if longer), only the head."""
         if self.fold is Fold.PART and len(self._rows) <= _SHELL_ROWS + 1:
             self.fold = Fold.CLOSED
         else:

@@ -378,7 +378,10 @@ class LiveFeed:
                 pass
 
     def run_ended(self) -> None:
-        """Finish streamed text, and mark calls without a result as interrupted."""
+        """Finish streamed text, and mark calls without a result as interrupted.
+
+        If the last request failed, its failure is shown as an error now.
+        """
         self.flush()
         if self._live is not None:
             for block in self._live.blocks:
@@ -434,7 +437,7 @@ class LiveFeed:
 
 
 def _adopt(blocks: list[Block], live: list[Block]) -> None:
-    """Replace blocks of a stored answer by the streamed blocks with the same content.
+    """Replace blocks of a stored answer by the streamed blocks of the same call or text.
 
     The streamed blocks have folds and laid-out lines, so nothing moves when an answer ends.
     """

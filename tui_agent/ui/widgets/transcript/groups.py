@@ -23,7 +23,7 @@ MIN_CALLS: Final = 3
 """Least calls in a group; fewer are shown one by one."""
 
 _REACH: Final = 64
-"""A group ends at each multiple of this place, which limits the search for its members."""
+"""Groups end at places that are multiples of this number, which limits the search for members."""
 
 _BETWEEN: Final = frozenset(kinds(lambda kind: kind.follows_calls or not kind.is_shown))
 """Kinds of entries that don't end a group, because they show nothing between two answers."""

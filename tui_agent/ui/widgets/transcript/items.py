@@ -84,8 +84,8 @@ class Item:
 def apart(previous: Block, following: Block) -> bool:
     """Return whether an empty line separates two blocks.
 
-    None does after a group's row, between blocks of different kinds in a group, and after a closed
-    block that is ``tight`` if the next one is of the same kind.
+    There is none after a group's row, between blocks of different kinds in a group, and after a
+    closed block that is ``tight`` if the next one is of the same kind.
     """
     if following.within is not None and following.within is previous:
         return False

@@ -125,9 +125,9 @@ def crop_runs(runs: Sequence[StyledSpan], width: int) -> StyledSpans:
 def wrap(runs: Sequence[StyledSpan], width: int) -> Iterator[tuple[str, StyledSpans]]:
     """Wrap runs into lines of at most ``width`` cells, at spaces and between wide characters.
 
-    Yields, for each line, the spaces dropped before it and the line's runs. Where a line breaks
-    depends only on the text up to the first character that does not fit, so that the wrapping of a
-    growing text can continue from the start of the last line.
+    A word longer than a line is split. Yields, for each line, the spaces dropped before it and the
+    line's runs. Where a line breaks depends only on the text up to the first character that does
+    not fit, so that the wrapping of a growing text can continue from the start of the last line.
     """
     text = "".join(part for part, _ in runs)
     if len(text) <= width and text.isascii():

@@ -111,7 +111,8 @@ def split_paragraph(content: str) -> Iterator[tuple[int, int]]:
     """Yield the start and end of the pieces in which a paragraph's text is parsed.
 
     A cut depends only on the text before it, so that a growing text keeps its cuts. Cuts are at
-    white space where no code span, link or emphasis seems to be open.
+    white space where no code span, link or emphasis seems to be open; after `MAX_SEGMENT_CHARS` at
+    any white space, and after twice as many anywhere.
     """
     start = 0
     while len(content) - start > SEGMENT:
@@ -427,7 +428,9 @@ class FlowMaker:
     def gap(self, kind: str, line: int) -> bool:
         """Return whether an empty line precedes a block of ``kind`` whose source is at ``line``.
 
-        Top-level blocks are always separated; inside lists and quotes the source decides.
+        Top-level blocks are separated; inside lists and quotes the source decides, except that
+        headings and tables are always separated from what is before. Also stores ``kind`` as
+        `previous`.
         """
         previous = self.previous
         self.previous = kind

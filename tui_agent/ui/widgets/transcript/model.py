@@ -53,7 +53,7 @@ _DIALOGUE: Final = frozenset(kinds(lambda kind: kind.is_dialogue))
 _MESSAGES: Final = frozenset(kinds(lambda kind: kind.is_message is not False)) - {"compaction"}
 
 _BESIDE: Final = HIDDEN | {"tool_result"}
-"""Kinds of items that have no lines; a tool result is shown by its call's item."""
+"""Kinds of items that usually have no lines; a tool result is shown by its call's item."""
 
 _NEVER_LOADED: Final = HIDDEN | {LIVE}
 
@@ -244,7 +244,8 @@ class TranscriptModel:
     def add_rule(self, entry: CompactionEntry) -> int:
         """Add the line (rule) that shows a new compaction; return its place.
 
-        That is the place of the first visible item that the compaction keeps, else its own.
+        That is the place of the first visible item that the compaction keeps; if there is none, of
+        the compaction's own item.
         """
         place = self._rule_place(entry)
         self.rules.setdefault(place, []).append(entry)
@@ -254,7 +255,7 @@ class TranscriptModel:
         return place
 
     def _rule_place(self, entry: CompactionEntry) -> int:
-        """Return the place of the first visible item that a compaction keeps, else its own."""
+        """Return the place of a compaction's rule, see `add_rule`."""
         own = bisect_left(self.ids, entry.id)
         if entry.first_kept_id is None:
             start = own
@@ -380,9 +381,9 @@ class TranscriptModel:
         return list(self._cache.items())
 
     def _is_missing(self, place: int) -> bool:
-        """Return whether an item has to be loaded for itself.
+        """Return whether an item is not loaded, and will not be loaded together with another.
 
-        A tool result is not if an answer precedes it: it is loaded with that answer.
+        A tool result is loaded with the answer that has its call.
         """
         if place in self._cache or self.kinds[place] in _NEVER_LOADED:
             return False
@@ -416,7 +417,10 @@ class TranscriptModel:
             self._put(place, entries[entry_id], list(filter(None, found)))
 
     def _following(self, index: int) -> list[int]:
-        """Return the places of tool results and user entries between an answer and the next."""
+        """Return the places of tool results and user entries between an answer and the next.
+
+        Only entries within `_MAX_RESULT_DISTANCE` of the answer are searched.
+        """
         found: list[int] = []
         for place in range(index + 1, min(index + _MAX_RESULT_DISTANCE, len(self.ids))):
             if self.kinds[place] == "assistant":
@@ -482,7 +486,8 @@ class TranscriptModel:
     def forget_prunes(self, place: int) -> set[int]:
         """Unload the prunes directly before a compaction's item, and return their places.
 
-        When loaded again, those that belong to the compaction have no blocks.
+        At most `_MAX_PRUNES`; pinned ones stay loaded. When loaded again, those that belong to the
+        compaction have no blocks.
         """
         prunes: set[int] = set()
         for at in range(place - 1, max(place - _MAX_PRUNES, 0) - 1, -1):
@@ -512,7 +517,7 @@ class TranscriptModel:
         return ""
 
     def settle(self, index: int, *, mended: bool) -> int | None:
-        """Remove key hints and the retry from the answer before a place, because a message follows.
+        """Remove key hints and the retry from the answer before a place, because something follows.
 
         Returns the answer's place if it changed, else None. ``mended``: an answer follows. If no
         message is between, it answers the same request, and a failure is marked as retried.
@@ -830,7 +835,7 @@ class TranscriptModel:
         return self.source.load(found[-turns.MAX_LOOKED_AT :])
 
     def _seconds_of(self, turn: turns.Turn) -> float:
-        """Return the seconds from a turn's message to its last answer."""
+        """Return the seconds from a turn's message to its last answer; 0 if one can't be read."""
         entries = self.source.load([self.ids[turn.start], self.ids[turn.answer]])
         if len(entries) == 2:
             return (entries[-1].created_at - entries[0].created_at) / 1_000

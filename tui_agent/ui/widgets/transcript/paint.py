@@ -305,7 +305,7 @@ def _highlighted(
 def find_all(text: str, query: str) -> Iterator[tuple[int, int]]:
     """Yield the (start, end) offsets of each occurrence of a query in a text, ignoring case.
 
-    Nothing for an empty query.
+    Nothing for an empty query, or a text with characters whose lower case has another length.
     """
     folded = text.lower()
     if query and len(folded) == len(text):

@@ -221,6 +221,7 @@ class BlockPane(Viewport):
         """Set the fold of a block, or switch to the next fold (None).
 
         The block's first line keeps its place on screen, or is scrolled to if it was not visible.
+        If an opened block shows fewer than `OPENED_ROWS` lines there, it is brought into view.
         """
         if not block.foldable:
             return

@@ -50,6 +50,7 @@ def race_cells(
     """Return a runner's row of the table, with a span for each of `COLUMNS`.
 
     ``style`` is the style of its state. ``taken``: its branch was taken as the race's result.
+    ``streamed`` is the text of its unfinished answer, whose tokens are estimated.
     """
     state, *others = race_text.cells(runner, streamed)
     if taken:

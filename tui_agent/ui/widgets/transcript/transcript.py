@@ -127,8 +127,8 @@ class Transcript(BlockPane, can_focus=True):
     def set_entries(self, source: EntrySource | None, *, from_start: bool = False) -> None:
         """Show the entries of a source, None for none.
 
-        The entry at the top of the screen stays there if the source has it; else the end is shown,
-        or the start (``from_start``).
+        With ``from_start``, the start is shown. Otherwise the entry at the top of the screen stays
+        there if the source has it; if not, or if the end was shown before, the end is shown.
         """
         anchor = self._anchor_id()
         self._feed.clear()
@@ -176,7 +176,7 @@ class Transcript(BlockPane, can_focus=True):
         """Show only what the model sees, or everything if ``told`` is None.
 
         ``told`` returns the text that the model gets for an entry id. The entry at the top of the
-        screen stays there.
+        screen stays there; if the end was shown, the end is shown.
         """
         anchor = self._anchor_id()
         self.model.show_told(told)
@@ -233,7 +233,10 @@ class Transcript(BlockPane, can_focus=True):
         return self._next_flush - self._clock()
 
     def _flush_soon(self) -> None:
-        """Flush streamed text now if the pause is over, else at its end."""
+        """Flush streamed text now if the pause is over, else at its end.
+
+        Does nothing within `together`, which flushes when its block ends.
+        """
         if self._flushing.is_waiting or self._holds_changes:
             return
         wait = self.pause
@@ -258,7 +261,10 @@ class Transcript(BlockPane, can_focus=True):
         self._next_flush = now + min(max(least, FLUSH_SHARE * (now - started)), MAX_FLUSH_SECONDS)
 
     def _show_changes(self) -> None:
-        """Lay out changed items; stay at the end, or set `has_new` if the user scrolled up."""
+        """Lay out changed items; stay at the end, or set `has_new` if the user scrolled up.
+
+        Does nothing within `together`.
+        """
         if self._holds_changes:
             return
         changed = sorted(self._feed.changed)

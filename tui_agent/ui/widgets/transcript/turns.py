@@ -103,7 +103,7 @@ class TurnBlock(FoldingBlock):
 def what_was_done(results: Sequence[Entry]) -> str:
     """Return the work of some calls in a few words: the files changed, else the tools used.
 
-    ``worked`` if there is neither.
+    At most `_NAMES` names are given. ``worked`` if there is neither a file nor a tool.
     """
     done = []
     for one in results:
@@ -163,7 +163,8 @@ def is_hidden_whole(turn: Turn, kinds: Sequence[str], place: int) -> bool:
 def leave_out(turn: Turn, place: int, kind: str, blocks: Iterable[Block], how: FoldTurns) -> None:
     """Hide those blocks of the item at ``place`` that are not shown while its turn is folded.
 
-    With "work" for ``how``, the text of the last answer stays visible.
+    The user's messages, the rules of compactions and the reasons of failures stay visible; with
+    "work" for ``how``, so does the text of the last answer.
     """
     if place == turn.start or kind not in _WORK:
         return

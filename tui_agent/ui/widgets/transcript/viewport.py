@@ -78,7 +78,8 @@ def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[in
 def _thumb(page: float, extent: float, position: float) -> tuple[float, int, int]:
     """Return ``page``, and the start and length of the scroll bar's thumb in eighths of a cell.
 
-    ``extent`` and ``position`` are in lines. Textual's scroll bar computes them in the same way.
+    ``extent`` and ``position`` are in lines. Start and length are 0 if there is nothing to scroll.
+    Textual's scroll bar computes them in the same way.
     """
     if extent <= page:
         return page, 0, 0
@@ -155,7 +156,10 @@ class Viewport(ScrollView):
             self.settle()
 
     def settle(self) -> None:
-        """Measure the visible items, and update the scroll offset to ``top`` or to the end."""
+        """Measure the visible items, and update the scroll offset to ``top`` or to the end.
+
+        Does nothing before the widget has a size.
+        """
         if not self.page or self._settling:
             return
         if self.following:

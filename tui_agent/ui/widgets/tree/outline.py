@@ -294,7 +294,8 @@ class Outline:
     def branch_point_below(self, y: int) -> int:
         """Return the number of the last line before the next branch below line ``y``.
 
-        If ``y`` is that line, return the first line of the next branch.
+        If ``y`` is that line, return the first line of the next branch. After the last branch, the
+        number of the tree's last line.
         """
         place = bisect_right(self._starts, y) - 1
         while place + 1 < len(self._placed) and not self._placed[place + 1].is_head:

@@ -46,7 +46,7 @@ _AFTER_CALLS = kinds(lambda kind: kind.follows_calls)
 
 
 def _shown_entries(session: "Session", ids: Sequence[int]) -> Sequence[Entry]:
-    """Return entries by their ids, with system prompts as notes, which the conversation shows."""
+    """Return entries by their ids; a system prompt as a user's message, so that it is shown."""
     return [_as_shown(entry) for entry in session.entries(ids)]
 
 
@@ -141,8 +141,8 @@ class EntryPreview(Vertical):
     def _following(self, line: TreeLine) -> Sequence[Entry]:
         """Return the entries after a row that list its changed files.
 
-        For a user's message, these are the results and checkpoints of its turn; for calls and
-        commands, the checkpoint that follows them.
+        For a user's message, these are the results and checkpoints of its turn (at most
+        `MAX_ENTRIES`); for calls and commands, the checkpoint that follows them; for a fold, none.
         """
         headers = line.segment.headers
         whole_turn = line.what is LineKind.ENTRY and headers[line.row.last].kind == "user"
