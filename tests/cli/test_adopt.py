@@ -133,5 +133,5 @@ def test_nothing_is_said_where_nothing_is(
     assert run(["adopt"]) == 0
     assert (
         capsys.readouterr().out
-        == "No files of other programs were found in your home directory or in this project.\n"
+        == "No files of other coding agents were found in your home directory or in this project.\n"
     )

@@ -141,7 +141,7 @@ async def import_(controller: Controller, argument: str) -> None:
     if not argument:
         controller.frontend.set_draft("/import ")
         known = ", ".join(row.program for row in FORMATS)
-        controller.say(f"Name a file or a directory, with sessions of {known}.")
+        controller.say(f"Add the path of a file or directory that contains sessions of {known}.")
         return
     path = _place(controller, argument.strip("\"'"))
     controller.say(f"Importing {short_path(path)} …")

@@ -38,7 +38,7 @@ def run_adopt(arguments: Namespace) -> int:
             say_json(asdict(item))
         return 0
     if not items:
-        say("No files of other programs were found in your home directory or in this project.")
+        say("No files of other coding agents were found in your home directory or in this project.")
         return 0
     say(
         "Leave something out: tui-agent adopt --without 'Claude Code/hooks'; use it again: --with\n"

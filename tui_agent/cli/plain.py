@@ -376,7 +376,7 @@ class PlainFrontend(Frontend):
                     return await self._line()  # type: ignore[return-value]  # answered by a text, too
                 case ModelChoice():
                     self._print_all(
-                        f"Which model? Now: {question.current or 'none'}. For example openai/gpt-5."
+                        f"Which model? Current: {question.current or 'none'}. Type a name such as openai/gpt-5."
                     )
                     line = await self._line()
                     return ModelPick(line) if line is not None else None  # type: ignore[return-value]

@@ -69,13 +69,13 @@ class ModelSettings(_Table):
         default_factory=dict, description="Headers sent with every request."
     )
     threshold: Threshold = Field(
-        default=None, description="As compaction.threshold, for this model."
+        default=None, description="Overrides compaction.threshold for this model."
     )
     reserved: Tokens | None = Field(
-        default=None, description="As compaction.reserved, for this model."
+        default=None, description="Overrides compaction.reserved for this model."
     )
     keep_recent: Tokens | None = Field(
-        default=None, description="As compaction.keep_recent, for this model."
+        default=None, description="Overrides compaction.keep_recent for this model."
     )
     options: dict[str, Any] = Field(
         default_factory=dict, description="Further parameters, such as temperature."

@@ -142,12 +142,12 @@ TABLE = (
     _for_commands(
         "1",
         "NO_UPDATE_NOTIFIER PIP_DISABLE_PIP_VERSION_CHECK",
-        "A check for updates would ask you about another host.",
+        "An update check contacts another host, and you would be asked to allow it.",
     ),
     _for_commands(
         "false",
         "npm_config_update_notifier",
-        "A check for updates would ask you about another host.",
+        "An update check contacts another host, and you would be asked to allow it.",
     ),
     _for_commands(
         "1",
