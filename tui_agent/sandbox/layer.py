@@ -203,9 +203,9 @@ def changes_in(
     """Return what a command created, changed and deleted, at most `MAX_CHANGES` + 1 changes.
 
     The contents of a directory follow a new directory, and precede a deleted one. To keep the list
-    short, a new or deleted output directory is one change; only entries in a new one that must be
-    judged separately, such as links, follow it. A file with a new time but the same content counts
-    only in output directories.
+    short, a new or deleted directory that is or is in an output directory is one change; only
+    entries in a new one that must be judged separately, such as links, follow it. A file with a new
+    time but the same content counts only in output directories.
 
     ``outputs`` are the project's output directories, relative to it. ``made`` are the entries that
     a copy had before the command; None for an overlay.
