@@ -114,7 +114,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "ui.plain": "Plain lines, for screen readers",
     "ui.cursor_blink": "Blinking cursor",
     "ui.permission_grace": "Seconds before a question takes keys",
-    "ui.typing_pause": "Seconds without typing before a question",
+    "ui.typing_pause": "Typing pause before a question (s)",
     "ui.vim": "vi keys in the prompt",
     "ui.copy_on_select": "Copy what the mouse selects",
     "ui.status_line": "Custom status line",

@@ -23,7 +23,7 @@ RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
 PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("enter", "send; during a run: steer after the current step"),
     ("alt+enter", "during a run: queue the message until the run ends"),
-    ("escape ctrl+c", "stop the run; twice in an empty prompt: go back, or quit"),
+    ("escape ctrl+c", "stop; twice in an empty prompt: go back, or quit"),
     ("tab", "into the conversation: j k move, o opens whole outputs"),
     ("shift+enter ctrl+j", "new line; so does enter after a backslash"),
     ("up down", "earlier messages, from the first or last line"),
@@ -31,7 +31,7 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("!command", "run a shell command; !!command keeps it from the model"),
     ("pageup pagedown", "scroll; ctrl+home and ctrl+end go to the ends"),
     ("ctrl+p", "find a command, a key or a setting"),
-    ("alt+up", "take back the last waiting message"),
+    ("alt+up", "take back the last waiting message; up does in an empty prompt"),
     (
         "any other letter",
         "in the conversation: starts a message, unless it is a key of the block",
