@@ -20,6 +20,7 @@ from tui_agent.context.rule_ledger import ledger
 from tui_agent.files.memory import UNUSED_SESSIONS, Memory, MemoryLine
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.resources import prompt
+from tui_agent.session.entries import UserEntry
 
 SMALL = "test/small"
 WORK = [Reply(calls=(call("ls", path="."),)) for _ in range(MIN_CALLS)]
@@ -106,6 +107,26 @@ async def test_without_a_model_that_answers_the_users_own_words_are_taken_by_rul
         "the server listens on 8081.",
     ]
     assert {line.origin for line in lines} == {""}
+
+
+@pytest.mark.parametrize("action", ["edit", "drop", "mask"])
+async def test_the_small_model_does_not_get_what_the_user_took_from_the_context(
+    tmp_path: Path, action: Any
+) -> None:
+    script = Script(WORK, Reply("none"))
+
+    def edits_once(request: ModelRequest) -> Reply:
+        if len(script.work) == len(WORK):
+            message = next(entry for entry in harness.path() if isinstance(entry, UserEntry))
+            text = "OTHER words." if action == "edit" else ""
+            harness.agent.edit_context(message.id, action, text=text)
+        return script(request)
+
+    harness = start(tmp_path, edits_once)
+    await finished(harness, "ORIGINAL words.")
+    (asked,) = script.asked
+    assert "ORIGINAL" not in asked
+    assert ("OTHER words." in asked) is (action == "edit")
 
 
 async def test_what_a_page_says_is_a_proposal_with_the_pages_name(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from tui_agent.agent.memory.sources import source_of, used_topics
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.small_questions import ask_small_model
 from tui_agent.context.preserved import digest
-from tui_agent.context.view import resolve, resolve_all
+from tui_agent.context.view import EntryState, resolve, resolve_all
 from tui_agent.files.memory import (
     UNUSED_SESSIONS,
     Memory,
@@ -243,7 +243,8 @@ def _shown(state: MemoryState, entries: Sequence[Entry], count: Callable[[str], 
     It contains no tool output, no file contents and nothing that the user hid, cleared or replaced.
     """
     view = resolve_all(entries)
-    seen = [entry for entry in view.entries if view.is_open(entry.id)]
+    withheld = {EntryState.DROPPED, EntryState.MASKED}
+    seen = [entry for entry in view.entries if view.state(entry.id) not in withheld]
     messages = []
     for entry in seen:
         if is_by_user(entry):
