@@ -320,7 +320,7 @@ class Config(BaseModel):
     parallel_calls: int = Field(
         default=8,
         ge=1,
-        description="Maximum reading tools and subagents that run in parallel; 1: one at a time.",
+        description="Maximum read-only tool calls and subagents that run in parallel; 1: one at a time.",
     )
     instructions: tuple[str, ...] = Field(
         default=(), description="More instructions for the model: files and globs."
@@ -335,7 +335,7 @@ class Config(BaseModel):
     memory: Annotated[MemorySettings, WhenGiven] = MemorySettings.model_construct()
     models: Annotated[dict[str, ModelSettings], WhenGiven] = Field(
         default_factory=dict,
-        description="Settings of single models, and models missing from the catalog.",
+        description="Settings for individual models, including ones that the catalog doesn't have.",
     )
     providers: Annotated[dict[str, ProviderSettings], WhenGiven] = Field(
         default_factory=dict, description="API keys and base URLs of providers."

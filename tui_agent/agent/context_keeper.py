@@ -468,11 +468,11 @@ class ContextKeeper:
         self.ensure_head()
 
     def _learn_from_overflow(self, error: ModelError) -> None:
-        """Learn the model's window and, if the server counted them, the request's tokens.
+        """Store the model's context window and calibrate its token estimates from an overflow error.
 
-        If the error names no window, a little less than the refused request's size is assumed, with
-        a warning. Nothing is assumed if that size is not known, is very small or is not below the
-        known window, or if the request had images.
+        Estimates are calibrated only if the error gives the request's size in tokens. If it names no
+        window, one a little smaller than the refused request is assumed, with a warning. Nothing is assumed
+        if that size is unknown, very small or not below the known window, or if the request had images.
         """
         directory = self._ports.directory
         sent = self.sent

@@ -102,12 +102,15 @@ class Judge:
         return {"large": sorted(copy.large)}
 
     def judge(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Judge the changes on the layer at ``place``, and keep outputs; sources wait for `keep`.
+        """Decide which changes in the layer at ``place`` are kept, and apply the decision.
 
-        Without ``known``, and if paths outside output directories were changed or deleted, the
-        answer has only these paths as ``needs``: the caller asks again with what git and the
-        checkpoints know about them. Other answers have the form that `verdict_from` reads. Until
-        the command has ``ended``, outputs are copied, and nothing else is kept or discarded.
+        Once the command has ``ended``, build outputs and ignored new files are moved into the project, and
+        changes that aren't allowed are discarded. Allowed changes to source files are moved by the request
+        `keep`. Before the end, outputs are only copied, and nothing is discarded.
+
+        If ``known`` is missing and paths outside output directories were changed or deleted, the answer
+        has only ``needs``, the list of these paths: ask again with what git and the checkpoints know about
+        them. Every other answer has the form that `verdict_from` reads.
         """
         mounts = tuple(Mount(Path(place), MountKind(put)) for place, put in asked["mounts"])
         rules = IgnoreRules.of_lines(asked["rules"], self._project)
@@ -176,10 +179,11 @@ class Judge:
         return {"failed": _files(failed)}
 
     def watch(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Record, under ``name``, the state of places that a command will change without a layer.
+        """Record, under ``name``, the dangerous entries in directories that a command changes directly.
 
-        Answers with the ``linked`` output directories: those with a file that has a hard link
-        outside.
+        Call it before the command starts: `tidy` later removes only entries that are new. Dangerous are
+        files that other programs obey, repositories and links to the outside, for example. The answer has
+        ``linked``: the output directories with a file that has a hard link outside them.
         """
         watched = WorkedOnItself(
             self._project,

@@ -113,9 +113,10 @@ class Reader(ABC):
         """
 
     def reason(self, of_answer: FinishReason, *, marked: bool) -> FinishReason:
-        """Return the finish reason ``of_answer``, or "length" if the answer was cut off.
+        """Return ``of_answer``, or "length" if the answer was cut off.
 
-        It was if it has no end mark (``marked`` False) though the server usually sends one.
+        An answer counts as cut off if it has no end mark (``marked`` is False) and the server normally
+        sends one (`Route.end_marks`).
         """
         if marked or not self.route.end_marks:
             return of_answer

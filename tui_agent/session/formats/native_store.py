@@ -48,7 +48,10 @@ def is_file(source: SourceFile) -> bool:
 
 
 def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
-    """Yield a database's sessions, each in a list with its subagents'; another file's in one list.
+    """Yield the sessions of a file, in lists.
+
+    For a database, each list is one session and the sessions of its subagents. For an exported file,
+    a single list holds all sessions.
 
     Raises:
         ImportRefused: the file can't be read.
