@@ -25,8 +25,8 @@ REASON = "btw"
 class SideQuestion:
     """One side question and its answer.
 
-    One of `keep_beside`, `put_into_context` and `drop` has to be called at the end, to record the
-    cost.
+    After `ask` has returned, one of `keep_beside`, `put_into_context` and `drop` has to be called, to
+    record the cost. If `ask` raises, it has called `drop`.
     """
 
     def __init__(self, agent: Agent, question: str) -> None:

@@ -34,8 +34,8 @@ _LONG_DIRECTORY = 12
 class FileOperations:
     """The paths of files that were read, and of those that were modified, the last used last.
 
-    A modified file is not listed as read. ``ids`` has, by path, the id of the newest entry that
-    used it, if that is known.
+    A modified file is not listed as read. ``ids`` has, by path, the id of the newest result or message
+    that used it; checkpoints have none.
     """
 
     read: tuple[str, ...] = ()
@@ -76,7 +76,8 @@ def path_rows(paths: Sequence[str], number: int | None, ids: Mapping[str, int]) 
     """Return lines that list the newest ``number`` paths (None: all), such as ``a.py #7``.
 
     ``#7`` is the path's entry in ``ids``. If paths are left out, a first line says how many. With
-    ``number`` and ``ids`` a long common directory is shown once, above its files.
+    ``number`` and ``ids`` a directory common to several paths is shown once, above them, if it is long
+    enough (`_LONG_DIRECTORY`).
     """
     hidden = 0
     if number is not None:

@@ -1,7 +1,7 @@
 """The request of one model call: messages, tools and options, independent of the provider.
 
-A request always serialises to the same bytes, in the OpenAI chat format, which litellm accepts for
-every provider.
+`request_bytes` and `wire_message` give a request in the OpenAI chat format, always with the same
+bytes, to show, compare and measure it. What is sent to a provider is built in `model.wires`.
 """
 
 import json
@@ -138,7 +138,7 @@ def _wire_part(part: ContentText | ImageRef) -> dict[str, Any]:
 
 
 def wire_message(message: Message) -> dict[str, Any]:
-    """Return a message in the OpenAI chat format; images are named by blob, not inlined."""
+    """Return a message in the OpenAI chat format, to be shown or compared; images are named by blob."""
     wire: dict[str, Any] = {"role": message.role}
     if any(isinstance(part, ImageRef) for part in message.content):
         wire["content"] = list(map(_wire_part, message.content))

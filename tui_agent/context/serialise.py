@@ -71,9 +71,11 @@ def blocks_of(
     settings: CompactionSettings,
     templates: Templates | None = None,
 ) -> tuple[str, ...]:
-    """Return entries as blocks of text for a summariser, as the view shows them.
+    """Return entries as blocks of text for a summariser.
 
-    Entries that the user hid are left out, with their calls; cleared ones become placeholders.
+    ``entries`` are those of ``view``, in which the user's edits are applied already. Entries that the
+    user hid are left out, with their calls; those that the user cleared become placeholders. Outputs
+    that a prune cleared are given with their text.
     """
     replaced: dict[int, str | None] = {}
     for entry in entries:

@@ -35,7 +35,10 @@ class FileState(NamedTuple):
 
 
 class SecretSearch:
-    """Searches files for secrets and remembers the results. May be used from any thread."""
+    """Searches files for secrets and remembers the results. May be used from any thread.
+
+    Each `Sandbox` has one; nothing is forgotten or stored on disk.
+    """
 
     def __init__(self) -> None:
         self._known: dict[FileState, bool] = {}

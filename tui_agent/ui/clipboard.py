@@ -21,7 +21,7 @@ from tui_agent.ui.terminal import through_multiplexer
 OSC52_LIMIT = 74_000
 """Maximum bytes of text copied by OSC 52; many terminals drop longer sequences."""
 TOOL_TIMEOUT = 2.0
-"""Time limit of a native tool, in seconds."""
+"""Time limit of a native tool that copies, in seconds; reading an image may take longer."""
 
 _POWERSHELL = (
     "Add-Type -AssemblyName System.Windows.Forms; $i = [Windows.Forms.Clipboard]::GetImage(); "
@@ -167,7 +167,8 @@ def _decoded(output: bytes) -> bytes:
 def _save(text: str, directory: Path) -> Path | None:
     """Save the text as ``copied.txt`` in ``directory``; return its path, None on failure.
 
-    Only the user can read the file. An earlier one, or a link in its place, is replaced.
+    Only the user can read the file. An earlier one is replaced; if a link is in its place, nothing is
+    saved.
     """
     from tui_agent.text_files.replacing import replace_file
 

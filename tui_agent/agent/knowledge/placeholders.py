@@ -110,7 +110,8 @@ def takes_arguments(template: str, slots: Slots) -> bool:
 def fill_in(template: str, arguments: Given, slots: Slots, whole: str | None = None) -> str:
     """Return a template with its slots replaced; other uses of ``$`` stay: ``it costs $5``.
 
-    If ``template`` is a part of a template, ``whole`` is the full one.
+    If ``template`` is a part of a template, ``whole`` has to be the full one: a ``$2`` is a slot only
+    if there is a ``$1`` somewhere in it.
     """
     numbers = _numbers(template if whole is None else whole)
     values = dict(slots.variables) | _named(arguments, slots)

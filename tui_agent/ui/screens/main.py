@@ -256,7 +256,7 @@ class MainScreen(SessionFrame):
         self.header.note = dotted(*notes)
         self.refresh_facts()
         self.show_running()
-        self.watch_files()
+        self.refresh_files()
         self.unsent.opened(agent)
         if self.view is not None:
             self.view.show_opened(agent)

@@ -39,7 +39,10 @@ HISTORY = 1_000
 
 
 class SessionFrame(BoundedScreen[None], Frontend):
-    """The part of the controller's frontend that works without an open session."""
+    """The controller's frontend without the transcript and pages; it works without an open session.
+
+    What needs the session's agent does nothing until there is one.
+    """
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal"), (120, "-wide")]
     VERTICAL_BREAKPOINTS = [
@@ -281,6 +284,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         return True
 
     def restore_message(self, text: str) -> None:
+        """Put an undone message before the draft; it replaces one restored before, if unchanged."""
         self.prompt.restore(text)
         self.prompt.focus()
 
@@ -299,7 +303,8 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self.notice.clear()
 
     @work(exclusive=True, group="branch")
-    async def watch_files(self) -> None:
+    async def refresh_files(self) -> None:
+        """Have completion list the project's files again, and show the git branch."""
         self._files.forget()
         self.header.branch = await self.controller.services.branch(self.controller.cwd) or ""
 

@@ -62,6 +62,7 @@ class Plot(WithCursor, can_focus=True):
         self._rows: list[list[Cell]] = []
 
     def show(self, series: Series, *, cursor: int) -> None:
+        """Show a series with the cursor at a step; posts `Highlighted` even if it was there."""
         self._series = series
         self.count = series.count
         self._arrange()

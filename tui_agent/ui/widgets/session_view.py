@@ -333,7 +333,7 @@ class SessionView(Room):
         self._main.show_running()
         self._facts_changed = True
         self.cold_cache.look()
-        self._main.watch_files()
+        self._main.refresh_files()
         match event.reason:
             case "interrupted":
                 self._main.controller.outbox.bring_back()
