@@ -1,6 +1,7 @@
 """The prompt as a user meets it: real keys through the real application."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual import events
@@ -47,12 +48,18 @@ async def test_enter_after_a_backslash_makes_a_new_line(stage: Stage) -> None:
         assert stage.main.prompt.text == "!echo a\\\n"
 
 
+async def steer(stage: Stage, pilot: Any, *messages: str) -> None:
+    """Begin a run, and send messages that wait for its next step."""
+    stage.agent.emit(RunStarted())
+    await pilot.pause()
+    for message in messages:
+        await write(pilot, message)
+        await pilot.press("enter")
+
+
 async def test_during_a_run_enter_steers_and_alt_enter_queues(stage: Stage) -> None:
     async with stage.run() as pilot:
-        stage.agent.emit(RunStarted())
-        await pilot.pause()
-        await write(pilot, "now")
-        await pilot.press("enter")
+        await steer(stage, pilot, "now")
         await write(pilot, "later")
         await press(pilot, "alt+enter")
         assert stage.agent.sent == [("now", False), ("later", True)]
@@ -63,12 +70,7 @@ async def test_during_a_run_enter_steers_and_alt_enter_queues(stage: Stage) -> N
 
 async def test_alt_up_takes_the_newest_waiting_message_back(stage: Stage) -> None:
     async with stage.run() as pilot:
-        stage.agent.emit(RunStarted())
-        await pilot.pause()
-        await write(pilot, "one")
-        await pilot.press("enter")
-        await write(pilot, "two")
-        await pilot.press("enter")
+        await steer(stage, pilot, "one", "two")
         await write(pilot, "rest")
         await press(pilot, "alt+up")
         assert stage.main.prompt.text == "two\nrest"
@@ -77,10 +79,7 @@ async def test_alt_up_takes_the_newest_waiting_message_back(stage: Stage) -> Non
 
 async def test_up_in_an_empty_prompt_takes_a_waiting_message_back(stage: Stage) -> None:
     async with stage.run() as pilot:
-        stage.agent.emit(RunStarted())
-        await pilot.pause()
-        await write(pilot, "one")
-        await pilot.press("enter")
+        await steer(stage, pilot, "one")
         await press(pilot, "up")
         assert stage.main.prompt.text == "one"
         assert stage.view.waiting.queue.steer == ()

@@ -340,7 +340,8 @@ class ControllerWiring(AppServices):
             url = catalog.place(model).url
             if catalog.served.is_fresh(url):
                 asked = []
-            asked = [server for server in asked if server.place.url == url]
+            else:
+                asked = [server for server in asked if server.place.url == url]
         outcomes = await refresh(asked, catalog.served)
         catalog.forget()
         return [describe_reply(outcome, catalog) for outcome in outcomes]

@@ -7,6 +7,7 @@ to the host that it belongs to.
 """
 
 import asyncio
+import math
 import os
 import re
 import time
@@ -40,6 +41,7 @@ _MAX_ANSWER_BYTES = 16 << 20
 _MAX_MODELS_ASKED = 40
 """Maximum number of an Ollama server's models that are read, because each needs a request."""
 _SMALLEST_WINDOW = 1024
+_LARGEST_WINDOW = 1e9
 _SMALL = 4e9
 """Parameter count below which a model is small."""
 _TINY = 1e9
@@ -429,18 +431,19 @@ def _first(values: Iterable[Any], read: Callable[[Any], _Found | None]) -> _Foun
 
 def _sizes(parameters: object) -> dict[str, bool]:
     """Return ``small`` and ``tiny`` for a number of parameters; {} unless it is positive."""
-    if isinstance(parameters, bool) or not isinstance(parameters, int | float):
+    count = _count(parameters, 1, most=math.inf)
+    if count is None:
         return {}
-    if not parameters > 0:
-        return {}
-    return {"small": parameters < _SMALL, "tiny": parameters < _TINY}
+    return {"small": count < _SMALL, "tiny": count < _TINY}
 
 
-def _count(value: object, least: int = _SMALLEST_WINDOW) -> int | None:
-    """Return a number as int; None if it is no number, below ``least``, or 1e9 or more."""
+def _count(
+    value: object, least: int = _SMALLEST_WINDOW, *, most: float = _LARGEST_WINDOW
+) -> int | None:
+    """Return a number as int; None if it is no number, below ``least``, or ``most`` or more."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    if least <= value < 1e9:
+    if least <= value < most:
         return int(value)
     return None
 

@@ -121,8 +121,14 @@ class TodoTool(FreeTool[TodoInput]):
 
 def progress(todos: Sequence[Todo]) -> str:
     """Return how many items are done, as ``2/5 done``; cancelled items are not counted."""
+    done, count = done_of(todos)
+    return f"{done}/{count} done"
+
+
+def done_of(todos: Sequence[Todo]) -> tuple[int, int]:
+    """Return how many items are done, and how many there are without the cancelled ones."""
     counted = [todo for todo in todos if todo.status is not TodoStatus.CANCELLED]
-    return f"{sum(todo.status is TodoStatus.DONE for todo in counted)}/{len(counted)} done"
+    return sum(todo.status is TodoStatus.DONE for todo in counted), len(counted)
 
 
 def parse(text: str) -> tuple[Todo, ...]:

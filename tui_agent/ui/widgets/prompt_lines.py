@@ -15,7 +15,7 @@ from tui_agent.agent.events import QueueChanged
 from tui_agent.app.format import one_line
 from tui_agent.session.entries import Entry, ToolResultEntry
 from tui_agent.tools.registry import tool_traits
-from tui_agent.tools.todo import Todo, TodoStatus, current_todos, progress
+from tui_agent.tools.todo import Todo, TodoStatus, current_todos, done_of, progress
 from tui_agent.ui.widgets.asked import Asked, AskedPermission
 from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript.transcript import Transcript
@@ -93,14 +93,13 @@ class PlanLine(PlainText):
 
     def _show(self, todos: Sequence[Todo]) -> None:
         """Show the to-do in progress, or how many are done; hide the line if none is left."""
-        wanted = [todo for todo in todos if todo.status is not TodoStatus.CANCELLED]
-        now = next((todo for todo in wanted if todo.status is TodoStatus.IN_PROGRESS), None)
-        done = sum(todo.status is TodoStatus.DONE for todo in wanted)
-        self.display = done < len(wanted)
+        now = next((todo for todo in todos if todo.status is TodoStatus.IN_PROGRESS), None)
+        done, count = done_of(todos)
+        self.display = done < count
         if now is None:
             self.update(f"◐ {progress(todos)}")
         else:
-            self.update(f"◐ {done + 1}/{len(wanted)} {one_line(now.content, 200)}")
+            self.update(f"◐ {done + 1}/{count} {one_line(now.content, 200)}")
 
 
 class NewChip(PlainText):
