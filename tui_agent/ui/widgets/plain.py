@@ -51,6 +51,17 @@ def empty_lines(widget: Widget, crop: Region) -> list[Strip] | None:
     ] * crop.height
 
 
+def paint_now(widget: Widget) -> None:
+    """Draw a widget's changes on the screen at once, not in the next frame.
+
+    For what the user is waiting for: a frame takes up to 8 ms to begin, and other work gets in
+    between. Does nothing while the widget's screen is covered or is being laid out.
+    """
+    screen = widget.screen
+    screen._dirty_widgets.add(widget)  # noqa: SLF001 - Textual has no public way to draw at once
+    screen._on_timer_update()  # noqa: SLF001 - as above
+
+
 class Room(Container):
     """A container that draws only a background behind its children, faster than Textual's own."""
 

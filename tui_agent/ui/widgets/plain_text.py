@@ -1,6 +1,7 @@
 """A static text that is shown verbatim: nothing in it is markup."""
 
 from textual.content import Content
+from textual.visual import VisualType
 from textual.widgets import Static
 
 
@@ -15,3 +16,13 @@ class PlainText(Static):
         classes: str | None = None,
     ) -> None:
         super().__init__(content, id=id, classes=classes, markup=False)
+
+    def update(self, content: VisualType = "", *, layout: bool = True) -> None:
+        """Show another text.
+
+        The screen is laid out again only if it has to be: not for the same text, and not while the
+        widget is hidden.
+        """
+        if isinstance(content, str) and content == self.content:
+            return
+        super().update(content, layout=layout and self.display)

@@ -49,7 +49,7 @@ from tui_agent.ui.later import Later
 from tui_agent.ui.widgets.asked import AskedChoice, AskedPermission
 from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import FirstHints
-from tui_agent.ui.widgets.plain import Room
+from tui_agent.ui.widgets.plain import Room, paint_now
 from tui_agent.ui.widgets.prompt import INVITATIONS, READ_ONLY
 from tui_agent.ui.widgets.prompt_lines import NewChip, PlanLine, QuestionChip, QueueList
 from tui_agent.ui.widgets.question_prompt import QuestionPrompt
@@ -72,6 +72,9 @@ FACTS_SECONDS = 0.1
 
 INTERRUPTED = "Interrupted."
 COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
+
+WRITING = frozenset({Phase.STREAMING, Phase.THINKING})
+"""Phases in which the model's words arrive."""
 
 RETRY = ("f8", "retry", "screen.command('retry')")
 """Remedy for a failed request: key, label and action."""
@@ -199,21 +202,22 @@ class SessionView(Room):
         message.stop()
         events = message.inbox.take()
         now = self._main.clock()
-        state = reduce(
-            lambda before, event: next_state(before, event, now), events, self._main.status.state
-        )
+        before = self._main.status.state
+        state = reduce(lambda earlier, event: next_state(earlier, event, now), events, before)
         try:
             with self.transcript.together():
                 for event in events:
                     self._show(event)
         finally:
-            if state is not self._main.status.state:
+            if state is not before:
                 self._main.status.state = state
                 self.show_activity(state)
+        if state.phase in WRITING and before.phase not in WRITING:
+            paint_now(self.transcript)
         if self._facts_changed:
             self._facts_changed = False
             self._main.refresh_facts()
-        elif state.phase in {Phase.STREAMING, Phase.THINKING}:
+        elif state.phase in WRITING:
             self._main.show_live_size()
 
     def _show(self, event: AgentEvent) -> None:  # noqa: C901, PLR0912 - one arm per event

@@ -2,9 +2,10 @@
 
 import re
 import sys
+from collections.abc import Collection
 from functools import partial
 from math import ceil
-from typing import Final
+from typing import Final, NamedTuple
 
 from textual.cache import LRUCache
 from textual.geometry import Offset, Region, Size
@@ -43,6 +44,8 @@ ROW_SPAN: Final = 1_000_000
 """Maximum lines of an item. In selections, its lines are numbered from its place times this."""
 
 _MAX_ROWS: Final = 50_000
+_NOTHING: Final = Region(0, 0, 0, 0)
+"""No part of the widget: what has to be drawn is found out when it is drawn."""
 WORD: Final = re.compile(r"[\w./~@#%:+-]+|\S")
 """A word as selected by a double click; paths and addresses are words."""
 
@@ -88,6 +91,17 @@ def _thumb(page: float, extent: float, position: float) -> tuple[float, int, int
     return page, int(begin * 8), ceil(length * 8)
 
 
+class Look(NamedTuple):
+    """What a visible line's appearance depends on, but for highlights.
+
+    ``focused`` is None without the focus, else the label of the focused block's line.
+    """
+
+    line: Line
+    focused: str | None = None
+    standing: Standing | None = None
+
+
 class Viewport(ScrollView):
     """Draws the lines of a transcript's model.
 
@@ -110,11 +124,15 @@ class Viewport(ScrollView):
         self.focused_block: tuple[int, str] | None = None
         """The block that has the focus: its item's place, and its key."""
         self._palette = Palette(self)
-        self._strips: LRUCache[tuple[Line, str | None, Standing | None], Strip] = LRUCache(
-            _KEPT_STRIPS
-        )
+        self._strips: LRUCache[Look, Strip] = LRUCache(_KEPT_STRIPS)
         self._rows: list[Row] | None = None
+        self._settled: list[Look | None] = []
+        """The looks of the visible lines, from the top, when they were last compared."""
+        self._painted: dict[int, Look | None] = {}
+        """The look with which each visible line was last painted, None with a highlight."""
         self._settling = False
+        self._is_settled = False
+        """Whether `settle` was called since the lines were last compared."""
         self._painting = self._has_highlights = False
         self._prefetching = Later(self, self._prefetch)
 
@@ -129,7 +147,13 @@ class Viewport(ScrollView):
 
     @property
     def page(self) -> int:
-        return self.scrollable_content_region.height
+        """The lines that the widget shows at once, as of its last layout.
+
+        Not from ``scrollable_content_region``: that makes a layout in the middle of Textual's own,
+        which then does not find that the size has changed.
+        """
+        unused = self.styles.gutter.height + self.scrollbar_gutter.height
+        return max(0, self.outer_size.height - unused)
 
     def on_resize(self) -> None:
         aside = max(0, self.outer_size.width - MAX_COLUMN) // 2
@@ -168,8 +192,32 @@ class Viewport(ScrollView):
             self.top = self._clamped(self.top)
         self._apply()
         self._rows = None
-        self.refresh()
+        self._is_settled = True
+        self.refresh(_NOTHING)
         self._prefetching.after_refresh()
+
+    def _exchange_repaint_regions(self) -> Collection[Region]:
+        """Return the regions to draw; called by Textual just before it draws.
+
+        After `settle`, these are the lines that look different from those on the screen.
+        """
+        if self._is_settled:
+            self._is_settled = False
+            changed = self._changed_lines()
+            if changed:
+                self._set_dirty(*changed)
+        return super()._exchange_repaint_regions()
+
+    def _changed_lines(self) -> list[Region]:
+        before = self._settled
+        self._settled = [self._look(row) for row in self.visible_rows()]
+        changed: list[Region] = []
+        for y in range(self.page):
+            was = before[y] if y < len(before) else None
+            look = self._settled[y] if y < len(self._settled) else None
+            if look != was or look != self._painted.get(y):
+                changed.append(Region(0, y, self.outer_size.width, 1))
+        return changed
 
     def _apply(self) -> None:
         """Set the scrollable height and the scroll offset, and update the scroll bar.
@@ -297,6 +345,7 @@ class Viewport(ScrollView):
         super().notify_style_update()
         self._palette.clear()
         self._strips.clear()
+        self._settled.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Paint the lines of ``crop``.
@@ -314,9 +363,12 @@ class Viewport(ScrollView):
         width = self.scrollable_content_region.width
         row = self.row_at(y)
         if row is None:
+            self._painted.pop(y, None)
             return Strip.blank(width, self._palette["text"])
         if not self._painting:
             return offset_strip(row.line, width, row_id(row.index, row.item_line))
+        look = self._look(row)
+        self._painted[y] = look
         highlights: list[Highlight] = []
         if self._has_highlights:
             for start, end in find_all(row.line.text, self.query_text):
@@ -324,33 +376,35 @@ class Viewport(ScrollView):
             highlights += selected_part(
                 row.line, row_id(row.index, row.item_line), self.text_selection, self.screen
             )
+        if highlights:
+            self._painted[y] = None
+            return paint(
+                look.line,
+                width,
+                self._palette,
+                standing=look.standing,
+                focused=look.focused,
+                highlights=highlights,
+            )
+        strip = self._strips.get(look)
+        if strip is None or strip.cell_length != width:
+            strip = self._strips[look] = paint(
+                look.line, width, self._palette, standing=look.standing, focused=look.focused
+            )
+        return strip
+
+    def _look(self, row: Row) -> Look:
         block = row.block
+        if block is None:
+            return Look(row.line)
         focused = None
-        if self.has_focus and block is not None and self.focused_block == (row.index, block.key):
+        if self.has_focus and self.focused_block == (row.index, block.key):
             # The entry's id, as commands take it, on the first line of its block.
             entry_id = self.model.entry_of(row.index, block)
             focused = ""
             if row.block_line == 0 and entry_id < LIVE_ID:
                 focused = f"#{entry_id}"
-        standing = None
-        if block is not None:
-            standing = block.standing
-        if highlights:
-            return paint(
-                row.line,
-                width,
-                self._palette,
-                standing=standing,
-                focused=focused,
-                highlights=highlights,
-            )
-        key = (row.line, focused, standing)
-        strip = self._strips.get(key)
-        if strip is None or strip.cell_length != width:
-            strip = self._strips[key] = paint(
-                row.line, width, self._palette, standing=standing, focused=focused
-            )
-        return strip
+        return Look(row.line, focused, block.standing)
 
     # -- selection
 
