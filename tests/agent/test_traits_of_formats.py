@@ -121,6 +121,19 @@ def test_a_learnt_window_ends_when_the_server_says_another(tmp_path: Path) -> No
     assert (restarted.limits(MODEL).window, restarted.limits(MODEL).origin) == (8_192, "server")
 
 
+def test_a_file_is_written_for_token_sizes_that_changed_noticeably(tmp_path: Path) -> None:
+    learnt = tmp_path / "learnt.json"
+    known = learning(learnt)
+    known.learn(MODEL, 10_000, 12_000)
+    first = learnt.read_bytes()
+    for reported in (12_010, 11_990, 12_050):
+        known.learn(MODEL, 10_000, reported)
+    assert learnt.read_bytes() == first
+    for _ in range(5):
+        known.learn(MODEL, 10_000, 14_000)
+    assert learning(learnt).counter(MODEL).calibrated(10_000) == pytest.approx(14_000, rel=0.02)
+
+
 async def test_a_local_server_is_asked_once_but_not_what_the_settings_say(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

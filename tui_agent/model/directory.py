@@ -1,8 +1,9 @@
 """Answers the agent's questions about models, from the catalog, the settings and learnt facts."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from math import isclose
 
 from tui_agent.context.budget import ModelLimits
 from tui_agent.context.calibration import first_calibration
@@ -23,6 +24,9 @@ _WITH_DOCUMENTS = frozenset({"messages", "responses", "gemini"})
 _ASKED_AGAIN = 60.0
 """Minimum seconds between two requests for a server's facts. They are repeated, because a server
 may be restarted with another window."""
+_STORED = 0.01
+"""Change of a learnt token size that is worth writing to disk, as a share of it. Each answer
+corrects the sizes a little, and writing the file would delay what the user sees."""
 
 
 class CatalogDirectory:
@@ -170,8 +174,10 @@ class CatalogDirectory:
             return
         self._counters[model] = after
         sizes = {name: round(size, 5) for name, size in after.calibration.learnt.items()}
-        self._learnt.token_sizes[self._spoken(model)] = sizes
-        self._facts.save()
+        stored = self._learnt.token_sizes.get(self._spoken(model), {})
+        if _is_news(sizes, stored):
+            self._learnt.token_sizes[self._spoken(model)] = sizes
+            self._facts.save()
 
     def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
         """Store a model's window, in tokens, learnt from a refused request.
@@ -207,6 +213,13 @@ class CatalogDirectory:
         if wire:
             return f"{self._catalog.served_name(model)} as {wire}"
         return self._catalog.served_name(model)
+
+
+def _is_news(sizes: Mapping[str, float], stored: Mapping[str, float]) -> bool:
+    """Return True if a size is not stored, or differs from the stored one by more than `_STORED`."""
+    return any(
+        not isclose(size, stored.get(name, 0.0), rel_tol=_STORED) for name, size in sizes.items()
+    )
 
 
 def _plain_name(model: str) -> str:
