@@ -113,23 +113,31 @@ def _find_said(text: str) -> Repetition | None:
     None if there is none.
     """
     tail = text[-LOOKED_AT_CHARS // 4 :]
-    said = [(match[0], _WORD.findall(match[0].lower())) for match in _SENTENCE.finditer(tail)]
-    sentences = [(sentence, words) for sentence, words in said[:-1] if words]
+    sentences: list[str] = _SENTENCE.findall(tail)[:-1]
+    if len(sentences) < MAX_SAID:
+        return None
     marks: set[frozenset[str]] = set()
+    lengths: list[int] = []
     words_said = 0
-    chars = 0
-    for count, (sentence, words) in enumerate(reversed(sentences), start=1):
+    for sentence in reversed(sentences):
+        words = _WORD.findall(sentence.lower())
+        if not words:
+            continue
         if "|" in sentence or _RECORD.fullmatch(sentence):
             return None
         marks.add(frozenset(words))
+        if MAX_SAID * len(marks) > len(sentences):
+            return None  # too many different ones for what is left
         words_said += len(words)
-        chars += len(sentence)
+        lengths.append(len(sentence))
+        count = len(lengths)
+        chars = sum(lengths)
         if count < MAX_SAID * len(marks) or chars < MIN_REPEATED_CHARS:
             continue
         if words_said < _SENTENCE_WORDS * count or _is_fenced(text):
             return None
-        later = chars - sum(len(sentence) for sentence, _ in sentences[-count:][: 2 * len(marks)])
-        return Repetition(sentence.strip(), count // len(marks), later)
+        first_rounds = sum(lengths[-2 * len(marks) :])
+        return Repetition(sentence.strip(), count // len(marks), chars - first_rounds)
     return None
 
 
@@ -139,6 +147,8 @@ def find_repeated_calls(text: str, tools: Collection[str]) -> Repetition | None:
     The lines are equal, or differ only in digits.
     """
     tail = text[-LOOKED_AT_CHARS:]
+    if "{" not in tail and "[" not in tail:
+        return None
     rows: list[tuple[str, int]] = []
     at = len(text) - len(tail)
     for line in tail.splitlines(keepends=True):
