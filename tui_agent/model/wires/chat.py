@@ -364,6 +364,8 @@ class ChatReader(Reader):
     def _take_usage(self, chunk: dict[str, Any]) -> None:
         own = as_dict(chunk.get("x_groq"))
         reported = as_dict(chunk.get("usage") or own.get("usage") or _choice(chunk).get("usage"))
+        if not reported:
+            return
         apart = self.route.chat.reasoning_apart
         self.count(_numbers(reported, apart=bool(apart and re.search(apart, self.route.name))))
         cost = named_cost(reported)
