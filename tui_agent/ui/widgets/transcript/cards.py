@@ -246,9 +246,11 @@ class CardBlock(FoldingBlock):
             return
         prints = bool(self._live) and not self.traits.starts_agents
         is_log = self.traits.output == "log" or self.tool == _OWN_COMMAND
-        is_plan = self.traits.state == "list" and self._result is not None and not self.is_outdated
+        shows_list = (
+            self.traits.state == "list" and self._result is not None and not self.is_outdated
+        )
         shows_itself = (
-            self.metadata.diff or is_log or prints or is_plan or self.status == ToolStatus.ERROR
+            self.metadata.diff or is_log or prints or shows_list or self.status == ToolStatus.ERROR
         )
         denied = self.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}
         self.fold = Fold.PART if shows_itself and not denied else Fold.CLOSED

@@ -316,7 +316,7 @@ class LiveFeed:
         # The item of the result shows nothing; that of its call is laid out again.
         self.changed.discard(index)
         owner, card = known
-        if (outdated := self._model.replan(result)) is not None:
+        if (outdated := self._model.replace_todo_list(result)) is not None:
             self.changed.add(outdated)
         card.set_result(result)
         item = self._model.item(owner)

@@ -64,7 +64,7 @@ _NOT_SEEN: Final = frozenset({Standing.SUMMARISED, Standing.HIDDEN, Standing.UNS
 _MADE_HERE: Final = (GroupBlock, ToldBlock, turns.TurnBlock)
 """Classes of blocks that this model adds to the blocks of the entries."""
 
-_PLAN_REACH: Final = 200
+_TODO_LIST_REACH: Final = 200
 """How many of the last tool results are searched for the newest to-do list."""
 
 _MAX_PRUNES: Final = 2
@@ -77,8 +77,8 @@ _HEIGHTS: Final = 512
 """Heights in each chunk of a `HeightIndex`."""
 
 
-def is_plan(result: ToolResultEntry) -> bool:
-    """Return whether a result is that of a call which wrote the to-do list successfully."""
+def is_todo_list(result: ToolResultEntry) -> bool:
+    """Return True if a result is from a call that wrote the to-do list successfully."""
     return tool_traits()[result.tool].state == "list" and result.status is ToolStatus.COMPLETED
 
 
@@ -208,7 +208,7 @@ class TranscriptModel:
         self._newest_start = -1
         """Place of the message that began the newest turn, -1 if not known yet."""
 
-        self._newest_plan: int | None = None
+        self._newest_todo_list: int | None = None
         """Id of the newest to-do list's entry, 0 for none, None if not known yet."""
 
         self.source = _NOTHING
@@ -233,7 +233,7 @@ class TranscriptModel:
         self._cache.clear()
         self.pinned.clear()
         self._forget_turns()
-        self._newest_plan = None
+        self._newest_todo_list = None
         self._estimate()
         self.rules.clear()
         if compactions := headers.of_kind("compaction"):
@@ -463,7 +463,7 @@ class TranscriptModel:
                 and block.traits.state == "list"
                 and block.entry is not None
             ):
-                block.is_outdated = block.entry[0] < self.newest_plan()
+                block.is_outdated = block.entry[0] < self.newest_todo_list()
                 block.fold_by_default()
         for follower in results:
             if isinstance(follower, UserEntry):
@@ -654,38 +654,38 @@ class TranscriptModel:
             changed |= block.stand(standing, edited=found is not None and entry_id in found.edited)
         return changed
 
-    # -- the plan
+    # -- the to-do list
 
-    def newest_plan(self) -> int:
+    def newest_todo_list(self) -> int:
         """Return the id of the newest tool result that wrote the to-do list, 0 for none.
 
-        Only the last `_PLAN_REACH` results are searched.
+        Only the last `_TODO_LIST_REACH` results are searched.
         """
-        if self._newest_plan is None:
-            self._newest_plan = self._plan_before(LIVE_ID)
-        return self._newest_plan
+        if self._newest_todo_list is None:
+            self._newest_todo_list = self._todo_list_before(LIVE_ID)
+        return self._newest_todo_list
 
-    def _plan_before(self, entry_id: int) -> int:
+    def _todo_list_before(self, entry_id: int) -> int:
         ids = zip(self.ids, self.kinds, strict=True)
         results = []
         for at, kind in ids:
             if kind == "tool_result" and at < entry_id:
                 results.append(at)
-        loaded = self.source.load(results[-_PLAN_REACH:])
-        plans = (one.id for one in loaded if isinstance(one, ToolResultEntry) and is_plan(one))
-        return max(plans, default=0)
+        loaded = self.source.load(results[-_TODO_LIST_REACH:])
+        lists = (one.id for one in loaded if isinstance(one, ToolResultEntry) and is_todo_list(one))
+        return max(lists, default=0)
 
-    def replan(self, result: ToolResultEntry) -> int | None:
+    def replace_todo_list(self, result: ToolResultEntry) -> int | None:
         """If a new result wrote the to-do list, fold the former list and return its place.
 
         Else, or if there is no former list, return None.
         """
-        if not is_plan(result):
+        if not is_todo_list(result):
             return None
-        before = self._newest_plan
+        before = self._newest_todo_list
         if before is None:
-            before = self._plan_before(result.id)
-        self._newest_plan = result.id
+            before = self._todo_list_before(result.id)
+        self._newest_todo_list = result.id
         place = self.index_of(before)
         if place is None:
             return None
