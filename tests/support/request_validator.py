@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any
 
-from tui_agent.context.request import ModelRequest, request_bytes, wire_message, wire_tool
+from tui_agent.context.request import ModelRequest, canonical_message, request_bytes, wire_tool
 
 TOOL_NAME = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
 ANTHROPIC_CALL_ID = re.compile(r"^[a-zA-Z0-9_-]+$")
@@ -26,7 +26,7 @@ def validate(
     foreign_ids: bool = False,
 ) -> None:
     """Raise ``InvalidRequestError`` unless the request is one that a strict server accepts."""
-    payload = json.loads(json.dumps([wire_message(message) for message in request.messages]))
+    payload = json.loads(json.dumps([canonical_message(message) for message in request.messages]))
     request_bytes(request).decode("utf-8")
     head = [message for message in payload if message["role"] == "system"]
     body = payload[len(head) :]

@@ -12,7 +12,7 @@ from tui_agent.context.budget import head_sections
 from tui_agent.context.cache import BreakCause, CacheMiss, CacheState, PrefixBreak
 from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings
-from tui_agent.context.request import ModelRequest, wire_message, wire_tool
+from tui_agent.context.request import ModelRequest, canonical_message, wire_tool
 from tui_agent.context.view import EntryState
 from tui_agent.session.entries import INTERRUPTED_OUTPUT, AssistantEntry, Entry, SystemEntry
 
@@ -112,7 +112,7 @@ def request_json(request: ModelRequest) -> str:
         "max_output_tokens": request.max_output_tokens,
         "effort": request.effort,
         "tools": [wire_tool(tool) for tool in request.tools],
-        "messages": [wire_message(message) for message in request.messages],
+        "messages": [canonical_message(message) for message in request.messages],
     }
     return json.dumps(value, ensure_ascii=False, indent=2)
 

@@ -1,7 +1,8 @@
 """The request of one model call: messages, tools and options, independent of the provider.
 
-`request_bytes` and `wire_message` give a request in the OpenAI chat format, always with the same
-bytes, to show, compare and measure it. What is sent to a provider is built in `model.wires`.
+`request_bytes` and `canonical_message` give a request in one form for all providers, close to the
+OpenAI chat format, to show, compare and measure it. It is never sent: what is sent to a provider is
+built in `model.wires`.
 """
 
 import json
@@ -131,26 +132,29 @@ def wire_calls(message: Message) -> list[dict[str, Any]]:
     ]
 
 
-def _wire_part(part: ContentText | ImageRef) -> dict[str, Any]:
+def _canonical_part(part: ContentText | ImageRef) -> dict[str, Any]:
     if isinstance(part, ContentText):
         return {"type": "text", "text": part.text}
     return {"type": "image", "blob": part.blob, "mime": part.mime}
 
 
-def wire_message(message: Message) -> dict[str, Any]:
-    """Return a message in the OpenAI chat format, to be shown or compared; images are named by blob."""
-    wire: dict[str, Any] = {"role": message.role}
+def canonical_message(message: Message) -> dict[str, Any]:
+    """Return a message in the form for all providers: OpenAI's chat format, with images by blob and reasoning.
+
+    It is shown, compared and measured, never sent.
+    """
+    made: dict[str, Any] = {"role": message.role}
     if any(isinstance(part, ImageRef) for part in message.content):
-        wire["content"] = list(map(_wire_part, message.content))
+        made["content"] = list(map(_canonical_part, message.content))
     else:
-        wire["content"] = message.text
+        made["content"] = message.text
     if message.tool_calls:
-        wire["tool_calls"] = wire_calls(message)
+        made["tool_calls"] = wire_calls(message)
     if message.call_id is not None:
-        wire["tool_call_id"] = message.call_id
+        made["tool_call_id"] = message.call_id
     if message.reasoning:
-        wire["reasoning"] = list(message.reasoning)
-    return wire
+        made["reasoning"] = list(message.reasoning)
+    return made
 
 
 def request_bytes(request: ModelRequest) -> bytes:
@@ -162,5 +166,7 @@ def request_bytes(request: ModelRequest) -> bytes:
     lines = [
         json.dumps(wire_tool(tool), ensure_ascii=False, sort_keys=True) for tool in request.tools
     ]
-    lines += [json.dumps(wire_message(message), ensure_ascii=False) for message in request.messages]
+    lines += [
+        json.dumps(canonical_message(message), ensure_ascii=False) for message in request.messages
+    ]
     return "\n".join(lines).encode("utf-8", "surrogatepass") + b"\n"
