@@ -100,7 +100,7 @@ class SessionServices(Protocol):
     def show_agent(self, agent: Agent, /) -> None:
         """Called when an agent created earlier is on the screen again."""
 
-    def let_terminals_go(self) -> bool:
+    def detach_terminals(self) -> bool:
         """Detach this run from the terminals that show it; False if it is not a detached run."""
 
     def detached_run(self, session_id: str, /) -> str:

@@ -313,7 +313,7 @@ async def leave(controller: Controller, _argument: str) -> None:
     words="leave it running, close the terminal",
 )
 async def detach(controller: Controller, _argument: str) -> None:
-    if controller.services.let_terminals_go():
+    if controller.services.detach_terminals():
         return
     if controller.asides:
         raise CommandError(

@@ -228,12 +228,12 @@ class ControllerWiring(AppServices):
 
             note_session(self.detached_as, agent.session.id)
 
-    def let_terminals_go(self) -> bool:
+    def detach_terminals(self) -> bool:
         if not self.detached_as:
             return False
-        from tui_agent.cli.detached.commands import let_terminals_go
+        from tui_agent.cli.detached.commands import detach_terminals
 
-        let_terminals_go(self.detached_as)
+        detach_terminals(self.detached_as)
         return True
 
     def detached_run(self, session_id: str) -> str:

@@ -370,7 +370,7 @@ class TuiAgentApp(ErrorBoundary[int]):
 
     def action_suspend_process(self) -> None:
         controller = self.main.controller
-        if controller.attached.is_set() and controller.services.let_terminals_go():
+        if controller.attached.is_set() and controller.services.detach_terminals():
             return
         if not isinstance(self._driver, TerminalDriver):
             return

@@ -212,7 +212,7 @@ def _lines(entry: Entry) -> Iterator[str]:
             pass
 
 
-def let_terminals_go(name: str) -> None:
+def detach_terminals(name: str) -> None:
     """Detach every terminal that shows the run of this name, if there is such a run."""
     run = all_runs().get(name)
     if run is not None:
