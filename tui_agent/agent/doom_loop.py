@@ -11,10 +11,10 @@ from dataclasses import field
 from tui_agent.agent.news import (
     UNREADABLE,
     Call,
+    ComparedCall,
     ProblemOf,
-    Told,
     calls_of,
-    told_by,
+    compare_calls,
     unreadable,
 )
 from tui_agent.lazy import dataclass, frozen
@@ -99,7 +99,7 @@ def _calls_until(path: Sequence[Entry], call_id: str, rules: LoopRules) -> list[
 
 
 def _detect(calls: Sequence[Call], rules: LoopRules) -> DoomLoop | None:
-    *before, newest = told_by(calls)
+    *before, newest = compare_calls(calls)
     call = newest.call
     found = _stale(call, before)
     if found is None and call.aim:
@@ -111,13 +111,13 @@ def _detect(calls: Sequence[Call], rules: LoopRules) -> DoomLoop | None:
     return found
 
 
-def _has_aim_of(newest: Call, one: Told) -> bool:
+def _has_aim_of(newest: Call, one: ComparedCall) -> bool:
     if newest.is_unreadable:
         return one.call.part.tool == newest.part.tool
     return one.call.aim == newest.aim
 
 
-def _stale(newest: Call, before: Sequence[Told]) -> DoomLoop | None:
+def _stale(newest: Call, before: Sequence[ComparedCall]) -> DoomLoop | None:
     stretch = _Stretch(newest)
     for one in reversed(before):
         stretch.add(one)
@@ -144,7 +144,7 @@ class _Stretch:
     is_changed: bool = False
     """Whether one of the examined calls changed something."""
 
-    def add(self, one: Told) -> None:
+    def add(self, one: ComparedCall) -> None:
         if one.mark is None:
             self.is_changed |= one.changes
             return
@@ -156,7 +156,7 @@ class _Stretch:
         self.marks.add(one.mark)
         self.equal += is_equal
 
-    def _is_equal(self, one: Told) -> bool:
+    def _is_equal(self, one: ComparedCall) -> bool:
         if one.call.key == self.newest.key:
             return True
         is_same_tool = one.call.part.tool == self.newest.part.tool

@@ -73,7 +73,7 @@ _PACE = ("timeout", "timeout_ms", "yield_time_ms", "description")
 _SILENT = ("", "[No output.]")
 
 UNREADABLE = "unreadable"
-"""`Told.mark` of every call whose arguments can't be read."""
+"""`ComparedCall.mark` of every call whose arguments can't be read."""
 
 ProblemOf = Callable[[str, str], str]
 """Returns why a tool can't read these arguments (tool name, JSON text); "" if it can."""
@@ -178,7 +178,7 @@ class Call:
 
 
 @frozen
-class Told:
+class ComparedCall:
     """A call, compared with the calls before it.
 
     Calls whose results are equal have an equal ``mark``; None for a call that is not compared.
@@ -211,15 +211,15 @@ def calls_of(path: Sequence[Entry], problem_of: ProblemOf) -> list[Call]:
     return found[:MAX_CALLS_EXAMINED][::-1]
 
 
-def told_by(calls: Sequence[Call]) -> Iterator[Told]:
+def compare_calls(calls: Sequence[Call]) -> Iterator[ComparedCall]:
     """Yield each of ``calls`` with the mark of its result and whether that is new; oldest first."""
-    teller = _Teller(Counter(call.key for call in calls))
-    return map(teller.tell, calls)
+    comparer = _Comparer(Counter(call.key for call in calls))
+    return map(comparer.compare, calls)
 
 
 @dataclass
-class _Teller:
-    """Compares each call with those before it; `tell` has to be called for all, oldest first."""
+class _Comparer:
+    """Compares each call with those before it; `compare` has to be called for all, oldest first."""
 
     times: Counter[str]
     """How often each call is made, by its key."""
@@ -234,20 +234,20 @@ class _Teller:
     known: set[Hashable] = field(default_factory=set)
     """All marks so far."""
 
-    def tell(self, call: Call) -> Told:
+    def compare(self, call: Call) -> ComparedCall:
         said = call.said
         if said is None:
             mark = self._earlier_mark(call)
         elif call.failed:
             mark = self._failure(call, said)
         elif call.waits:
-            return Told(call, None, is_news=True)
+            return ComparedCall(call, None, is_news=True)
         elif self._acts(call, said):
             self.changes += 1
             self.changed[call.file] += 1
-            return Told(call, None, is_news=True, changes=True)
+            return ComparedCall(call, None, is_news=True, changes=True)
         elif self._looks_again(call):
-            return Told(call, None, is_news=True)
+            return ComparedCall(call, None, is_news=True)
         else:
             mark = self._success(call, said)
         is_news = mark not in self.known
@@ -255,7 +255,7 @@ class _Teller:
         self.marks[call.key] = mark
         if call.file:
             self.marks[call.file] = mark
-        return Told(call, mark, is_news=is_news)
+        return ComparedCall(call, mark, is_news=is_news)
 
     def _earlier_mark(self, call: Call) -> Hashable:
         """Return the mark of a call whose result has no content of its own (see `Call.said`).
@@ -337,5 +337,5 @@ def brings_news(path: Sequence[Entry]) -> bool:
     """
     newer = takewhile(lambda entry: not isinstance(entry, UserEntry), reversed(path))
     answers = sum(isinstance(entry, AssistantEntry) for entry in newer)
-    told = told_by(calls_of(path, unreadable))
-    return any(one.is_news and one.call.said for one in told if one.call.back < answers)
+    compared = compare_calls(calls_of(path, unreadable))
+    return any(one.is_news and one.call.said for one in compared if one.call.back < answers)
