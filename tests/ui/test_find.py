@@ -32,7 +32,7 @@ def staged(tmp_path: Path) -> RealStage:
 
 
 async def told(bar: FindBar, text: str, pilot: Any) -> None:
-    await until(lambda: str(bar.told.content).startswith(text), pilot)
+    await until(lambda: str(bar.status.content).startswith(text), pilot)
 
 
 async def test_places_are_counted_and_gone_through_unfolding_what_hides_them(

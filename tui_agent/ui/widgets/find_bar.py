@@ -36,7 +36,7 @@ class FindBar(Horizontal, can_focus=True):
     ]
 
     field = getters.query_one(Input)
-    told = getters.query_one("#find-told", PlainText)
+    status = getters.query_one("#find-status", PlainText)
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class FindBar(Horizontal, can_focus=True):
 
     def compose(self) -> ComposeResult:
         yield Input(placeholder="Find in the conversation", compact=True)
-        yield PlainText(id="find-told")
+        yield PlainText(id="find-status")
 
     def begin(self, query: str) -> None:
         if not self.display:
@@ -88,7 +88,7 @@ class FindBar(Horizontal, can_focus=True):
         event.stop()
         self.focus()
         if self._found:
-            self.call_after_refresh(self._tell)
+            self.call_after_refresh(self._show_status)
 
     def on_key(self, event: events.Key) -> None:
         if self.field.has_focus and event.key in {"up", "down"}:
@@ -121,7 +121,7 @@ class FindBar(Horizontal, can_focus=True):
         """
         query = self.field.value.strip()
         if not self._found:
-            self.told.update("not found  esc back" if query else "")
+            self.status.update("not found  esc back" if query else "")
             return
         entry_id = self._found[self._at]
         self._lines = self._transcript.lines_with(entry_id, query)
@@ -133,13 +133,13 @@ class FindBar(Horizontal, can_focus=True):
             self._go()
         else:
             self._transcript.jump_to(entry_id)
-            self._tell()
+            self._show_status()
 
     def _go(self) -> None:
         self._transcript.show_line(self._found[self._at], self._lines[self._line])
-        self._tell()
+        self._show_status()
 
-    def _tell(self) -> None:
+    def _show_status(self) -> None:
         line = ""
         if len(self._lines) > 1:
             line = f", line {self._line + 1} of {len(self._lines)}"
@@ -147,4 +147,4 @@ class FindBar(Horizontal, can_focus=True):
         if self.size.width < 70:
             line = ""
             keys = "esc back"
-        self.told.update(f"{self._at + 1} of {len(self._found)}{line}  {keys}")
+        self.status.update(f"{self._at + 1} of {len(self._found)}{line}  {keys}")
