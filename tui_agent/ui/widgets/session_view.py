@@ -462,11 +462,11 @@ class SessionView(Room):
 
         Returns True if only what the model sees is shown now.
         """
-        seen = self.transcript.model.told is None
-        self.transcript.show_told(self._told if seen else None)
+        seen = self.transcript.model.model_text is None
+        self.transcript.show_model_view(self._model_text if seen else None)
         return seen
 
-    def _told(self, entry_id: int) -> str:
+    def _model_text(self, entry_id: int) -> str:
         if self.agent is not None:
             sent = self.agent.inspector.next_request().messages
         else:

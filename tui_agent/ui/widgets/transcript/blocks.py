@@ -446,13 +446,13 @@ class EndingBlock(MarkerBlock):
         return before != (self._text, self._icon, self.actions)
 
 
-class ToldBlock(Block):
+class ModelTextBlock(Block):
     """The text that the model gets instead of an entry, shown in the view of what it sees."""
 
-    kind = "told"
+    kind = "model_text"
 
     def __init__(self, text: str, entry: tuple[int, str]) -> None:
-        super().__init__(f"told:{entry[0]}")
+        super().__init__(f"model-text:{entry[0]}")
         self.entry = entry
         self._body = TextBody(sanitize.text(text), "muted", "")
 

@@ -28,7 +28,7 @@ from tui_agent.ui.widgets.transcript.blocks import (
     EndingBlock,
     Fold,
     MarkerBlock,
-    ToldBlock,
+    ModelTextBlock,
     UserBlock,
 )
 from tui_agent.ui.widgets.transcript.build import (
@@ -61,7 +61,7 @@ _NOTHING: Final = EntrySource(Outlines((), (), ()), lambda _ids: ())
 
 _NOT_SEEN: Final = frozenset({Standing.SUMMARISED, Standing.HIDDEN, Standing.UNSENT})
 
-_MADE_HERE: Final = (GroupBlock, ToldBlock, turns.TurnBlock)
+_MADE_HERE: Final = (GroupBlock, ModelTextBlock, turns.TurnBlock)
 """Classes of blocks that this model adds to the blocks of the entries."""
 
 _TODO_LIST_REACH: Final = 200
@@ -191,7 +191,7 @@ class TranscriptModel:
         self.running = False
         """Whether calls without a result may still get one."""
 
-        self.told: Callable[[int], str] | None = None
+        self.model_text: Callable[[int], str] | None = None
         """Returns the text that the language model gets for an entry id; None: show everything.
 
         If set, only what the language model sees is shown.
@@ -291,7 +291,7 @@ class TranscriptModel:
             for kind, size in zip(self.kinds, self._sizes, strict=True)
         ]
         found = self.standings
-        if self.told is not None and found is not None:
+        if self.model_text is not None and found is not None:
             # Entries that are not shown take no lines, even before they are loaded.
             for place, (entry_id, kind) in enumerate(zip(self.ids, self.kinds, strict=True)):
                 if (
@@ -503,7 +503,7 @@ class TranscriptModel:
 
         Always False while only what the language model sees is shown.
         """
-        if self.told is not None:
+        if self.model_text is not None:
             return False
         before = next((kind for kind in reversed(self.kinds[:place]) if kind not in HIDDEN), "")
         following = (kind for kind in self.kinds[place + 1 : place + 3] if kind != entry.kind)
@@ -543,12 +543,12 @@ class TranscriptModel:
 
     # -- what the model sees
 
-    def show_told(self, told: Callable[[int], str] | None) -> None:
-        """Show only what the language model sees, or everything if ``told`` is None.
+    def show_model_view(self, model_text: Callable[[int], str] | None) -> None:
+        """Show only what the language model sees, or everything if ``model_text`` is None.
 
-        ``told`` returns the text it gets for an entry id. Afterwards, all heights are estimates.
+        ``model_text`` returns the text it gets for an entry id. Afterwards, all heights are estimates.
         """
-        self.told = told
+        self.model_text = model_text
         for index, item in list(self._cache.items()):
             if index not in self.pinned:
                 del self._cache[index]
@@ -560,7 +560,7 @@ class TranscriptModel:
                 block.changed()
         self._estimate()
 
-    def _leave_out(self, item: Item, told: Callable[[int], str]) -> None:
+    def _leave_out(self, item: Item, model_text: Callable[[int], str]) -> None:
         """Hide an item's blocks that the language model does not see.
 
         After the rule of the compaction in force, add the text of the summary; for a cleared entry,
@@ -568,21 +568,21 @@ class TranscriptModel:
         """
         blocks: list[Block] = []
         for block in item.blocks:
-            if isinstance(block, ToldBlock):
+            if isinstance(block, ModelTextBlock):
                 continue
             entry_id, kind = block.entry or (item.id, item.kind)
             if is_rule(block):
                 block.left_out = self.standings is None or entry_id != self.standings.compaction
                 block.fold = Fold.CLOSED
                 if not block.left_out:
-                    blocks += [block, ToldBlock(told(entry_id), (entry_id, kind))]
+                    blocks += [block, ModelTextBlock(model_text(entry_id), (entry_id, kind))]
                     continue
             elif item.kind != LIVE:
                 block.left_out = block.standing not in {Standing.SENT, Standing.PINNED}
                 if block.standing is Standing.CLEARED and not any(
-                    one.key == f"told:{entry_id}" for one in blocks
+                    one.key == f"model-text:{entry_id}" for one in blocks
                 ):
-                    blocks.append(ToldBlock(told(entry_id), (entry_id, kind)))
+                    blocks.append(ModelTextBlock(model_text(entry_id), (entry_id, kind)))
             blocks.append(block)
         if blocks != item.blocks:
             item.blocks[:] = blocks
@@ -626,10 +626,10 @@ class TranscriptModel:
             return []
         before = self.standings
         self.standings = standings
-        if self.told is not None and (
+        if self.model_text is not None and (
             before is None or standings is None or before.differs_from(standings)
         ):
-            self.show_told(self.told)
+            self.show_model_view(self.model_text)
         return [index for index, item in sorted(self._cache.items()) if self._stand(item)]
 
     def _stand(self, item: Item) -> bool:
@@ -703,7 +703,7 @@ class TranscriptModel:
 
     @property
     def _folds_turns(self) -> bool:
-        return self.fold_turns != "off" and self.told is None
+        return self.fold_turns != "off" and self.model_text is None
 
     def _forget_turns(self) -> None:
         self._starts.clear()
@@ -714,7 +714,7 @@ class TranscriptModel:
         """Set which part of finished turns is folded; all heights are estimates afterwards."""
         if how != self.fold_turns:
             self.fold_turns = how
-            self.show_told(self.told)
+            self.show_model_view(self.model_text)
 
     def _starts_turn(self, place: int) -> bool:
         known = self._starts.get(place)
@@ -862,11 +862,11 @@ class TranscriptModel:
             self._measured.add(index)
             return 0
         item = self.item(index)
-        if self.told is None and not self._fold_turn(index, item):
+        if self.model_text is None and not self._fold_turn(index, item):
             self._regrouped |= arrange(self.kinds, self.item, index)
         self._stand(item)
-        if self.told is not None:
-            self._leave_out(item, self.told)
+        if self.model_text is not None:
+            self._leave_out(item, self.model_text)
         for block in item.blocks:
             if (
                 isinstance(block, GroupBlock)

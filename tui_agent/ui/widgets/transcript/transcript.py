@@ -172,14 +172,14 @@ class Transcript(BlockPane, can_focus=True):
         self.model.fold_finished(how)
         self.settle()
 
-    def show_told(self, told: Callable[[int], str] | None) -> None:
-        """Show only what the model sees, or everything if ``told`` is None.
+    def show_model_view(self, model_text: Callable[[int], str] | None) -> None:
+        """Show only what the model sees, or everything if ``model_text`` is None.
 
-        ``told`` returns the text that the model gets for an entry id. The entry at the top of the
+        ``model_text`` returns the text that the model gets for an entry id. The entry at the top of the
         screen stays there; if the end was shown, the end is shown.
         """
         anchor = self._anchor_id()
-        self.model.show_told(told)
+        self.model.show_model_view(model_text)
         self.focused_block = None
         if anchor is not None and (place := self.model.index_of(anchor)) is not None:
             self.top = Position(place)
