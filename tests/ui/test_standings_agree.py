@@ -179,7 +179,7 @@ def check_margin(view: Shown, agent: FakeAgent) -> None:
             if hasattr(block, "cards"):
                 expected = together(card.standing for card in block.cards)
             else:
-                expected = found.of(entry_id, kind) if block.is_told else Standing.UNSENT
+                expected = found.of(entry_id, kind) if block.is_sendable else Standing.UNSENT
             assert block.standing is expected, (entry_id, kind, block.key)
             if isinstance(block, CardBlock) and block.entry:
                 assert block.tokens == agent.counter.entry(agent.session.entry(entry_id))

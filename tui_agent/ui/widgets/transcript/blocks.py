@@ -86,7 +86,7 @@ class Block:
     copied: str = ""
     """Text to copy, for blocks without a `document`."""
 
-    is_told: bool = True
+    is_sendable: bool = True
     """Whether the block shows content of an entry that the model may be sent.
 
     False for blocks written by the program, such as an error; their context status is ``UNSENT``.
@@ -386,7 +386,7 @@ class MarkerBlock(FoldingBlock):
 class CutOffBlock(MarkerBlock):
     """The text of an answer that failed and is retried, and a line that names its entry."""
 
-    is_told = False
+    is_sendable = False
 
     def __init__(self, entry_id: int, said: str) -> None:
         """``said`` is the text; ``entry_id`` is the id of its entry, which is not on the path."""
@@ -408,7 +408,7 @@ class EndingBlock(MarkerBlock):
     or `settle`, because the program may still retry the request automatically.
     """
 
-    is_told = False
+    is_sendable = False
 
     def __init__(
         self, text: str, *, icon: str, style: str, retries: bool = False, mending: bool = False

@@ -645,7 +645,7 @@ class TranscriptModel:
                 continue
             entry_id, kind = block.entry or (item.id, item.kind)
             standing: Standing | None = None
-            if found is not None and not block.is_told:
+            if found is not None and not block.is_sendable:
                 standing = Standing.UNSENT
             elif found is not None and kind != LIVE:
                 standing = found.of(entry_id, kind)

@@ -192,7 +192,9 @@ class BlockPane(Viewport):
         if target is None:
             return
         index, block = target
-        is_entry = block.is_told and (block.entry is not None or self.model.kinds[index] != LIVE)
+        is_entry = block.is_sendable and (
+            block.entry is not None or self.model.kinds[index] != LIVE
+        )
         entry_id = None
         if is_entry:
             entry_id = self.model.entry_of(index, block)

@@ -59,7 +59,7 @@ class TurnBlock(FoldingBlock):
     """The line of a finished turn, below its message: what was done, calls and time."""
 
     kind = "turn"
-    is_told = False
+    is_sendable = False
 
     def __init__(
         self, calls: int, results: Callable[[], Sequence[Entry]], seconds: Callable[[], float]
