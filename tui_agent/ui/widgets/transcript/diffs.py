@@ -49,7 +49,7 @@ class DiffRow:
 
     ``old`` and ``new`` are line numbers, 0 if the line is not in that version. The text of a line
     is the line ``index`` of ``code``; other rows (gaps, file names, notes) have their text in
-    ``told``. ``partner`` is the added row in place of a removed one, or the reverse; None without.
+    ``fixed_text``. ``partner`` is the added row in place of a removed one, or the reverse; None without.
     """
 
     kind: DiffRowKind
@@ -57,14 +57,14 @@ class DiffRow:
     new: int = 0
     code: Code = field(default_factory=lambda: Code(""))
     index: int = 0
-    told: str = ""
+    fixed_text: str = ""
     partner: "DiffRow | None" = None
 
     @property
     def text(self) -> str:
         if self.code.lines:
             return self.code.lines[self.index]
-        return self.told
+        return self.fixed_text
 
 
 class _Reader:
@@ -126,7 +126,7 @@ class _Reader:
             self._new = int(hunk[3])
             self._new_left = int(hunk[4] or 1)
             if self._begun:
-                self._rows.append(DiffRow("gap", told="⋯"))
+                self._rows.append(DiffRow("gap", fixed_text="⋯"))
             self._begun = True
         elif line.startswith("--- "):
             self._before_name = line[4:]
@@ -139,14 +139,16 @@ class _Reader:
             else:
                 path = name
             self._language = language_of_path(path)
-            self._rows.append(DiffRow("file", told=path.removeprefix("a/").removeprefix("b/")))
+            self._rows.append(
+                DiffRow("file", fixed_text=path.removeprefix("a/").removeprefix("b/"))
+            )
             self._begun = False
         elif line.startswith("\\"):
             self._note(line[1:])
 
     def _note(self, text: str) -> None:
         if not text.strip().startswith("No newline"):
-            self._rows.append(DiffRow("note", told=text.strip()))
+            self._rows.append(DiffRow("note", fixed_text=text.strip()))
             self._old_left = self._new_left = 0
 
     def _end_hunk(self) -> None:
@@ -286,8 +288,8 @@ class DiffBody(Body):
 
     def row(self, index: int, width: int) -> Iterator[Line]:
         row = self._rows[index]
-        if row.told:
-            yield _told(row)
+        if row.fixed_text:
+            yield _fixed_line(row)
             return
         style = _style_of(row)
         first, rest = _gutter(row, row.old if row.kind == "removed" else row.new, self._gutter)
@@ -311,8 +313,8 @@ class SplitBody(Body):
 
     def row(self, index: int, width: int) -> Iterator[Line]:
         old, new = self._rows[index]
-        if old is new and new is not None and new.told:
-            yield _told(new)
+        if old is new and new is not None and new.fixed_text:
+            yield _fixed_line(new)
             return
         # One cell may be left free so that both halves are equal.
         half = max((width - len(INDENT) - len(_DIVIDER[0])) // 2, self._gutter + 4)
@@ -431,9 +433,9 @@ class SplitLine(Line):
         return self._right.text[self._right_cut[0] : self._right_cut[1]]
 
 
-def _told(row: DiffRow) -> Line:
+def _fixed_line(row: DiffRow) -> Line:
     style = "path" if row.kind == "file" else "muted"
-    return Line([(row.told, style)], prefix=((INDENT, "text"),))
+    return Line([(row.fixed_text, style)], prefix=((INDENT, "text"),))
 
 
 def _style_of(row: DiffRow) -> str:
