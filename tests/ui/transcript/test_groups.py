@@ -173,7 +173,7 @@ def test_what_is_not_in_context_is_told_on_the_row() -> None:
         for block in item.blocks
         if isinstance(block, GroupBlock)
     )
-    assert ("1 cleared", "standing-told") in group.lines(78)[0].tail
+    assert ("1 cleared", "standing-label") in group.lines(78)[0].tail
     assert group.standing is Standing.CLEARED
     assert group.fold is Fold.CLOSED
 

@@ -336,10 +336,10 @@ class CardBlock(FoldingBlock):
         if self.status in {ToolStatus.COMPLETED, ToolStatus.ERROR} and self._seconds >= 0.05:
             facts.append((wording.duration(self._seconds), "muted"))
         if self._edited and self.standing is not None:
-            facts.append((self.standing.value, "standing-told"))
+            facts.append((self.standing.value, "standing-label"))
             if "restore" in self.actions:
                 if self.tokens:
-                    facts.append((f"{wording.tokens(self.tokens)} tokens", "standing-told"))
+                    facts.append((f"{wording.tokens(self.tokens)} tokens", "standing-label"))
                 facts.append(("bring back", "action act:restore"))
         if "enter" in self.actions:
             facts.append(("enter", "action act:enter"))

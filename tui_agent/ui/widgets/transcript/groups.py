@@ -113,7 +113,7 @@ class GroupBlock(FoldingBlock):
         if running is not None and running.elapsed:
             facts.append((running.elapsed, "muted"))
         if cleared:
-            facts.append((f"{cleared} {Standing.CLEARED.value}", "standing-told"))
+            facts.append((f"{cleared} {Standing.CLEARED.value}", "standing-label"))
         if len(counts) == 1:
             [(unit, count)] = counts.items()
             facts.append((wording.plural(count, unit), "muted"))

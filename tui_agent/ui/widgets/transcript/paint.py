@@ -84,7 +84,7 @@ STYLES: Final = frozenset(
         # states of a line
         "match",
         "match-current",
-        "standing-told",
+        "standing-label",
         *STANDING_STYLES,
     }
 )
