@@ -56,8 +56,8 @@ class Inbox:
         self._receiver = receiver
         self._pause = pause
         self._events: list[AgentEvent] = []
-        self._is_told = False
-        self._telling = Later(receiver, self._tell)
+        self._is_notified = False
+        self._delayed = Later(receiver, self._notify)
         self._holds_words = False
         """Whether the pending notification is for text only; other events are sent at once."""
 
@@ -67,12 +67,12 @@ class Inbox:
         Call it on the event loop's thread.
         """
         self._events.append(event)
-        if self._is_told:
+        if self._is_notified:
             return
         is_words = isinstance(event, _Words)
-        if self._telling.is_waiting:
+        if self._delayed.is_waiting:
             if is_words != self._holds_words:
-                self._tell()
+                self._notify()
             return
         wait = HELD_SECONDS.get(type(event), 0.0)
         if is_words:
@@ -80,20 +80,20 @@ class Inbox:
         elif isinstance(event, EntryAppended) and self._pause() > 0:
             wait = ENDING_SECONDS
         if wait > 0:
-            self._telling.after(wait)
+            self._delayed.after(wait)
             self._holds_words = is_words
         else:
-            self._tell()
+            self._notify()
 
-    def _tell(self) -> None:
-        self._telling.stop()
-        self._is_told = True
+    def _notify(self) -> None:
+        self._delayed.stop()
+        self._is_notified = True
         self._receiver.post_message(AgentEvents(self))
 
     def take(self) -> Sequence[AgentEvent]:
         """Return the events since the last call, in order; `_join` combines pieces of one text."""
-        self._telling.stop()
-        self._is_told = False
+        self._delayed.stop()
+        self._is_notified = False
         events = self._events
         self._events = []
         joined: list[AgentEvent] = []
