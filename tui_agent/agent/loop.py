@@ -85,12 +85,12 @@ class Loop:
         self.step = 0
         self.sent_back = 0
         self.closing_check.begin()
-        self.tools.diagnostics.is_told_by_run = True
+        self.tools.diagnostics.is_reported_by_run = True
         try:
             with self.ports.meter.run(self.ports.budget):
                 ended = await self._run_to_its_end()
         finally:
-            self.tools.diagnostics.is_told_by_run = False
+            self.tools.diagnostics.is_reported_by_run = False
         if ended.reason == "interrupted":
             self.goals.drop()
         answer = newest(self.journal.session.active_path(), AssistantEntry)

@@ -85,7 +85,7 @@ class Checker:
     """Files that are being checked now, with their contents before the edit."""
     known: dict[tuple[str, ...], list[Problem]] = field(default_factory=dict)
     """The findings of the last run of each command line."""
-    untold: list[Problem] = field(default_factory=list)
+    unreported: list[Problem] = field(default_factory=list)
     """New problems that the model has not been told about."""
     found: int = 0
     """Number of problems in the last check, old and new."""
@@ -110,7 +110,7 @@ class Diagnostics:
         self._emit = emit
         self._root = Path(os.path.realpath(ports.project))
         self._switched: bool | None = None
-        self.is_told_by_run = False
+        self.is_reported_by_run = False
         """Whether a run is in progress, whose next request shows the model new problems.
 
         If not, the user gets a notice when a check finds new problems.
@@ -180,7 +180,7 @@ class Diagnostics:
                     checker.was_waited_for = False
                     checker.task = asyncio.get_running_loop().create_task(self._work(checker))
             await self._wait_for_checks()
-        reported = self._take_untold()
+        reported = self._take_unreported()
         if not reported:
             return None
         text = self._ports.prompt("diagnostics").strip()
@@ -189,7 +189,7 @@ class Diagnostics:
             text += f"\nThere are problems in {more} more files."
         parts: list[UserPart] = [TextPart(text=text)]
         for path, lines in list(reported.items())[:MAX_FILES_TOLD]:
-            parts.append(FilePart(path=f"{DIAGNOSTICS_PREFIX}{path}", text=_told(lines)))
+            parts.append(FilePart(path=f"{DIAGNOSTICS_PREFIX}{path}", text=_as_text(lines)))
         return UserEntry(parts=tuple(parts), synthetic=REASON)
 
     async def _wait_for_checks(self) -> None:
@@ -212,7 +212,7 @@ class Diagnostics:
             self._emit(ChecksAwaited(tuple(names)))
             await asyncio.wait(tasks, timeout=wait)
 
-    def _take_untold(self) -> dict[str, list[str]]:
+    def _take_unreported(self) -> dict[str, list[str]]:
         """Return, by file, a line on each problem not yet shown to the model, and forget these.
 
         Problems in files that are being checked again stay for a later call.
@@ -222,13 +222,13 @@ class Diagnostics:
             # Problems in files that are being checked again may be gone.
             moving = {self._name(path) for path in (*checker.edited, *checker.checking)}
             kept: list[Problem] = []
-            for problem in checker.untold:
+            for problem in checker.unreported:
                 if problem.path in moving:
                     kept.append(problem)
                 else:
                     text = f"{problem} ({checker.check.name})"
                     taken.setdefault(problem.path, []).append(text)
-            checker.untold = kept
+            checker.unreported = kept
         return taken
 
     def _name(self, path: Path) -> str:
@@ -257,15 +257,15 @@ class Diagnostics:
                 self._give_up(checker, f"failed: {type(error).__name__}: {error}")
             finally:
                 checker.checking = {}
-        if checker.untold and not self.is_told_by_run:
-            files = dict.fromkeys([problem.path for problem in checker.untold])
-            count = counted(len(checker.untold), "new problem")
+        if checker.unreported and not self.is_reported_by_run:
+            files = dict.fromkeys([problem.path for problem in checker.unreported])
+            count = counted(len(checker.unreported), "new problem")
             found = f"{checker.check.name} found {count} in {', '.join(files)}."
             self._say(f"{found} The model learns of it with your next message.")
 
     def _give_up(self, checker: Checker, why: str) -> None:
         checker.gave_up = why
-        checker.untold = []
+        checker.unreported = []
         checker.edited = {}
         self._say(
             f"{checker.check.name} {why} It is not used any more; /diagnostics on retries it."
@@ -279,7 +279,7 @@ class Diagnostics:
         words = checker.check.command(files)
         began = self._ports.clock()
         if checker.check.is_server:
-            known, after = await self._told_by_server(edited)
+            known, after = await self._reported_by_server(edited)
         else:
             known = checker.known.get(words)
             after = await self._problems(checker.check, words)
@@ -303,14 +303,16 @@ class Diagnostics:
         if len(checker.known) > MAX_KNOWN:
             del checker.known[next(iter(checker.known))]
         still = {problem.key for problem in after}
-        untold: dict[Problem, None] = {}
-        for problem in checker.untold:
+        unreported: dict[Problem, None] = {}
+        for problem in checker.unreported:
             if problem.path not in origins or problem.key in still:
-                untold[problem] = None
-        checker.untold = list(untold | dict.fromkeys(new))
+                unreported[problem] = None
+        checker.unreported = list(unreported | dict.fromkeys(new))
         checker.found = len(after)
 
-    async def _told_by_server(self, edited: Before) -> tuple[list[Problem] | None, list[Problem]]:
+    async def _reported_by_server(
+        self, edited: Before
+    ) -> tuple[list[Problem] | None, list[Problem]]:
         """Return the errors that language servers find in edited files: before the edit, and now.
 
         Files without errors now, new files and files without a server add none from before. Raises
@@ -439,7 +441,7 @@ def _origins_of(was: bytes | None, now: bytes | None) -> list[int | None]:
     return line_origins(user_text(before), user_text(after))
 
 
-def _told(lines: Sequence[str]) -> str:
+def _as_text(lines: Sequence[str]) -> str:
     count = counted(len(lines), "new problem")
     shown = ""
     if len(lines) > MAX_TOLD:
