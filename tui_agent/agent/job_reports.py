@@ -26,11 +26,11 @@ def ended_jobs(jobs: Jobs) -> UserEntry | None:
 
     The entry is for the model and not appended; its jobs count as reported.
     """
-    untold = jobs.untold()
-    if not untold:
+    unreported = jobs.unreported()
+    if not unreported:
         return None
-    for job in untold:
-        job.told = True
-    lines = "\n".join(job_line(job.state) for job in untold)
+    for job in unreported:
+        job.reported = True
+    lines = "\n".join(job_line(job.state) for job in unreported)
     text = f"<system-reminder>\n{lines}\nThe job tool shows what they wrote.\n</system-reminder>"
     return UserEntry(parts=(TextPart(text=text),), synthetic=JOB_ENDED)

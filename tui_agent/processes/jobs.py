@@ -79,7 +79,7 @@ class Job:
         self.ended = asyncio.Event()
         self.stored: str | None = None
         """The blob with the job's output, once it has ended; None if there was no output."""
-        self.told = False
+        self.reported = False
         """Whether the model knows that the job has ended."""
         self.note = ""
         """A note for the model in addition to the output, once the job has ended."""
@@ -275,7 +275,7 @@ class AdoptedJob(Job):
         self, number: int, command: str, clock: Callable[[], float], left: Leftovers
     ) -> None:
         super().__init__(number, command, clock, lambda: None)
-        self.told = True
+        self.reported = True
         self._left = left
 
     @property
@@ -385,7 +385,7 @@ class Jobs:
         if self._timer is not None:
             self._timer.cancel()
 
-    def untold(self) -> list[Job]:
+    def unreported(self) -> list[Job]:
         """Return the jobs that ended without being stopped and of which the model doesn't know yet.
 
         In the order of their numbers.
@@ -393,7 +393,7 @@ class Jobs:
         found = []
         for job in self._jobs.values():
             ended_alone = job.ended.is_set() and not job.state.stopped
-            if ended_alone and not job.told:
+            if ended_alone and not job.reported:
                 found.append(job)
         return found
 
@@ -402,7 +402,7 @@ class Jobs:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.warning("a job's output could not be stored: %s", error)
         self._on_change()
-        if not (job.told or job.listener or job.state.stopped):
+        if not (job.reported or job.listener or job.state.stopped):
             self._on_end(job.state)
 
     def _announce_soon(self) -> None:

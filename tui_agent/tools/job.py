@@ -92,8 +92,8 @@ class JobTool(Tool[JobInput]):
             raise ToolError("This session has no background jobs.")
         if arguments.id is None:
             lines = [job_line(state) for state in context.jobs]
-            for job in context.jobs.untold():
-                job.told = True
+            for job in context.jobs.unreported():
+                job.reported = True
             return await finish(
                 Output("\n".join(lines) or "No jobs.", "jobs", stored=False), context
             )
@@ -171,7 +171,7 @@ async def job_result(
     to the model.
     """
     state = job.state
-    job.told = job.told or not state.running
+    job.reported = job.reported or not state.running
     new, lost = job.new_output()
     text = plain_text(new)
     raw: bytes | None = new
