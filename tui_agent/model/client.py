@@ -94,13 +94,13 @@ class _Tries:
     """The attempts at one request: the next shape, the refusals so far, the failed calls."""
 
     shape: Shape
-    told: dict[Part, str] = field(default_factory=dict)
+    messages: dict[Part, str] = field(default_factory=dict)
     """Messages for the user, by refused part."""
     calls: list[object] = field(default_factory=list)
 
     def report(self) -> PartLeftOut:
         return PartLeftOut(
-            tuple(self.told.values()), self.shape.blobs, reasoning=not self.shape.reasoning
+            tuple(self.messages.values()), self.shape.blobs, reasoning=not self.shape.reasoning
         )
 
 
@@ -197,14 +197,14 @@ class ProviderClient:
         tries = _Tries(Shape(self._learnt.form(served), blobs=frozenset(unreadable)))
         if unreadable:
             reasons = "; ".join(dict.fromkeys(unreadable.values()))
-            tries.told[Part.PICTURE] = f"A picture can't be sent: it is {reasons}."
+            tries.messages[Part.PICTURE] = f"A picture can't be sent: it is {reasons}."
         while True:
             attempt = self._prepare(request, tries.shape)
             begun = False
             try:
                 async with aclosing(self._answer(attempt)) as events:
                     async for event in events:
-                        if not begun and tries.told:
+                        if not begun and tries.messages:
                             self._remember(served, tries.shape.form)
                             yield tries.report()
                         begun = True
@@ -251,7 +251,7 @@ class ProviderClient:
         tries.shape, refusal = after
         names = refusal.names or left_out_tools(attempt.asked, tries.shape.form)
         sentence = REMEDIES[refusal.part].sentence(attempt.route.target.provider, names)
-        tries.told[refusal.part] = sentence
+        tries.messages[refusal.part] = sentence
         log.warning("%s Sending another form; refused part: %s", error.message, refusal.part)
         return True
 
