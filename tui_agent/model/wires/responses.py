@@ -331,20 +331,21 @@ class _Item:
     tool: str = ""
     pieces: list[str] = field(default_factory=list)
     """Pieces of a call's arguments (JSON text)."""
-    told: dict[_Part, list[str]] = field(default_factory=dict)
+    passed_on: dict[_Part, list[str]] = field(default_factory=dict)
     """The text or reasoning passed on so far, in pieces, by part."""
     whole: dict[str, Any] | None = None
     """The completed item as the provider sent it; None while it is incomplete."""
 
     @property
-    def told_kind(self) -> str:
+    def first_kind(self) -> str:
         """The kind of the first part that was passed on, "" if there is none."""
-        for kind, _index in self.told:
+        for kind, _index in self.passed_on:
             return kind
         return ""
 
-    def untold(self, part: _Part, text: object) -> str:
-        sent = "".join(self.told.get(part, ()))
+    def rest_of(self, part: _Part, text: object) -> str:
+        """Return what follows in ``text`` after the pieces passed on; "" if it doesn't begin with them."""
+        sent = "".join(self.passed_on.get(part, ()))
         if isinstance(text, str) and text.startswith(sent):
             return text[len(sent) :]
         return ""
@@ -362,7 +363,7 @@ class _Item:
         """
         match self.type:
             case "message":
-                return bool(self.told)
+                return bool(self.passed_on)
             case "function_call":
                 return True
             case "reasoning":
@@ -529,13 +530,13 @@ class ResponsesReader(Reader):
             case "message":
                 for index, part in enumerate(objects(whole.get("content"))):
                     self._refused = self._refused or part.get("type") == "refusal"
-                    rest = item.untold(("text", index), part.get("text") or part.get("refusal"))
+                    rest = item.rest_of(("text", index), part.get("text") or part.get("refusal"))
                     self._text(item, ("text", index), rest)
             case "reasoning":
-                kind = item.told_kind or ("summary" if whole.get("summary") else "content")
+                kind = item.first_kind or ("summary" if whole.get("summary") else "content")
                 for index, part in enumerate(objects(whole.get(kind))):
                     place = (kind, index)
-                    self._reasoning(item, place, item.untold(place, part.get("text")))
+                    self._reasoning(item, place, item.rest_of(place, part.get("text")))
             case "function_call":
                 if isinstance(tool := whole.get("name"), str):
                     item.tool = tool
@@ -550,7 +551,7 @@ class ResponsesReader(Reader):
     def _text(self, item: _Item, part: _Part, text: object) -> None:
         if not isinstance(text, str) or not text:
             return
-        item.told.setdefault(part, []).append(text)
+        item.passed_on.setdefault(part, []).append(text)
         if self._runs and self._runs[-1][0] is item:
             self._runs[-1] = (item, self._runs[-1][1] + len(text))
         else:
@@ -566,7 +567,7 @@ class ResponsesReader(Reader):
     def _reasoning(self, item: _Item, part: _Part, text: object) -> None:
         if not isinstance(text, str) or not text:
             return
-        item.told.setdefault(part, []).append(text)
+        item.passed_on.setdefault(part, []).append(text)
         place = (id(item), *part)
         between = _BETWEEN if self._thought not in (None, place) else ""
         self._thought = place
@@ -596,7 +597,7 @@ class ResponsesReader(Reader):
         [] if the texts of two messages were interleaved, so that they can't be told apart.
         """
         speakers = [item for item, _ in self._runs if item is not None]
-        if [item for item in self._items if item.type == "message" and item.told] != speakers:
+        if [item for item in self._items if item.type == "message" and item.passed_on] != speakers:
             return []
         runs = iter(self._runs)
         places: list[dict[str, Any]] = []
