@@ -168,7 +168,7 @@ class Launch:
     """True once the command's changes were judged for the last time."""
     is_gone: bool = False
     """True once `gone` has found that no process of the command is left."""
-    told: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     """Notes for the model on files that the command wrote directly and that were renamed, removed
     or need a look."""
 
@@ -890,7 +890,7 @@ class Sandbox:
         """
         if (layer := launch.layer) is None:
             await self._tidy(launch, ended=True)
-            return Grants(), launch.told
+            return Grants(), launch.notes
         root = launch.seen.root
         verdict = await self._judged(launch, layer, ended=True)
         notes = verdict.notes(launch.view)
@@ -902,7 +902,7 @@ class Sandbox:
                 failed = paths_from(row["failed"])
             notes += Verdict(lost=Names(failed[:MAX_NAMES], len(failed))).notes(launch.view)
         await self._tidy(launch, ended=True)
-        return verdict.wanted, notes + launch.told
+        return verdict.wanted, notes + launch.notes
 
     def _watch(self, plan: ViewPlan) -> tuple[str, frozenset[Path]]:
         """Have the judge record the state of the places that a command will change without a layer.
@@ -938,7 +938,7 @@ class Sandbox:
     async def _tidy(self, launch: Launch, *, ended: bool) -> None:
         """Have the judge rename or remove dangerous files that a command wrote without a layer.
 
-        Adds notes to ``launch.told``. Does nothing if the command has no watch.
+        Adds notes to ``launch.notes``. Does nothing if the command has no watch.
         """
         if not launch.watched:
             return
@@ -959,8 +959,8 @@ class Sandbox:
             with believed():
                 found = names_from(row[kind])
             note = text.format(found.listed())
-            if found.names and note not in launch.told:
-                launch.told.append(note)
+            if found.names and note not in launch.notes:
+                launch.notes.append(note)
 
     def _lacking(self, launch: Launch, output: str) -> Grants:
         cwd = launch.layout.cwd
