@@ -12,16 +12,16 @@ class SayOnce:
     def __init__(self) -> None:
         self._said: set[Hashable] = set()
 
-    def is_new(self, what: Hashable) -> bool:
-        """Return True if ``what`` was not passed before, and remember it."""
+    def remember(self, what: Hashable) -> bool:
+        """Remember ``what``; return True if it was not remembered before."""
         if what in self._said:
             return False
         self._said.add(what)
         return True
 
-    def news(self, candidates: Iterable[T]) -> list[T]:
-        """Return the candidates that were not passed before, in the order given, and remember them."""
-        return [what for what in candidates if self.is_new(what)]
+    def remember_all(self, candidates: Iterable[T]) -> list[T]:
+        """Remember the candidates; return those that were not remembered before, in the order given."""
+        return [what for what in candidates if self.remember(what)]
 
     def forget(self) -> None:
         self._said.clear()

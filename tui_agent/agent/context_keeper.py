@@ -195,7 +195,7 @@ class ContextKeeper:
     def announce_effort(self) -> None:
         """Warn, once, if the model can't think as much as it is asked to."""
         problem = self.effort.shortfall
-        if problem is not None and self._said.is_new(problem):
+        if problem is not None and self._said.remember(problem):
             self._channel.say(problem, "warning")
 
     # -- requests -------------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ class ContextKeeper:
         A cache miss is reported, and the user is warned once of usage that can't be right.
         """
         implausible = complaint(answer, self.size().window)
-        if implausible is not None and self._said.is_new(("usage", answer.model)):
+        if implausible is not None and self._said.remember(("usage", answer.model)):
             self._channel.say(implausible, "warning")
         if self.sent is not None:
             known = newest_report(self._session.active_path())

@@ -245,7 +245,7 @@ class Head:
     def _announce_changes(self, head: SystemEntry) -> None:
         text = "\n".join((*head.blocks, head.opening))
         changed = [item for item in self._ports.knowledge.instructions if item.section not in text]
-        new = [item.name for item in changed if self._said.is_new(item.section)]
+        new = [item.name for item in changed if self._said.remember(item.section)]
         if not new:
             return
         if len(new) < 4:

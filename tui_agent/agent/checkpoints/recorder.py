@@ -448,7 +448,7 @@ class Recorder:
             return None
 
     def _say(self, sentence: str) -> None:
-        if self._said.is_new(sentence):
+        if self._said.remember(sentence):
             self._tell(sentence)
 
 

@@ -366,7 +366,7 @@ class Knowledge:
 
     def _tell(self, problems: Iterable[str]) -> None:
         with self._loading:
-            new = self._said.news(problems)
+            new = self._said.remember_all(problems)
             self._problems += new
         for problem in new:
             log.warning("%s", problem)

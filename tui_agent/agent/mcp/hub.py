@@ -435,7 +435,7 @@ class McpHub:
         self._collect()
         for problem in server.offer.problems:
             text = f"The MCP server {server.name}: {problem}"
-            if self._said.is_new(text):
+            if self._said.remember(text):
                 self._say(text, "warning", "mcp")
         names: set[str] = set()
         for tool in server.offer.tools:

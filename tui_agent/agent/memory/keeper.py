@@ -145,7 +145,7 @@ class MemoryKeeper:
         except (NotKeptError, StoreError) as error:
             log.warning("memory: %s", error)
             is_known = str(error) in self._ports.knowledge.problems
-            if not is_known and self._said.is_new("failure"):
+            if not is_known and self._said.remember("failure"):
                 self._journal.channel.say(str(error), "warning")
             return
         news = [one for one in state.proposed if one.line.kept_at > self._told_at]

@@ -133,7 +133,7 @@ class ToolFiles:
 
     def take_problems(self) -> str:
         """Return the problems that no earlier call returned, joined; "" for none."""
-        return " ".join(self._said.news(self.problems))
+        return " ".join(self._said.remember_all(self.problems))
 
     async def _read(self, file: FoundFile, place: ToolPlace) -> LoadedFile:
         """Return a loaded file; loads it only if its text has changed since the last time."""
