@@ -13,7 +13,7 @@ import pytest
 
 from tests.agent.test_rewind import bash, checkpoints, commit, restore, rewinding, tree
 from tui_agent.agent.checkpoints import restoring
-from tui_agent.agent.checkpoints.file_snapshots import ABSENT, Image, digest_of, place_in
+from tui_agent.agent.checkpoints.file_snapshots import ABSENT, Snapshot, digest_of, place_in
 from tui_agent.agent.checkpoints.plan import (
     SAME_FILE,
     Conflict,
@@ -87,7 +87,7 @@ async def test_a_moved_file_that_finds_no_room_stays_where_it_is(
 
 
 def test_files_are_made_before_others_are_deleted_unless_those_are_in_the_way() -> None:
-    one = Image("1", 0o644)
+    one = Snapshot("1", 0o644)
     made = [RestoreStep(path, ABSENT, one) for path in ("deep/er/x", "flat")]
     gone = [RestoreStep(path, one, ABSENT) for path in ("deep", "flat/y", "other", "deeper")]
     order = [step.path for step in in_order([*gone, *made])]
@@ -95,7 +95,7 @@ def test_files_are_made_before_others_are_deleted_unless_those_are_in_the_way() 
 
 
 def test_a_name_in_another_case_may_be_the_same_file() -> None:
-    one = Image("1", 0o644)
+    one = Snapshot("1", 0o644)
     # As a file system without regard to case tells it after `mv readme.md README.md`.
     found = [Difference("README.md", one, ABSENT), Difference("readme.md", ABSENT, one)]
     assert decide(found, lambda _path: one, lambda _digest: True) == (
@@ -192,7 +192,7 @@ async def test_the_store_of_a_project_that_is_a_home_is_no_file_of_it(
     )
     await harness.say("do it")
     assert [change.path for entry in checkpoints(harness) for change in entry.files] == ["a.py"]
-    assert Restorer(project, keeping).current(".local/share/sessions.db").image.problem
+    assert Restorer(project, keeping).current(".local/share/sessions.db").snapshot.problem
     await harness.agent.files.plan(None)
     await asyncio.wait_for(trimmed.wait(), 60)
     await harness.agent.aclose()

@@ -182,7 +182,7 @@ async def test_looking_at_a_repository_runs_nothing_of_it(
     shelf = Shelf(attack.project, lambda _digest: None)
     manifest = await manifest_of(attack.project)
     shelf.prepare(manifest)
-    shelf.images(list(manifest.items()))
+    shelf.snapshots(list(manifest.items()))
     shelf.close()
     run_git(attack.project, "cat-file", "--batch-all-objects", "--batch-check")
     run_git(attack.project, "status", "--porcelain")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import cast
 
-from tui_agent.agent.checkpoints.file_snapshots import Image, read_image
+from tui_agent.agent.checkpoints.file_snapshots import Snapshot, take_snapshot
 from tui_agent.agent.checkpoints.plan import DROPPED, Conflict, after_of, before_of, changes_in
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.checkpoints.restoring import Restorer
@@ -39,7 +39,7 @@ _NAMED = 5
 
 
 def _net_changes(
-    changes: Iterable[FileChange], content: Callable[[Image], bytes | None]
+    changes: Iterable[FileChange], content: Callable[[Snapshot], bytes | None]
 ) -> tuple[list[FileEdit], list[Conflict], list[str]]:
     """Add up the changes to each file.
 
@@ -57,10 +57,10 @@ def _net_changes(
     left_out: list[Conflict] = []
     mixed: list[str] = []
     for path, made in sorted(by_path.items()):
-        images = []
+        snapshots = []
         for change in made:
-            images += [before_of(change), after_of(change)]
-        if reason := _why_not(images, content):
+            snapshots += [before_of(change), after_of(change)]
+        if reason := _why_not(snapshots, content):
             left_out.append(Conflict(path, reason))
             continue
         file, is_mixed = _sum(path, made, content)
@@ -71,22 +71,22 @@ def _net_changes(
     return files, left_out, mixed
 
 
-def _why_not(images: Sequence[Image], content: Callable[[Image], bytes | None]) -> str:
+def _why_not(snapshots: Sequence[Snapshot], content: Callable[[Snapshot], bytes | None]) -> str:
     """Return why a file can't be in the result: a snapshot's problem or lost content.
 
     Return "" if it can.
     """
-    for image in images:
-        if image.problem:
-            return image.problem
-    for image in images:
-        if image.digest is not None and content(image) is None:
+    for snapshot in snapshots:
+        if snapshot.problem:
+            return snapshot.problem
+    for snapshot in snapshots:
+        if snapshot.digest is not None and content(snapshot) is None:
             return DROPPED
     return ""
 
 
 def _sum(
-    path: str, made: list[FileChange], content: Callable[[Image], bytes | None]
+    path: str, made: list[FileChange], content: Callable[[Snapshot], bytes | None]
 ) -> tuple[FileEdit, bool]:
     first = before_of(made[0])
     last = after_of(made[-1])
@@ -146,12 +146,12 @@ class SessionResult:
         changes = list(changes_in(checkpoints))
         places = {change.after: change.path for change in changes if change.after}
 
-        def content(image: Image) -> bytes | None:
-            data = restorer.content(image)
-            if data is None and image.digest in places:
+        def content(snapshot: Snapshot) -> bytes | None:
+            data = restorer.content(snapshot)
+            if data is None and snapshot.digest in places:
                 # When a command changed thousands of files, their new content is only on the disk.
-                reading = read_image(project / places[image.digest])
-                if reading.image.digest == image.digest:
+                reading = take_snapshot(project / places[snapshot.digest])
+                if reading.snapshot.digest == snapshot.digest:
                     data = reading.data
                 else:
                     data = None

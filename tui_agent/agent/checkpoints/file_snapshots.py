@@ -32,7 +32,7 @@ class Stamp(NamedTuple):
 
 
 @frozen
-class Image:
+class Snapshot:
     """The state of a file at one moment, without its bytes.
 
     ``digest`` is the SHA-256 of its content; None for an absent file, and if ``problem`` says why
@@ -51,18 +51,18 @@ class Image:
         return self.digest is not None or bool(self.problem)
 
 
-ABSENT = Image()
+ABSENT = Snapshot()
 
 
 @frozen
 class Reading:
     """A snapshot with the file's bytes.
 
-    ``data`` is None for an absent file, and if ``image`` has a problem. ``stamp`` is set only if
+    ``data`` is None for an absent file, and if ``snapshot`` has a problem. ``stamp`` is set only if
     the file was opened for this reading.
     """
 
-    image: Image
+    snapshot: Snapshot
     data: bytes | None = None
     stamp: Stamp | None = None
 
@@ -72,10 +72,10 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def read_image(path: str | Path) -> Reading:
+def take_snapshot(path: str | Path) -> Reading:
     """Read a file and return its snapshot; a directory counts as an absent file.
 
-    Never raises OSError: if the file can't be read, the image's ``problem`` says why.
+    Never raises OSError: if the file can't be read, the snapshot's ``problem`` says why.
     """
     try:
         descriptor = os.open(path, REGULAR)
@@ -83,7 +83,7 @@ def read_image(path: str | Path) -> Reading:
         return Reading(ABSENT)
     except OSError as error:
         is_link = error.errno in {errno.ELOOP, errno.ENXIO}
-        return Reading(Image(problem=NOT_A_FILE if is_link else _reason(error)))
+        return Reading(Snapshot(problem=NOT_A_FILE if is_link else _reason(error)))
     with using(descriptor):
         return _read(descriptor)
 
@@ -96,16 +96,16 @@ def _read(descriptor: int) -> Reading:
     with open(descriptor, "rb", closefd=False) as file:
         mode = stat.S_IMODE(state.st_mode)
         if not stat.S_ISREG(state.st_mode):
-            return Reading(Image(mode=mode, problem=NOT_A_FILE))
+            return Reading(Snapshot(mode=mode, problem=NOT_A_FILE))
         try:
             data = None
             if state.st_size <= MAX_FILE_BYTES:
                 data = file.read(MAX_FILE_BYTES + 1)
         except OSError as error:
-            return Reading(Image(mode=mode, problem=_reason(error)))
+            return Reading(Snapshot(mode=mode, problem=_reason(error)))
         if data is None or len(data) > MAX_FILE_BYTES:
-            return Reading(Image(mode=mode, problem=TOO_LARGE), stamp=Stamp.of(state))
-        return Reading(Image(digest_of(data), mode), data, Stamp.of(os.fstat(descriptor)))
+            return Reading(Snapshot(mode=mode, problem=TOO_LARGE), stamp=Stamp.of(state))
+        return Reading(Snapshot(digest_of(data), mode), data, Stamp.of(os.fstat(descriptor)))
 
 
 def place_in(root: Path, path: str) -> Path | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from tui_agent.agent.checkpoints.file_snapshots import Image
+from tui_agent.agent.checkpoints.file_snapshots import Snapshot
 from tui_agent.lazy import frozen
 from tui_agent.session.entries import CheckpointEntry, Entry, FileChange
 
@@ -35,8 +35,8 @@ class Difference:
     """
 
     path: str
-    here: Image
-    there: Image
+    here: Snapshot
+    there: Snapshot
     reason: str = ""
     taken: frozenset[str] = frozenset()
 
@@ -49,8 +49,8 @@ class RestoreStep:
     """
 
     path: str
-    now: Image
-    wanted: Image
+    now: Snapshot
+    wanted: Snapshot
 
     @property
     def what(self) -> str:
@@ -86,14 +86,14 @@ class RestorePlan:
         return bool(self.steps or self.conflicts)
 
 
-def before_of(change: FileChange) -> Image:
+def before_of(change: FileChange) -> Snapshot:
     """Return the snapshot of the file before a change."""
-    return Image(change.before, change.before_mode, change.no_before, change.before_object)
+    return Snapshot(change.before, change.before_mode, change.no_before, change.before_object)
 
 
-def after_of(change: FileChange) -> Image:
+def after_of(change: FileChange) -> Snapshot:
     """Return the snapshot of the file after a change."""
-    return Image(change.after, change.after_mode, change.no_after)
+    return Snapshot(change.after, change.after_mode, change.no_after)
 
 
 def follows(first: FileChange, second: FileChange) -> bool:
@@ -140,7 +140,9 @@ def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list
 
 
 def decide(
-    found: Iterable[Difference], current: Callable[[str], Image], kept: Callable[[Image], bool]
+    found: Iterable[Difference],
+    current: Callable[[str], Snapshot],
+    kept: Callable[[Snapshot], bool],
 ) -> tuple[tuple[RestoreStep, ...], tuple[Conflict, ...]]:
     """Return the steps to restore files, and the conflicts.
 
@@ -150,7 +152,7 @@ def decide(
     steps: list[RestoreStep] = []
     conflicts: list[Conflict] = []
     stuck: set[str] = set()
-    standing: dict[str, Image] = {}
+    standing: dict[str, Snapshot] = {}
     for difference in found:
         now = current(difference.path)
         there = difference.there
@@ -207,7 +209,7 @@ def _parents(path: str) -> set[str]:
     return {str(parent) for parent in PurePosixPath(path).parents}
 
 
-def _reason(difference: Difference, now: Image) -> str:
+def _reason(difference: Difference, now: Snapshot) -> str:
     if problem := difference.there.problem or difference.here.problem:
         return f"no snapshot of it is kept: {problem}"
     if now.problem:

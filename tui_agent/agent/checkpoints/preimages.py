@@ -14,11 +14,11 @@ from pathlib import Path
 
 from tui_agent.agent.checkpoints.file_snapshots import (
     TOO_LARGE,
-    Image,
     Reading,
+    Snapshot,
     Stamp,
     digest_of,
-    read_image,
+    take_snapshot,
 )
 from tui_agent.agent.checkpoints.manifest import Manifest
 from tui_agent.files.own_git import run_git
@@ -176,10 +176,10 @@ class Shelf:
         """Note that the content that a file has with this stamp is the store's blob ``digest``."""
         self._known[path] = (stamp, _Blob(digest))
 
-    def images(self, wanted: Sequence[tuple[str, Stamp]]) -> dict[str, Reading]:
+    def snapshots(self, wanted: Sequence[tuple[str, Stamp]]) -> dict[str, Reading]:
         """Return, by path, each file as it was when it had the given stamp.
 
-        If its content was not kept or can't be read, the image's ``problem`` says why.
+        If its content was not kept or can't be read, the snapshot's ``problem`` says why.
         """
         found: dict[str, Reading] = {}
         objects: dict[str, str] = {}
@@ -188,7 +188,7 @@ class Shelf:
             known = self._known.get(path)
             if known is None or known[0] != stamp:
                 reason = TOO_LARGE if stamp.size > MAX_FILE_BYTES else NOT_COPIED
-                found[path] = Reading(Image(mode=stamp.mode & 0o7777, problem=reason))
+                found[path] = Reading(Snapshot(mode=stamp.mode & 0o7777, problem=reason))
             elif isinstance(known[1], _Object):
                 objects[path] = known[1].name
             else:
@@ -219,11 +219,11 @@ class Shelf:
     def _copy(self, path: str, stamp: Stamp) -> None:
         if self._end + stamp.size > MAX_SHELF_BYTES:
             return
-        reading = read_image(self._root / path)
-        if reading.data is None or reading.image.digest is None or reading.stamp != stamp:
+        reading = take_snapshot(self._root / path)
+        if reading.data is None or reading.snapshot.digest is None or reading.stamp != stamp:
             return
         os.pwrite(self._file.fileno(), reading.data, self._end)
-        self._known[path] = (stamp, _Copy(reading.image.digest, self._end, len(reading.data)))
+        self._known[path] = (stamp, _Copy(reading.snapshot.digest, self._end, len(reading.data)))
         self._end += len(reading.data)
 
     def _forget_gone(self, manifest: Manifest) -> None:
@@ -266,5 +266,5 @@ class Shelf:
 def _reading(stamp: Stamp, data: bytes | None) -> Reading:
     mode = stamp.mode & 0o7777
     if data is None:
-        return Reading(Image(mode=mode, problem="its earlier content could not be read"))
-    return Reading(Image(digest_of(data), mode), data)
+        return Reading(Snapshot(mode=mode, problem="its earlier content could not be read"))
+    return Reading(Snapshot(digest_of(data), mode), data)

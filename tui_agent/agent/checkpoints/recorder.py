@@ -22,7 +22,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tui_agent.agent.checkpoints.file_snapshots import NOT_A_FILE, Image, Reading, Stamp, read_image
+from tui_agent.agent.checkpoints.file_snapshots import (
+    NOT_A_FILE,
+    Reading,
+    Snapshot,
+    Stamp,
+    take_snapshot,
+)
 from tui_agent.agent.checkpoints.manifest import (
     IGNORE_FILES,
     Manifest,
@@ -236,7 +242,7 @@ class Recorder:
 
     async def _read(self, known: dict[str, Path]) -> dict[str, Reading]:
         def read() -> dict[str, Reading]:
-            return {name: read_image(path) for name, path in known.items()}
+            return {name: take_snapshot(path) for name, path in known.items()}
 
         return await asyncio.to_thread(read)
 
@@ -352,11 +358,11 @@ class Recorder:
         Leaves out a file that is unchanged after all, or was replaced by a link or a device.
         """
         assert self._shelf is not None  # noqa: S101 - the caller has checked it
-        were = self._shelf.images([(path, before[path]) for path in changed if path in before])
+        were = self._shelf.snapshots([(path, before[path]) for path in changed if path in before])
         pairs = []
         for path in changed:
-            now = read_image(self._root / path)
-            if path in after and now.image.problem == NOT_A_FILE:
+            now = take_snapshot(self._root / path)
+            if path in after and now.snapshot.problem == NOT_A_FILE:
                 continue
             if path not in before:
                 # A file may have been moved here from elsewhere; undoing must not delete it then.
@@ -366,7 +372,7 @@ class Recorder:
                     problem = ""
                 else:
                     problem = IS_OLDER
-                were[path] = Reading(Image(problem=problem))
+                were[path] = Reading(Snapshot(problem=problem))
             elif path not in after and now.stamp == before[path]:
                 continue
             pairs.append((path, were[path], now))
@@ -388,7 +394,7 @@ class Recorder:
         changes: list[FileChange] = []
         room = MAX_BYTES
         for path, before, after in pairs:
-            if before.image == after.image and not before.image.problem:
+            if before.snapshot == after.snapshot and not before.snapshot.problem:
                 continue
             name = "" if object_of is None else object_of(path)
             stored = [] if name else [before]
@@ -410,10 +416,10 @@ class Recorder:
                 changes.append(_lost_change(path, before, after, NOT_STORED))
                 continue
             if object_of is None:
-                digest = after.image.digest
+                digest = after.snapshot.digest
                 if self._shelf is not None and digest is not None and after.stamp is not None:
                     self._shelf.note(path, after.stamp, digest)
-            change = _change(path, before.image, after.image)
+            change = _change(path, before.snapshot, after.snapshot)
             changes.append(change.model_copy(update={"before_object": name}) if name else change)
         return changes
 
@@ -465,10 +471,10 @@ def _within(
     return fitting, others
 
 
-def _unread(stamp: Stamp | None) -> Image:
+def _unread(stamp: Stamp | None) -> Snapshot:
     if stamp is None:
-        return Image()
-    return Image(mode=stamp.mode & 0o7777, problem=TOO_MUCH)
+        return Snapshot()
+    return Snapshot(mode=stamp.mode & 0o7777, problem=TOO_MUCH)
 
 
 def _has_effect(change: FileChange) -> bool:
@@ -477,10 +483,10 @@ def _has_effect(change: FileChange) -> bool:
 
 
 def _lost_change(path: str, before: Reading, after: Reading, why: str) -> FileChange:
-    return _change(path, _lost(before.image, why), _lost(after.image, why))
+    return _change(path, _lost(before.snapshot, why), _lost(after.snapshot, why))
 
 
-def _change(path: str, before: Image, after: Image) -> FileChange:
+def _change(path: str, before: Snapshot, after: Snapshot) -> FileChange:
     return FileChange(
         path=path,
         before=before.digest,
@@ -492,10 +498,10 @@ def _change(path: str, before: Image, after: Image) -> FileChange:
     )
 
 
-def _lost(image: Image, why: str) -> Image:
-    if image.exists:
-        return Image(mode=image.mode, problem=image.problem or why)
-    return image
+def _lost(snapshot: Snapshot, why: str) -> Snapshot:
+    if snapshot.exists:
+        return Snapshot(mode=snapshot.mode, problem=snapshot.problem or why)
+    return snapshot
 
 
 @asynccontextmanager

@@ -9,11 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from tui_agent.agent.checkpoints.file_snapshots import (
-    Image,
     Reading,
+    Snapshot,
     digest_of,
     place_in,
-    read_image,
+    take_snapshot,
 )
 from tui_agent.agent.checkpoints.plan import (
     CHANGED_SINCE,
@@ -72,17 +72,17 @@ class Restorer:
         found = tuple(found)
         in_git = self._git.sizes({row.there.object for row in found if row.there.object})
 
-        def kept(image: Image) -> bool:
-            return image.object in in_git or (
-                image.digest is not None and self._blob(image.digest) is not None
+        def kept(snapshot: Snapshot) -> bool:
+            return snapshot.object in in_git or (
+                snapshot.digest is not None and self._blob(snapshot.digest) is not None
             )
 
-        steps, conflicts = decide(found, lambda path: self.current(path).image, kept)
+        steps, conflicts = decide(found, lambda path: self.current(path).snapshot, kept)
         return RestorePlan(steps, conflicts, omitted)
 
-    def expect(self, images: Iterable[Image]) -> None:
+    def expect(self, snapshots: Iterable[Snapshot]) -> None:
         """Set which snapshots `content` will be called for, in order, to read many at once."""
-        self._git.expect(image.object for image in images)
+        self._git.expect(snapshot.object for snapshot in snapshots)
 
     def carry_out(self, plan: RestorePlan) -> Restored:
         """Restore the files of a plan, each only if it has not changed since the plan was made."""
@@ -109,11 +109,11 @@ class Restorer:
         return Restored(tuple(done), tuple(failed))
 
     def current(self, path: str) -> Reading:
-        """Read the file at a recorded path; if that fails, the image's ``problem`` says why."""
+        """Read the file at a recorded path; if that fails, the snapshot's ``problem`` says why."""
         place = self._place(path)
         if place is None:
-            return Reading(Image(problem=ELSEWHERE))
-        return read_image(place)
+            return Reading(Snapshot(problem=ELSEWHERE))
+        return take_snapshot(place)
 
     def _place(self, path: str) -> Path | None:
         place = place_in(self.root, path)
@@ -121,18 +121,18 @@ class Restorer:
             return None
         return place
 
-    def content(self, image: Image) -> bytes | None:
+    def content(self, snapshot: Snapshot) -> bytes | None:
         """Return the bytes of a snapshot, from the store or git.
 
         None for an absent file, and if neither has the bytes.
         """
-        if image.digest is None:
+        if snapshot.digest is None:
             return None
-        data = self._blob(image.digest)
-        if data is None and image.object:
-            data = self._git.content(image.object)
+        data = self._blob(snapshot.digest)
+        if data is None and snapshot.object:
+            data = self._git.content(snapshot.object)
         # The object in git may have other content by now.
-        if data is not None and digest_of(data) == image.digest:
+        if data is not None and digest_of(data) == snapshot.digest:
             return data
         return None
 
@@ -140,8 +140,8 @@ class Restorer:
         place = self._place(step.path)
         if place is None:
             return ELSEWHERE
-        reading = read_image(place)
-        if reading.image != step.now:
+        reading = take_snapshot(place)
+        if reading.snapshot != step.now:
             return CHANGED_SINCE
         if reading.data is not None:
             self._put(reading.data)
@@ -153,7 +153,7 @@ class Restorer:
                     directory.rmdir()
                     directory = directory.parent
             return ""
-        if reading.image.digest != step.wanted.digest:
+        if reading.snapshot.digest != step.wanted.digest:
             data = self.content(step.wanted)
             if data is None:
                 return DROPPED
@@ -187,7 +187,7 @@ def diff_of(
     With ``recorded``, the snapshots at the current entry (``here``) are compared instead of the
     files on disk.
     """
-    expected: list[Image] = []
+    expected: list[Snapshot] = []
     for row in found:
         expected.append(row.there)
         if recorded:
@@ -252,22 +252,22 @@ def _lines_changed(difference: Difference, restorer: Restorer) -> tuple[int, int
 def _row(difference: Difference, now: Reading, restorer: Restorer) -> ChangedFile | None:
     there = difference.there
     path = difference.path
-    if now.image == there and not there.problem:
+    if now.snapshot == there and not there.problem:
         return None
     content = restorer.content(there)
     if there.problem or (there.digest is not None and content is None):
         return ChangedFile("?", path, there.problem or DROPPED)
     if not there.exists:
         mark = "A"
-    elif not now.image.exists:
+    elif not now.snapshot.exists:
         mark = "D"
     else:
         mark = "M"
-    if now.image.problem:
-        return ChangedFile(mark, path, now.image.problem)
+    if now.snapshot.problem:
+        return ChangedFile(mark, path, now.snapshot.problem)
     facts: list[str] = []
-    if there.mode and now.image.mode and there.mode != now.image.mode:
-        facts.append(f"mode {there.mode:o} → {now.image.mode:o}")
+    if there.mode and now.snapshot.mode and there.mode != now.snapshot.mode:
+        facts.append(f"mode {there.mode:o} → {now.snapshot.mode:o}")
     old = _text(content)
     new = _text(now.data)
     if old is None or new is None:

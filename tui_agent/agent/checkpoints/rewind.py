@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from tui_agent.agent.checkpoints.file_snapshots import Image
+from tui_agent.agent.checkpoints.file_snapshots import Snapshot
 from tui_agent.agent.checkpoints.plan import (
     Conflict,
     Difference,
@@ -40,7 +40,7 @@ class FileRewind:
         self._session = session = agent.session
         self.stayed: set[frozenset[int | None]] = set()
         """Pairs of entries between which the user moved without restoring files."""
-        self._accepted: dict[str, Image] = {}
+        self._accepted: dict[str, Snapshot] = {}
         self._warming: asyncio.Task[None] | None = None
         self.recorder: Recorder | None = None
         """Records the changes of calls and commands.
@@ -109,7 +109,7 @@ class FileRewind:
             return Restored()
         return await asyncio.to_thread(self._restorer.carry_out, plan)
 
-    async def changed_by_others(self, plan: RestorePlan) -> dict[Conflict, Image]:
+    async def changed_by_others(self, plan: RestorePlan) -> dict[Conflict, Snapshot]:
         """Return the plan's conflicts with changes by the user or another program.
 
         Each comes with the file's snapshot now. Changes passed to `accept` before are left out.
@@ -118,24 +118,24 @@ class FileRewind:
         if restorer is None:
             return {}
 
-        def look() -> dict[Conflict, Image]:
-            found: dict[Conflict, Image] = {}
+        def look() -> dict[Conflict, Snapshot]:
+            found: dict[Conflict, Snapshot] = {}
             for conflict in plan.conflicts:
                 if conflict.is_foreign:
-                    image = restorer.current(conflict.path).image
-                    if self._accepted.get(conflict.path) != image:
-                        found[conflict] = image
+                    snapshot = restorer.current(conflict.path).snapshot
+                    if self._accepted.get(conflict.path) != snapshot:
+                        found[conflict] = snapshot
             return found
 
         return await asyncio.to_thread(look)
 
-    def accept(self, changes: Mapping[Conflict, Image]) -> None:
+    def accept(self, changes: Mapping[Conflict, Snapshot]) -> None:
         """Note that the user knows these changes.
 
         `changed_by_others` leaves them out until the file changes again.
         """
-        for conflict, image in changes.items():
-            self._accepted[conflict.path] = image
+        for conflict, snapshot in changes.items():
+            self._accepted[conflict.path] = snapshot
 
     async def foreign_changes(self, target: int | None) -> tuple[ChangedFile, ...]:
         """Return what the user or another program changed in the files that a move would restore.
