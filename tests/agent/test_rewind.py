@@ -116,7 +116,7 @@ def commit(project: Path) -> None:
 async def test_room_for_copies_is_used_again(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_agent.agent.checkpoints.preimages.MAX_SHELF_BYTES", 20_000)
+    monkeypatch.setattr("tui_agent.agent.checkpoints.preimages.MAX_PREIMAGE_BYTES", 20_000)
     digits = range(8)
     harness = rewinding(tmp_path, *[(bash("echo >> a.py"),)] * len(digits))
     for digit in digits:

@@ -11,7 +11,7 @@ import pytest
 import tui_agent
 from tests.support.processes import git
 from tui_agent.agent.checkpoints.manifest import manifest_of
-from tui_agent.agent.checkpoints.preimages import Shelf
+from tui_agent.agent.checkpoints.preimages import PreimageStore
 from tui_agent.cli.controller_wiring import ControllerWiring
 from tui_agent.files.own_git import branch_of, find_project, is_modified, repository_of, run_git
 from tui_agent.processes.own_programs import bare_environment, find_program
@@ -179,11 +179,11 @@ async def test_looking_at_a_repository_runs_nothing_of_it(
     monkeypatch.setattr("tui_agent.agent.checkpoints.preimages.MAX_UNCHECKED_FILES", 0)
     attack.trace.unlink(missing_ok=True)
     assert await branch(attack.project) == "main*"
-    shelf = Shelf(attack.project, lambda _digest: None)
+    preimages = PreimageStore(attack.project, lambda _digest: None)
     manifest = await manifest_of(attack.project)
-    shelf.prepare(manifest)
-    shelf.snapshots(list(manifest.items()))
-    shelf.close()
+    preimages.prepare(manifest)
+    preimages.snapshots(list(manifest.items()))
+    preimages.close()
     run_git(attack.project, "cat-file", "--batch-all-objects", "--batch-check")
     run_git(attack.project, "status", "--porcelain")
     run_git(attack.project, "diff-files", "-p")

@@ -28,7 +28,7 @@ from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 READ_AHEAD = 200
 """Maximum expected objects that one call of git reads; a call takes some milliseconds."""
 
-MAX_SHELF_BYTES = 100_000_000
+MAX_PREIMAGE_BYTES = 100_000_000
 """Maximum bytes of the temporary file with the copies."""
 
 MAX_UNCHECKED_FILES = 200
@@ -117,7 +117,7 @@ class _Object:
     name: str
 
 
-class Shelf:
+class PreimageStore:
     """Keeps the contents of one project's files from before a command; not thread-safe.
 
     ``blob`` returns the content with a digest from the store, None if the store lacks it.
@@ -128,7 +128,7 @@ class Shelf:
         self._blob = blob
         self._git = GitObjects(root)
         self._known: dict[str, tuple[Stamp, _Copy | _Blob | _Object]] = {}
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the shelf
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this store
         self._end = 0
 
     def close(self) -> None:
@@ -139,9 +139,9 @@ class Shelf:
         """Keep the present contents of the manifest's files.
 
         The files changed last are copied first. Stops after `COPY_SECONDS`; leaves out files that
-        are too large or no longer fit within `MAX_SHELF_BYTES`.
+        are too large or no longer fit within `MAX_PREIMAGE_BYTES`.
         """
-        if self._end > MAX_SHELF_BYTES // 2:
+        if self._end > MAX_PREIMAGE_BYTES // 2:
             self._forget_gone(manifest)
         missing: list[str] = []
         for path, stamp in manifest.items():
@@ -217,7 +217,7 @@ class Shelf:
         return data if digest_of(data) == source.digest else None
 
     def _copy(self, path: str, stamp: Stamp) -> None:
-        if self._end + stamp.size > MAX_SHELF_BYTES:
+        if self._end + stamp.size > MAX_PREIMAGE_BYTES:
             return
         reading = take_snapshot(self._root / path)
         if reading.data is None or reading.snapshot.digest is None or reading.stamp != stamp:

@@ -36,7 +36,7 @@ from tui_agent.agent.checkpoints.manifest import (
     WatchedProject,
 )
 from tui_agent.agent.checkpoints.plan import after_of, before_of, follows
-from tui_agent.agent.checkpoints.preimages import Shelf
+from tui_agent.agent.checkpoints.preimages import PreimageStore
 from tui_agent.agent.threads import in_thread
 from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_among
@@ -107,7 +107,7 @@ class Recorder:
         self._keeping = keeping
         self._tell = tell
         self._jobs = jobs
-        self._shelf: Shelf | None = None
+        self._preimages: PreimageStore | None = None
         self._commands = 0
         """Number of running commands that may change any file."""
         self._seen: Manifest | None = None
@@ -139,7 +139,7 @@ class Recorder:
         """
         async with self._lock:
             if (
-                self._shelf is None
+                self._preimages is None
                 and self._watched
                 and (manifest := await self._look()) is not None
             ):
@@ -222,9 +222,9 @@ class Recorder:
     async def aclose(self) -> None:
         if self._trimming is not None:
             await self._trimming
-        if self._shelf is not None:
-            self._shelf.close()
-            self._shelf = None
+        if self._preimages is not None:
+            self._preimages.close()
+            self._preimages = None
         self._files.close()
 
     # -- calls that name their files ----------------------------------------------------------------------------
@@ -296,15 +296,15 @@ class Recorder:
         return None
 
     async def _copy(self, manifest: Manifest | None) -> None:
-        """Keep the present contents of new and changed files on the shelf.
+        """Keep the present contents of new and changed files in the preimage store.
 
         Call it after `_compare`, which needs the earlier contents.
         """
 
         def prepare(manifest: Manifest) -> None:
-            if self._shelf is None:
-                self._shelf = Shelf(self._root, self._keeping.get)
-            self._shelf.prepare(manifest)
+            if self._preimages is None:
+                self._preimages = PreimageStore(self._root, self._keeping.get)
+            self._preimages.prepare(manifest)
 
         if manifest is not None:
             await self._guarded(asyncio.to_thread(prepare, manifest))
@@ -327,8 +327,8 @@ class Recorder:
     def _changes_of(
         self, changed: Sequence[str], before: Manifest, after: Manifest
     ) -> list[FileChange]:
-        shelf = self._shelf
-        if shelf is None:
+        preimages = self._preimages
+        if preimages is None:
             return []
         # If an ignore file changed, files may be listed now that existed before.
         unsure = any(Path(path).name in IGNORE_FILES and path in before for path in changed)
@@ -346,7 +346,7 @@ class Recorder:
                 yield from self._pairs(batch, before, after, unsure=unsure)
 
         def object_of(path: str) -> str:
-            return shelf.object_of(path, before[path]) if path in before else ""
+            return preimages.object_of(path, before[path]) if path in before else ""
 
         return self._keep(batches(), object_of)
 
@@ -357,8 +357,10 @@ class Recorder:
 
         Leaves out a file that is unchanged after all, or was replaced by a link or a device.
         """
-        assert self._shelf is not None  # noqa: S101 - the caller has checked it
-        were = self._shelf.snapshots([(path, before[path]) for path in changed if path in before])
+        assert self._preimages is not None  # noqa: S101 - the caller has checked it
+        were = self._preimages.snapshots(
+            [(path, before[path]) for path in changed if path in before]
+        )
         pairs = []
         for path in changed:
             now = take_snapshot(self._root / path)
@@ -417,8 +419,8 @@ class Recorder:
                 continue
             if object_of is None:
                 digest = after.snapshot.digest
-                if self._shelf is not None and digest is not None and after.stamp is not None:
-                    self._shelf.note(path, after.stamp, digest)
+                if self._preimages is not None and digest is not None and after.stamp is not None:
+                    self._preimages.note(path, after.stamp, digest)
             change = _change(path, before.snapshot, after.snapshot)
             changes.append(change.model_copy(update={"before_object": name}) if name else change)
         return changes
