@@ -78,7 +78,7 @@ class Command:
         return handler
 
     @property
-    def takes_argument(self) -> bool:
+    def needs_argument(self) -> bool:
         """Whether an argument is required."""
         return bool(self.argument) and not self.argument.startswith("[")
 

@@ -75,7 +75,7 @@ class Candidate:
     label: str
     help: str = ""
     offsets: tuple[int, ...] = ()
-    takes_argument: bool = False
+    needs_argument: bool = False
     """For a command: whether it needs an argument, so that Enter does not run it yet."""
     is_meant: bool = True
     """For a command: whether its name begins with the typed text, or an alias is equal to it. Enter
@@ -262,7 +262,7 @@ def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
             name,
             command.help,
             offsets=offsets,
-            takes_argument=command.takes_argument,
+            needs_argument=command.needs_argument,
             is_meant=is_meant and bool(query),
         )
         scored.append((likeness, -match.score, order, candidate))

@@ -73,7 +73,7 @@ def help_rows(
             keys,
             command.help,
             command=command.name,
-            waits=command.takes_argument,
+            waits=command.needs_argument,
             also=", ".join(filter(None, (*command.aliases, command.words))),
         )
     for keys, text in PROMPT_KEYS:

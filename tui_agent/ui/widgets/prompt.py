@@ -601,7 +601,7 @@ class Prompt(TextArea):
                 return False
         is_chosen = candidate.is_meant or self._popup.moved
         self._insert(token, candidate)
-        return token.kind != "command" or candidate.takes_argument or not is_chosen
+        return token.kind != "command" or candidate.needs_argument or not is_chosen
 
     # -- external editor
 
