@@ -99,7 +99,7 @@ class Subagents(Generic[A]):
         for call_id, worker in self.working.items():
             worker.adopt(_within(self._kinds[call_id], adjusted))
 
-    def branch_of(self, call_id: str) -> int | None:
+    def take_branch(self, call_id: str) -> int | None:
         """Return the id of the last entry on the branch of the subagent that worked for a call.
 
         None if no subagent did. The id is then forgotten: a second call returns None.

@@ -258,7 +258,7 @@ class ToolRunner:
         metadata = result.metadata
         branch = None
         if self._subagents is not None:
-            branch = self._subagents.branch_of(call.call_id)
+            branch = self._subagents.take_branch(call.call_id)
         if branch is not None:
             # The branch of a failed task can be read too.
             metadata = metadata.model_copy(update={"branch": branch})

@@ -111,7 +111,7 @@ class SubagentReport:
 class SubagentHost(Protocol):
     """Starts and continues subagents for calls of the ``task`` tool."""
 
-    def branch_of(self, call_id: str) -> int | None:
+    def take_branch(self, call_id: str) -> int | None:
         """Return the id of the last entry of the subagent that a call started; None if none.
 
         The id is then forgotten: a second request for the same call returns None.
