@@ -11,11 +11,11 @@ from mcp.types.methods import validate_server_result
 from tests.model.test_tool_schemas import JSON
 from tests.support.thoroughness import examples
 from tui_agent.agent.mcp.leniency import (
-    read_answer,
-    read_introduction,
-    read_line,
-    read_page,
-    read_rows,
+    repair_introduction,
+    repair_line,
+    repair_page,
+    repair_tool_list,
+    repair_tool_result,
 )
 
 FIELDS = (
@@ -53,7 +53,7 @@ def test_any_list_is_one_that_the_protocol_takes(rows: list[Any], version: str) 
     result: dict[str, Any] = {"tools": [*rows, good]}
     if version == "2026-07-28":
         result |= {"resultType": "complete", "ttlMs": 1, "cacheScope": "private"}
-    problems = read_rows(result)
+    problems = repair_tool_list(result)
     validate_server_result("tools/list", version, result)
     read = ListToolsResult.model_validate(result, by_name=False)
 
@@ -64,7 +64,7 @@ def test_any_list_is_one_that_the_protocol_takes(rows: list[Any], version: str) 
 def test_what_is_left_out_is_named() -> None:
     result = {"tools": [{"inputSchema": {}}, {"name": "a"}, {"name": "a"}, "x"]}
 
-    assert read_rows(result) == [
+    assert repair_tool_list(result) == [
         "Tool 1 has no name and is left out.",
         "There are two tools “a”; the second one is left out.",
         "Tool 4 has no name and is left out.",
@@ -78,7 +78,7 @@ def test_a_result_without_content_is_one_that_the_protocol_takes() -> None:
         {"content": "done"},
         {"content": None, "structuredContent": {}},
     ):
-        read_answer(result)
+        repair_tool_result(result)
         validate_server_result("tools/call", "2025-06-18", result)
 
 
@@ -105,7 +105,7 @@ def test_any_content_of_a_result_is_one_that_the_protocol_takes(
     result = {field: [*content, said] if isinstance(content, list) else content}
     if structured is not None:
         result["structuredContent"] = structured
-    read_answer(result)
+    repair_tool_result(result)
     validate_server_result("tools/call", "2025-06-18", result)
     if isinstance(content, list):
         assert said in result["content"]
@@ -119,29 +119,29 @@ def test_whatever_a_server_says_of_itself_it_is_there(able: Any, about: Any, wor
         "serverInfo": about,
         "instructions": words,
     }
-    read_introduction(result)
+    repair_introduction(result)
     validate_server_result("initialize", "2025-06-18", result)
     spoilt = {"protocolVersion": "2025-06-18", "capabilities": able}
-    read_introduction(spoilt)
+    repair_introduction(spoilt)
     validate_server_result("initialize", "2025-06-18", spoilt)
 
 
 def test_a_line_that_the_sdk_cannot_read_is_a_message_all_the_same() -> None:
     answer = '{"id": 3, "result": {"text": "half \\ud83d of it"}}'
-    (read,) = read_line(answer)
+    (read,) = repair_line(answer)
     assert read == {"id": 3, "result": {"text": "half \ufffd of it"}, "jsonrpc": "2.0"}
-    assert read_line(f"[{answer}, {answer}]") == [read, read]
+    assert repair_line(f"[{answer}, {answer}]") == [read, read]
     deep = '{"a":' * 300 + "1" + "}" * 300
-    assert read_line(f'{{"jsonrpc": "2.0", "id": 3, "result": {deep}}}')
+    assert repair_line(f'{{"jsonrpc": "2.0", "id": 3, "result": {deep}}}')
     for noise in ("Server started", "[1, 2]", '{"level": "info"}', '{"id": 3}', 7, None, "1e999"):
-        assert read_line(noise) == []
+        assert repair_line(noise) == []
 
 
 @given(st.sampled_from(["result", "error"]), JSON)
 def test_an_answer_of_any_form_reaches_whoever_asked(field: str, value: Any) -> None:
-    (read,) = read_line({"id": 3, field: value})
+    (read,) = repair_line({"id": 3, field: value})
     if "result" in read:
-        read_answer(read["result"])
+        repair_tool_result(read["result"])
     message = jsonrpc_message_adapter.validate_python(read, by_name=False)
     assert isinstance(message, JSONRPCResponse | JSONRPCError)
     assert message.id == 3
@@ -152,30 +152,30 @@ def test_an_answer_of_any_form_reaches_whoever_asked(field: str, value: Any) -> 
     [{"id": 5.0}, {"id": 5, "jsonrpc": "1.0"}, {"id": 5, "jsonrpc": None}, {"id": float("inf")}],
 )
 def test_an_odd_number_or_version_ends_no_connection(odd: dict[str, Any]) -> None:
-    (read,) = read_line({"result": {}, **odd})
+    (read,) = repair_line({"result": {}, **odd})
     assert read["jsonrpc"] == "2.0"
     assert read["id"] in {5, float("inf")}
 
 
 def test_what_an_odd_error_says_is_kept() -> None:
-    (read,) = read_line({"id": 3.0, "error": {"message": "no such table", "data": [1]}})
+    (read,) = repair_line({"id": 3.0, "error": {"message": "no such table", "data": [1]}})
     assert read["id"] == 3
     assert read["error"] == {"code": -32603, "message": "no such table", "data": [1]}
-    (bare,) = read_line({"id": 3, "error": "no such table", "result": None})
+    (bare,) = repair_line({"id": 3, "error": "no such table", "result": None})
     assert "no such table" in bare["error"]["message"]
 
 
 def test_tools_under_their_names_are_tools_and_none_are_none() -> None:
     result = {"tools": {"look": {"description": "Looks."}}, "nextCursor": 2}
-    assert read_rows(result) == []
-    read_page(result)
+    assert repair_tool_list(result) == []
+    repair_page(result)
     validate_server_result("tools/list", "2025-06-18", result)
     assert result["tools"][0]["name"] == "look"
     assert result["nextCursor"] == "2"
     for nothing in (None, {}, "none"):
         empty = {"tools": nothing, "nextCursor": [1]}
-        assert read_rows(empty) == []
-        read_page(empty)
+        assert repair_tool_list(empty) == []
+        repair_page(empty)
         assert empty == {"tools": []}
 
 
@@ -184,5 +184,5 @@ def test_a_schema_without_end_takes_nothing_else_with_it() -> None:
     for _ in range(300):
         deep = {"type": "object", "properties": {"a": deep}}
     result = {"tools": [{"name": "deep", "inputSchema": deep}]}
-    read_rows(result)
+    repair_tool_list(result)
     assert result["tools"] == [{"name": "deep", "inputSchema": {"type": "object"}}]

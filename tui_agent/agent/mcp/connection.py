@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
 from tui_agent.agent.mcp.containment import Containment
 from tui_agent.agent.mcp.content import Reader
 from tui_agent.agent.mcp.leniency import (
-    read_answer,
-    read_introduction,
-    read_line,
-    read_page,
-    read_rows,
+    repair_introduction,
+    repair_line,
+    repair_page,
+    repair_tool_list,
+    repair_tool_result,
 )
 from tui_agent.agent.mcp.records import (
     Content,
@@ -517,10 +517,10 @@ class _WatchedStream:
             raise
         result = getattr(getattr(message, "message", None), "result", None)
         if isinstance(result, dict):
-            self._heard.leave_out(read_rows(result))
-            read_introduction(result)
-            read_page(result)
-            read_answer(result)
+            self._heard.leave_out(repair_tool_list(result))
+            repair_introduction(result)
+            repair_page(result)
+            repair_tool_result(result)
         return message
 
     async def _next_message(self) -> Any:
@@ -561,7 +561,7 @@ def _messages(written: object) -> "Iterator[SessionMessage]":
     from mcp.types import jsonrpc_message_adapter
     from pydantic import ValidationError
 
-    for values in read_line(written):
+    for values in repair_line(written):
         with suppress(ValidationError, RecursionError):
             yield SessionMessage(jsonrpc_message_adapter.validate_python(values, by_name=False))
 

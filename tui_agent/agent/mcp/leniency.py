@@ -45,7 +45,7 @@ _RESOURCE = ("uri", "mimeType", "text", "blob")
 """Fields of an embedded resource that are passed on."""
 
 
-def read_line(written: object) -> list[dict[str, Any]]:
+def repair_line(written: object) -> list[dict[str, Any]]:
     """Return the repaired messages of a line that the SDK rejected; an empty list if it has none.
 
     Repairs unpaired surrogates, several messages in one line (at most ``_MAX_BATCH``), a missing
@@ -99,7 +99,7 @@ def _error(error: object) -> dict[str, Any]:
     return mended
 
 
-def read_introduction(result: dict[str, Any]) -> None:
+def repair_introduction(result: dict[str, Any]) -> None:
     """Repair a result of ``initialize`` in place: name, version, capabilities, instructions.
 
     Does nothing for other results.
@@ -133,7 +133,7 @@ def _ability(value: object) -> dict[str, Any]:
     return parts
 
 
-def read_page(result: dict[str, Any]) -> None:
+def repair_page(result: dict[str, Any]) -> None:
     """Repair ``nextCursor`` of a result in place: make a number a string, remove other types."""
     cursor = result.get("nextCursor")
     if cursor is None or isinstance(cursor, str):
@@ -144,7 +144,7 @@ def read_page(result: dict[str, Any]) -> None:
         del result["nextCursor"]
 
 
-def read_rows(result: dict[str, Any]) -> list[str]:
+def repair_tool_list(result: dict[str, Any]) -> list[str]:
     """Repair the list of tools in a result in place; return a sentence for each tool left out.
 
     Does nothing for results without tools.
@@ -172,7 +172,7 @@ def read_rows(result: dict[str, Any]) -> list[str]:
     return problems
 
 
-def read_answer(result: dict[str, Any]) -> None:
+def repair_tool_result(result: dict[str, Any]) -> None:
     """Repair the result of a tool call in place: content blocks, error flag, metadata.
 
     Does nothing for other results.
