@@ -134,11 +134,12 @@ class _Conflicts:
 
     def among(self, changes: Sequence[LayerChange]) -> Iterator[LayerChange]:
         for change in changes:
-            if self._is_lost(change):
+            if self._note_if_lost(change):
                 self._stay |= folders_around([change.path])
                 yield change
 
-    def _is_lost(self, change: LayerChange) -> bool:
+    def _note_if_lost(self, change: LayerChange) -> bool:
+        """Return True if a change is lost; a path that the project changed is noted in ``_taken``."""
         path = change.path
         if not self._taken.isdisjoint({path, *folders_around([path])}):
             return True
