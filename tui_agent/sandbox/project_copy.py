@@ -261,7 +261,7 @@ class _Refresh:
             os.close(open_directory(upper, name))  # restores access that a command took away
         with using(make_directory(upper, name, was.st_mode | stat.S_IRWXU)) as copy:
             state = os.fstat(copy)
-            if self._is_left_out(path, was):
+            if self._leave_out(path, was):
                 self.now.originals[f"{path}/"] = _LEFT_OUT
                 self.now.stand_ins.add(state.st_ino)
                 for row in entries(copy):
@@ -280,7 +280,7 @@ class _Refresh:
         """Update a file or link, and return the copy's stamp; ``known`` is the last one."""
         name = path.rpartition("/")[2]
         original = stamp_of(was)
-        if self._is_left_out(path, was):
+        if self._leave_out(path, was):
             original = _LEFT_OUT
         mine = state_at(upper, name)
         is_known = self.before.originals.get(path) == original
@@ -298,7 +298,8 @@ class _Refresh:
             self.now.stand_ins.add(mine.st_ino)
         return stamp_of(mine)
 
-    def _is_left_out(self, path: str, was: os.stat_result) -> bool:
+    def _leave_out(self, path: str, was: os.stat_result) -> bool:
+        """Return True if an entry is not copied; one that is too large is added to ``now.large``."""
         is_far = was.st_dev != self.device or path.count("/") > MAX_DEPTH
         if is_far or path in self.left_out:
             return True
