@@ -484,7 +484,7 @@ class Controller:
                 replace(request, session_id=request.session_id or held.session_id, how=OpenHow(how))
             )
 
-    def look_for_take_over(self) -> bool:
+    def warn_if_taken_over(self) -> bool:
         """Return True and warn if another program took over the open session.
 
         Reads one database row.
@@ -545,7 +545,7 @@ class Outbox:
             self._early.append((text, follow_up))
             controller.open_again()
             return
-        if not isinstance(intent, CommandIntent) and controller.look_for_take_over():
+        if not isinstance(intent, CommandIntent) and controller.warn_if_taken_over():
             controller.frontend.put_back(text)
             controller.soon(controller.ask_about_take_over())
             return

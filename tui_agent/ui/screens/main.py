@@ -385,7 +385,7 @@ class MainScreen(SessionFrame):
             self.view.question.draft_changed()
         if has_draft and not self._is_writing:
             # Check once per message, when its first character is typed.
-            self.controller.look_for_take_over()
+            self.controller.warn_if_taken_over()
         self._is_writing = has_draft
         warm_until = None
         if reading is not None:

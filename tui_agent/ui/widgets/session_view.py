@@ -341,7 +341,7 @@ class SessionView(Room):
         match event.reason:
             case "interrupted":
                 self._main.controller.outbox.bring_back()
-            case "error" if self._main.controller.look_for_take_over():
+            case "error" if self._main.controller.warn_if_taken_over():
                 pass
             case "error" if not self._is_shown_in_transcript(event.error):
                 self._main.say(event.error or "The request failed.", "error", RETRY)
@@ -381,7 +381,7 @@ class SessionView(Room):
 
     def _focus_changed(self, app_focus: bool) -> None:  # noqa: FBT001 - called by Textual
         if app_focus:
-            self._controller.look_for_take_over()
+            self._controller.warn_if_taken_over()
 
     def _screen_changed(self, _screen: object) -> None:
         self.call_later(self.announce_question)
