@@ -346,7 +346,7 @@ class ContextKeeper:
             )
         size = self.size()
         trigger = self._trigger(size)
-        if trigger is not None and not await self._can_wait_for_summary(trigger, size):
+        if trigger is not None and not await self._defer_compaction(trigger, size):
             await self._compact_when_due(trigger)
         elif size.threshold is None and size.total > size.limit:
             raise ContextFullError(HoldReason.OFF.value, size)
@@ -358,8 +358,8 @@ class ContextKeeper:
         if not is_due(size):
             self._begin_summary(size, self._will_prune)
 
-    async def _can_wait_for_summary(self, trigger: "Trigger", size: ContextSize) -> bool:
-        """Return True if the run can go on while the summary that is due is being written.
+    async def _defer_compaction(self, trigger: "Trigger", size: ContextSize) -> bool:
+        """Let the run go on while the summary that is due is written; return False if it can't.
 
         Begins the summary if necessary; it is committed before the first request after it is
         finished. If the next request would not fit meanwhile, old outputs are cleared. Also True if
