@@ -58,7 +58,7 @@ class Head:
         if (
             head is not None
             and (head.model, head.mode) == (model, mode)
-            and self._has_tools(head, mode)
+            and self._check_tools(head, mode)
         ):
             if not cache_cold and not isinstance(
                 newest(path, AssistantEntry, SystemEntry, CompactionEntry), CompactionEntry
@@ -157,7 +157,7 @@ class Head:
             return tuple(tools)
         return spec.choose(tools)
 
-    def _has_tools(self, head: SystemEntry, mode: str) -> bool:
+    def _check_tools(self, head: SystemEntry, mode: str) -> bool:
         """Return True if the head's tools are those that its model should be offered.
 
         The servers' tools are compared only if ``tools_wanted`` is set, or on the first call if no
