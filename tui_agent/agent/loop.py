@@ -173,7 +173,7 @@ class Loop:
                     await self._settle_files()
                     if await self.closing_check.demands_more(self._settle_files):
                         continue
-                    if await self._is_sent_back():
+                    if await self._ask_end_hooks():
                         continue
                     if await self.goals.demand_more():
                         continue
@@ -186,7 +186,7 @@ class Loop:
             if (ended := await self._take_step()) is not None:
                 return ended
 
-    async def _is_sent_back(self) -> bool:
+    async def _ask_end_hooks(self) -> bool:
         """Ask the hooks whether the work is done; return True if one sent the model back to work.
 
         The hook's message is appended then. After `MAX_SENT_BACK` times in a run, hooks are not
