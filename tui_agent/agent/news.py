@@ -246,7 +246,7 @@ class _Comparer:
             self.changes += 1
             self.changed[call.file] += 1
             return ComparedCall(call, None, is_news=True, changes=True)
-        elif self._looks_again(call):
+        elif self._note_look(call):
             return ComparedCall(call, None, is_news=True)
         else:
             mark = self._success(call, said)
@@ -277,10 +277,10 @@ class _Comparer:
         is_silent = said.output.strip() in _SILENT and not said.attachments
         return self.times[call.key] == 1 and (call.traits.writes or is_silent)
 
-    def _looks_again(self, call: Call) -> bool:
-        """Return True if something was changed since the call's file was last looked at.
+    def _note_look(self, call: Call) -> bool:
+        """Record that the call's file is looked at; return True if something changed since the last look.
 
-        Always False for calls that write. Records that the file was looked at now.
+        Always False for calls that write; these are not recorded.
         """
         if call.traits.writes or call.traits.state:
             return False
