@@ -255,16 +255,17 @@ class Reader(BlockReader):
             entry = entry.model_copy(update={"synthetic": "claude-code:meta"})
         if node.flag("isCompactSummary"):
             parent = self._compaction(entry.text, parent, at)
-        elif self._is_own(entry):
+        elif self._check_own(entry):
             self.leave_out("line that Claude Code wrote for itself")
         elif entry.parts:
             parent = self.add(entry, parent)
         self.pass_over(uuid, parent)
 
-    def _is_own(self, entry: UserEntry) -> bool:
+    def _check_own(self, entry: UserEntry) -> bool:
         """Return True if Claude Code wrote a message for its own use.
 
-        That is a note, a command that the program carried out, or such a command's output.
+        That is a note, a command that the program carried out, or such a command's output. Call it for
+        every message in order: a note announces that a command follows.
         """
         text = entry.text.lstrip()
         command = self._runs_command and _COMMAND.search(text) is not None
