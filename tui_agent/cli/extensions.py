@@ -188,7 +188,7 @@ class Extensions:
             self._hubs[place] = self._new_hub(lambda: self.servers(cwd))
         return self._hubs[place]
 
-    def hub_of(self, spec: ServerSpec) -> McpHub:
+    def add_hub(self, spec: ServerSpec) -> McpHub:
         """Return a new hub with the one server ``spec``, without starting it."""
         self._own_hubs.append(self._new_hub(lambda: FoundServers((spec,)), Timeouts(starts=1)))
         return self._own_hubs[-1]

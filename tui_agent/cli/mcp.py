@@ -137,7 +137,7 @@ async def _test(name: str) -> int:
     if spec is None:
         known = ", ".join(spec.name for spec in found.specs) or "none"
         raise UsageError(f"There is no server {name}. Servers: {known}.")
-    hub = Extensions(is_trusted).hub_of(spec)
+    hub = Extensions(is_trusted).add_hub(spec)
     hub.listeners.append(lambda notice: say(notice.message, file=sys.stderr))
     try:
         changed = asyncio.Event()
