@@ -288,14 +288,14 @@ class Child:
         def wait() -> None:
             code = process.wait()
             with contextlib.suppress(RuntimeError):  # the event loop has ended
-                loop.call_soon_threadsafe(self._has_ended, code)
+                loop.call_soon_threadsafe(self._set_ended, code)
 
         threading.Thread(target=wait, name=f"waits for {self.pid}", daemon=True).start()
 
     async def wait(self) -> None:
         await self._ended.wait()
 
-    def _has_ended(self, code: int) -> None:
+    def _set_ended(self, code: int) -> None:
         self.returncode = code
         self._ended.set()
 
