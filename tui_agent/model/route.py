@@ -116,7 +116,7 @@ class Router:
         self._models = dict(models or {})
         self._providers = dict(providers or {})
         self.logins = logins
-        self._find_again()
+        self._make_keys_and_addresses()
 
     def use(
         self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]
@@ -124,9 +124,9 @@ class Router:
         self._models = dict(models)
         self._providers = dict(providers)
         self.catalog.use(models, providers)
-        self._find_again()
+        self._make_keys_and_addresses()
 
-    def _find_again(self) -> None:
+    def _make_keys_and_addresses(self) -> None:
         self.keys = Keys(
             self.environ, providers=self._providers, models=self._models, logins=self.logins
         )
