@@ -77,16 +77,17 @@ def runs_dir() -> Path:
         place = Path(os.environ["XDG_RUNTIME_DIR"]) / "tui-agent"
     else:
         place = _FALLBACK
-    if not _is_usable(place):
+    if not _make_private(place):
         place = _FALLBACK
-    if not _is_usable(place):
+    if not _make_private(place):
         raise DetachedError(
             f"{place} can't be used: it has to be a directory that only you can access."
         )
     return place
 
 
-def _is_usable(place: Path) -> bool:
+def _make_private(place: Path) -> bool:
+    """Create a directory if missing; return True if only the user can access it and its path is short."""
     if len(os.fsencode(place)) + _NAME_LENGTH + 8 > _MAX_SOCKET_PATH:
         return False
     with suppress(OSError):
