@@ -123,7 +123,7 @@ class Gateway:
         if self._handshakes:
             await asyncio.wait(self._handshakes, timeout=SETTLE_SECONDS)
 
-    async def allows(self, host: str, port: int) -> bool:
+    async def ask_to_reach(self, host: str, port: int) -> bool:
         """Return True if the command may reach a host; asks the user at most once for each host.
 
         A question withdrawn by `end` counts as False.
@@ -353,7 +353,7 @@ class Proxy:
             raise PrivateHostError(host)
         elif not is_named and is_own_name(host):
             found = self._opened(await self._look(host, port), host)
-        if not is_named and not await gateway.allows(host, port):
+        if not is_named and not await gateway.ask_to_reach(host, port):
             raise RefusedError(
                 f"The sandbox does not let this command reach {host}. Only the user can allow it."
             )
