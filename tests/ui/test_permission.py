@@ -473,7 +473,7 @@ async def test_who_comes_back_is_given_time_before_keys_answer(tmp_path: Path) -
     async with stage.run() as pilot:
         await run_command(stage, pilot, "settings", "")
         await ask(stage, pilot)
-        stage.view.question.wait_for(grace=600.0, typing_pause=0.0)
+        stage.view.question.set_delays(grace=600.0, typing_pause=0.0)
         assert stage.view.question.armed
         await press(pilot, "escape")
         assert not stage.view.question.armed

@@ -276,7 +276,7 @@ class MainScreen(SessionFrame):
         self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
         if self.view is not None:
             self.view.transcript.fold_turns(settings.fold_turns)
-            self.view.question.wait_for(
+            self.view.question.set_delays(
                 grace=settings.permission_grace, typing_pause=settings.typing_pause
             )
 

@@ -151,7 +151,7 @@ class QuestionPrompt(VerticalGroup):
         self._is_scrolled = False
         self.display = False
 
-    def wait_for(self, *, grace: float, typing_pause: float) -> None:
+    def set_delays(self, *, grace: float, typing_pause: float) -> None:
         """Set how many seconds a question waits before it takes the focus.
 
         ``grace`` counts from when it is shown, ``typing_pause`` from when the user last typed.
