@@ -371,7 +371,7 @@ class SessionView(Room):
         """Update the chip for new text and the status line after scrolling to or from the end."""
         self.new_chip.display = self.transcript.has_new
         for status in self._main.query(StatusLine):  # none while the screen is being emptied
-            status.told_elsewhere = self.transcript.following
+            status.is_activity_shown = self.transcript.following
 
     def on_mount(self) -> None:
         self.watch(self.transcript, "following", self._end_moved)

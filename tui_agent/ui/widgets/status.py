@@ -89,7 +89,7 @@ class StatusLine(Widget):
     """Number of running background jobs."""
     block: reactive[str] = reactive("")
     """Tokens and context status of the focused block, shown in place of mode and model."""
-    told_elsewhere: reactive[bool] = reactive(default=False)
+    is_activity_shown: reactive[bool] = reactive(default=False)
     """Whether the conversation shows the agent's activity, so that this line does not."""
     hints: reactive[tuple[Hint, ...]] = reactive(())
     """The available keys, most important first."""
@@ -153,7 +153,7 @@ class StatusLine(Widget):
     def _facts(self) -> Iterator[tuple[str, str, str]]:
         """Yield the texts on the left as (text, style, command that a click runs or "")."""
         now = ""
-        if not self.told_elsewhere:
+        if not self.is_activity_shown:
             now = describe(self.state, self._clock())
         if self.block:
             yield self.block, "activity", "context"
