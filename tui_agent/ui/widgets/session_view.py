@@ -108,7 +108,7 @@ class SessionView(Room):
         self._telling_block = Later(self, self._tell_block)
         self._facts_changed = False
         """Whether header, gauge and status line have to be refreshed after the current events."""
-        self._told_compaction = 0
+        self._announced_compaction = 0
         """Id of the newest automatic compaction that was reported to the user, 0 for none."""
         self.cold_cache = ColdCache(main.controller)
         self.inbox = Inbox(
@@ -321,9 +321,9 @@ class SessionView(Room):
         if self.agent is None:
             return
         made = newest(self.agent.session.active_path(), CompactionEntry)
-        if made is None or made.id == self._told_compaction:
+        if made is None or made.id == self._announced_compaction:
             return
-        self._told_compaction = made.id
+        self._announced_compaction = made.id
         self._main.notice.add(
             f"Compacted automatically: {tokens(made.tokens_before)} → {tokens(made.tokens_after)} tokens of history.",
             remedy=remedy_of("undo", self._main.keymap),
