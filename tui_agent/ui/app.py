@@ -353,8 +353,8 @@ class TuiAgentApp(ErrorBoundary[int]):
 
     @on(events.AppBlur)
     @on(events.AppFocus)
-    def _focus_told(self, event: events.AppBlur | events.AppFocus) -> None:
-        self.main.attention.focus_told(focused=isinstance(event, events.AppFocus))
+    def _focus_changed(self, event: events.AppBlur | events.AppFocus) -> None:
+        self.main.attention.focus_changed(focused=isinstance(event, events.AppFocus))
 
     def on_text_selected(self) -> None:
         main = self.main

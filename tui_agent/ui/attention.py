@@ -92,7 +92,7 @@ class Attention:
         self._running: set[asyncio.Task[None]] = set()
         self.sign = Sign.IDLE
 
-    def focus_told(self, *, focused: bool) -> None:
+    def focus_changed(self, *, focused: bool) -> None:
         self._is_focus_known = True
         if focused:
             self.looked()
