@@ -58,7 +58,7 @@ async def test_another_model_answers_and_it_is_said_once_and_stands_on_the_path(
     first, second = await harness.say("hi"), await harness.say("and now?")
 
     assert (first.reason, second.reason) == ("done", "done")
-    assert [entry.told for entry in harness.entries(ModelChangeEntry)] == [
+    assert [entry.label for entry in harness.entries(ModelChangeEntry)] == [
         f"{SECOND}, standing in for {FIRST}"
     ]
     assert (harness.agent.model, harness.agent.stands_in_for) == (SECOND, FIRST)

@@ -890,7 +890,7 @@ class ModelChangeEntry(BookkeepingEntry):
     """The model chosen by the user, which this one replaces for as long as it can't be used."""
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         """The model's name for people, with the model it stands in for, if any."""
         if self.stands_in_for:
             return f"{self.model}, standing in for {self.stands_in_for}"

@@ -84,7 +84,7 @@ def _preview_source(entry: Entry) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
         case ContextEditEntry():
             return entry.note or f"{entry.action} #{entry.target} {entry.text}".rstrip()
         case ModelChangeEntry():
-            return entry.told
+            return entry.label
         case EffortChangeEntry():
             return entry.level
         case ModeChangeEntry():

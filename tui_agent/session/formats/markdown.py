@@ -135,7 +135,7 @@ def marker_of(entry: Entry) -> str | None:  # noqa: PLR0911 - one arm per kind
         case ContextEditEntry():
             return f"#{entry.target} {_EDITS.get(entry.action, entry.note)}"
         case ModelChangeEntry():
-            return f"Model: {entry.told}"
+            return f"Model: {entry.label}"
         case EffortChangeEntry():
             return f"Effort: {entry.level}"
         case ModeChangeEntry():

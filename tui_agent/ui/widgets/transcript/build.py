@@ -139,7 +139,7 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
         case ContextEditEntry():
             return [_context_edit(entry)]
         case ModelChangeEntry():
-            return [MarkerBlock("model_change", f"Model: {entry.told}", rule="marker")]
+            return [MarkerBlock("model_change", f"Model: {entry.label}", rule="marker")]
         case EffortChangeEntry():
             return [MarkerBlock("effort_change", f"Effort: {entry.level}", rule="marker")]
         case ModeChangeEntry():
