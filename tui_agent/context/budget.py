@@ -299,7 +299,7 @@ class Weights:
     def _counted(self, entry: Entry) -> int:
         """Count the messages of an entry that is sent differently from how it was stored."""
         counter = self._counter
-        messages = counter.told(entry, self._view, self._asked)
+        messages = counter.messages_for(entry, self._view, self._asked)
         sent: set[str] = set()
         for message in messages:
             sent.update(part.blob for part in message.content if isinstance(part, ImageRef))

@@ -103,7 +103,7 @@ class TokenCounter:
         if isinstance(entry, SystemEntry):
             return self.head(entry)
         view = _ALONE if isinstance(entry, ToolResultEntry) else resolve((entry,))
-        messages = self.told(entry, view)
+        messages = self.messages_for(entry, view)
         count = self.messages(messages) + self.images(entry)
         if isinstance(entry, AssistantEntry) and entry.usage:
             # Encrypted reasoning can't be counted, so the provider's report is used, limited by the
@@ -117,7 +117,7 @@ class TokenCounter:
             count += max(0, min(hidden, most))
         return count
 
-    def told(
+    def messages_for(
         self, entry: Entry, view: ContextView, asked: ModelTraits | None = None
     ) -> list[Message]:
         """Return the messages that an entry of a view contributes to a request to ``asked``.
