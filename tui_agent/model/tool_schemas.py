@@ -86,16 +86,16 @@ class Renamed:
             return [self.inner["*"].out(item) for item in value]
         if not isinstance(value, dict):
             return value
-        told = self.told
+        new_names = self.new_names
         made = {}
         for key, item in value.items():
-            new = told.get(key, str(key))
+            new = new_names.get(key, str(key))
             inner = self.inner.get(new)
             made[new] = inner.out(item) if inner is not None else item
         return made
 
     @property
-    def told(self) -> dict[str, str]:
+    def new_names(self) -> dict[str, str]:
         """New names by original name."""
         return {original: new for new, original in self.names.items()}
 
@@ -446,7 +446,7 @@ def _type_of(value: object) -> set[str]:
 
 def _required(schema: Schema, made: Schema, renamed: Renamed) -> list[str]:
     """Return the new names of required properties, each once, without any that ``made`` lacks."""
-    new = renamed.told
+    new = renamed.new_names
     needed: dict[str, None] = {}
     for name in as_list(schema.get("required")):
         if isinstance(name, str) and new.get(name, name) in made.get("properties", {}):
