@@ -675,7 +675,7 @@ class MessagesReader(Reader):
             return [ToolCallDelta(part.number, part.call_id, part.tool, part.written)]
         if part.type in {"text", "tool_use", *_THINKING} or self._compact:
             return []
-        words = f"{told(part.whole())}\n\n"
+        words = f"{tool_line(part.whole())}\n\n"
         if self._has_text:
             words = f"\n\n{words}"
         part.shown = len(words)
@@ -748,7 +748,7 @@ def _is_plain(kept: Iterable[ContentBlock]) -> bool:
     return True
 
 
-def told(block: Mapping[str, Any]) -> str:
+def tool_line(block: Mapping[str, Any]) -> str:
     """Return a line for the user with the input or output of one of the provider's own tools.
 
     It is ``[tool] texts``, cut at ``_MAX_MESSAGE_CHARS`` characters.
