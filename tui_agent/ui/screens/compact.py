@@ -74,7 +74,7 @@ class CompactScreen(Dialog[None]):
         hidden("ctrl+n", "put_off", "not now", priority=True),
     ]
 
-    heading = getters.query_one("#told", PlainText)
+    heading = getters.query_one("#compact-heading", PlainText)
     field = getters.query_one(Input)
     stream = getters.query_one("#stream", PlainText)
     scroll = getters.query_one(VerticalScroll)
@@ -101,7 +101,7 @@ class CompactScreen(Dialog[None]):
         self._weighing = Later(self, self._weigh)
 
     def body(self) -> ComposeResult:
-        yield HangingText(id="told")
+        yield HangingText(id="compact-heading")
         yield Input(placeholder="What matters most? (optional)", id="focus", compact=True)
         with VerticalScroll(can_focus=False):
             yield PlainText(id="stream")
