@@ -179,7 +179,7 @@ class ControllerWiring(AppServices):
         return state if state.is_held_back and not state.refused else None
 
     def project_state(self) -> ProjectState:
-        self._wiring.look_at_project()
+        self._wiring.reread_project()
         return self._wiring.project_state
 
     def answer_trust(self, answer: TrustDecision | None) -> None:

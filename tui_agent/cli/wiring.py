@@ -151,7 +151,7 @@ class Wiring:
     def _state_now(self) -> ProjectState:
         return state_of_project(self.cwd, self.trust, assume_trust=self.arguments.trust)
 
-    def look_at_project(self) -> None:
+    def reread_project(self) -> None:
         """Update ``project_state`` from the project's current files."""
         self.project_state = self._state_now()
 
