@@ -244,7 +244,7 @@ async def _in_background(
     program: Program, context: ToolContext, sandbox: Sandbox | None
 ) -> ToolResult:
     if sandbox is None:
-        return await _as_job(program.command(context), program.name, context, contained=False)
+        return await _start_job(program.command(context), program.name, context, contained=False)
     view = context.view
     async with recorded(context, sandbox, view):
         launch = await launch_program(program, context, sandbox, view, live=True)
@@ -257,7 +257,7 @@ async def _in_background(
         looked_at = partial(sandbox.look, launch)
         command = replace(program.command(context, launch), ended=ended, looked_at=looked_at)
         try:
-            return await _as_job(command, program.name, context, contained=True)
+            return await _start_job(command, program.name, context, contained=True)
         except (ToolError, OSError):
             await sandbox.finish(launch, "", None)
             raise
@@ -305,7 +305,7 @@ def _child_environment(
     return environment
 
 
-async def _as_job(
+async def _start_job(
     command: Command, name: str, context: ToolContext, *, contained: bool
 ) -> ToolResult:
     if context.jobs is None:
