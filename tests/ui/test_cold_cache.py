@@ -103,15 +103,15 @@ async def test_compacting_is_offered_in_the_last_minute_and_once(tmp_path: Path)
             await stage.say("word " * 600, pilot)
         clock.now += 200
         stage.main.controller.frontend.refresh_facts()
-        stage.main.view.cold_cache.look()
+        stage.main.view.cold_cache.check()
         await pilot.pause()
         assert OFFER not in stage.text()
         clock.now += 50
-        stage.main.view.cold_cache.look()
+        stage.main.view.cold_cache.check()
         await until(lambda: OFFER in " ".join(stage.text().split()), pilot)
         assert "cheaper." in stage.text()
         stage.main.notice.clear()
-        stage.main.view.cold_cache.look()
+        stage.main.view.cold_cache.check()
         await pilot.pause()
         assert OFFER not in stage.text()
         clock.now += 60
@@ -134,7 +134,7 @@ async def test_compacting_is_offered_in_each_session_though_entries_have_the_sam
             for _turn in range(4):
                 await harness.say("word " * 600)
             clock.now += 250
-            stage.main.view.cold_cache.look()
+            stage.main.view.cold_cache.check()
             await until(lambda: OFFER in " ".join(stage.text().split()), pilot)
             if sessions:
                 await stage.main.controller.run("new")
@@ -212,12 +212,12 @@ async def test_the_cache_is_pinged_while_that_pays_and_then_compacting_is_offere
             await stage.say("word " * 600, pilot)
         for spent in ("$0.02", "$0.05"):
             clock.now += 250
-            stage.main.view.cold_cache.look()
+            stage.main.view.cold_cache.check()
             await stage.until_text(f"kept warm {spent}", pilot)
             assert OFFER not in " ".join(stage.text().split())
         assert "kept warm $0.05" in stage.text()
         clock.now += 250
-        stage.main.view.cold_cache.look()
+        stage.main.view.cold_cache.check()
         await until(lambda: OFFER in " ".join(stage.text().split()), pilot)
         assert sum(request.ping for request in stage.client.requests) == 2
         stage.main.controller.begin("status")

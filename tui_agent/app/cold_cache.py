@@ -35,7 +35,7 @@ class ColdCache:
         """The last answer after which compacting was offered."""
         self._is_pinging = False
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Start a warning if the cache is cold, or a ping or an offer if it is about to be.
 
         Does nothing while the agent runs, for a read-only session, and after an answer that was

@@ -468,7 +468,7 @@ class MainScreen(SessionFrame):
     @on(Gauge.Cooled)
     def _cache_may_be_cold(self) -> None:
         if self.view is not None:
-            self.view.cold_cache.look()
+            self.view.cold_cache.check()
 
     # -- commands
 

@@ -160,7 +160,7 @@ class SessionView(Room):
         if agent.questions.open is not None:
             self._ask(agent.questions.open)
             self.announce_question()
-        self.cold_cache.look()
+        self.cold_cache.check()
         if lost := agent.session.reader.damaged:
             stored = agent.session.info.entry_count
             self._main.say(
@@ -336,7 +336,7 @@ class SessionView(Room):
         self.leave_question()
         self._main.show_running()
         self._facts_changed = True
-        self.cold_cache.look()
+        self.cold_cache.check()
         self._main.refresh_files()
         match event.reason:
             case "interrupted":
