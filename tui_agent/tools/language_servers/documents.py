@@ -69,7 +69,7 @@ class Documents:
         self._numbers_reports = False
         self._updating = asyncio.Lock()
 
-    async def look(self) -> None:
+    async def record_files(self) -> None:
         """Record the state of the project's files; call it before the server starts."""
         self._stamps = await self._seen_files()
 

@@ -103,7 +103,7 @@ class LanguageServer:
         return Documents(self.place, self.command.language, self._notify)
 
     async def start(self) -> None:
-        await self.documents.look()
+        await self.documents.record_files()
         launch = await self._launch()
         command = Command(
             launch.arguments if launch else self._words,
