@@ -557,7 +557,7 @@ class Agent:
         For a long session also add up its costs.
         """
         await self.context.warm()
-        await asyncio.to_thread(self.allowance.look)
+        await asyncio.to_thread(self.allowance.refresh)
         if self.context.preview() is not None:
             self.channel.emit(HeadKnown())
         if not self._are_costs_read:

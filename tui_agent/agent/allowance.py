@@ -89,7 +89,7 @@ class Allowance:
             return (self.session.reader.own_cost() or 0.0) + self.session.info.side_cost
         return sum(self.session.store.spent_by_day(datetime.now().astimezone(), 1).values())
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Read from the store what other sessions spent today, for `today`.
 
         May be called in any thread; does nothing without a budget for the day.
@@ -100,7 +100,7 @@ class Allowance:
     def today(self) -> float | None:
         """Return the US dollars spent today: in other sessions as last read, in this one as of now.
 
-        None without a budget for the day, and before the first `look` or `check`.
+        None without a budget for the day, and before the first `refresh` or `check`.
         """
         if self.limit("day") is None or self.ports.meter.elsewhere is None:
             return None

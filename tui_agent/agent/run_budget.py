@@ -73,7 +73,7 @@ class BudgetMeter:
         self.extensions: dict[str, float] = {}
         """US dollars that the user allowed beyond the budget of the "session" or the "day"."""
         self.elsewhere: float | None = None
-        """US dollars spent today less those of this session; None before `Allowance.look`.
+        """US dollars spent today less those of this session; None before `Allowance.refresh`.
 
         Negative if part of the session's cost is older than today.
         """
