@@ -127,8 +127,8 @@ class EditTool(ChangeTool[EditInput]):
 
     name = "edit"
     description = (
-        "Replace text in a file. Copy old exactly, without line numbers, with enough lines to be "
-        "there only once; all replaces every place."
+        "Replace text in a file. Copy old exactly, without line numbers, and long enough to occur "
+        "only once; all replaces every occurrence."
     )
     Input = EditInput
     instead: ClassVar[Mapping[str, str]] = {"content": "to replace a whole file use write"}

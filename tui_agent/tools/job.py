@@ -45,8 +45,8 @@ class JobInput(ToolInput):
     wait: int = Field(default=0, ge=0)
     """Maximum seconds to wait for the job's end; 0 for no wait. For a job in a terminal, with input
     or ``until``, seconds to wait for its answer; 0 for ``ANSWER_SECONDS``."""
-    input: str = Field(default="", description="Typed into it; <Enter>, <C-c>, <Up> are keys")
-    until: str = Field(default="", description="Wait for this regex on its screen")
+    input: str = Field(default="", description="Text to type; <Enter>, <C-c>, <Up> are keys")
+    until: str = Field(default="", description="Wait until its screen matches this regex")
 
 
 class JobTool(Tool[JobInput]):
@@ -56,7 +56,7 @@ class JobTool(Tool[JobInput]):
     """
 
     name: ClassVar[str] = "job"
-    description: ClassVar[str] = "List background jobs; with id new output."
+    description: ClassVar[str] = "List background jobs; id shows new output."
     Input = JobInput
     traits = ToolTraits(
         kind="execute",
