@@ -230,6 +230,12 @@ def test_what_a_person_asks_for_cuts_no_message_of_theirs_and_what_takes_the_roo
     assert refusal.reason is RefusalReason.FIXED_OVERHEAD
     assert refusal.message.endswith("Fixed overhead 1.0k of 2.4k: tools 700, AGENTS.md 200.")
 
+    build = long_session(8, answer=300)
+    _, refusal = attempt(build, 20_000, "word " * 1_500, keep=100, trigger="manual")
+    assert refusal.reason is RefusalReason.NO_PROGRESS
+    assert "would free too little, so it was refused" in refusal.message
+    assert "clear or hide entries in /context" in refusal.message
+
     build = long_session(10)
     for entry in [entry for entry in build.path if isinstance(entry, AssistantEntry)]:
         build.edit(entry.id, "pin")

@@ -54,6 +54,11 @@ MIN_TAIL_TOKENS = 500
 dropped."""
 LEAST_ANSWER = 1_024
 """Tokens of the window that stay free for an answer even if everything had to be cut."""
+_TOO_LITTLE = (
+    "Compacting would free too little, so it was refused. For more room, clear or hide entries in "
+    "/context, or switch to a model with a larger window with /model."
+)
+"""Tells the user what to do if no entry alone is to blame for a refused compaction."""
 _CHARS_PER_TOKEN = 4
 """Characters per token assumed to convert ``result_chars`` and ``argument_chars`` to tokens."""
 _HARDER = (1.0, 0.8, 0.6, 0.4, 0.25, 0.1, 0.0)
@@ -401,5 +406,4 @@ def _refusal(
             f"{fact} {describe_overhead(size.fixed, size.window, overhead)}",
         )
     culprit = too_large(plan.view.entries, weights.all(), target // 2)
-    culprit = culprit or "Too little can be left out."
-    return Refusal(RefusalReason.NO_PROGRESS, f"{fact} {culprit}")
+    return Refusal(RefusalReason.NO_PROGRESS, f"{fact} {culprit or _TOO_LITTLE}")
