@@ -492,11 +492,11 @@ def compaction_entry(
     ``tokens_after`` is 0: the commit measures it.
     """
     if summary.strip():
-        untold = plan.unsummarised
+        unsummarised = plan.unsummarised
     else:
-        untold = (*plan.history, *plan.turn_prefix, *plan.unsummarised)
+        unsummarised = (*plan.history, *plan.turn_prefix, *plan.unsummarised)
     room = plan.summary_tokens
-    lines = digest(untold, room // 3 if summary.strip() else room, count)
+    lines = digest(unsummarised, room // 3 if summary.strip() else room, count)
     said = fit((summary or plan.previous_summary).strip(), room - count(lines), count)
     text = "\n\n".join(filter(None, [said, lines]))
     return CompactionEntry(

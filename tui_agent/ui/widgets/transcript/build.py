@@ -266,12 +266,12 @@ def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
 def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:
     """Return a compaction's rule: the line before the kept entries, which unfolds the summary."""
     count = around.summarised(entry)
-    untold = len(entry.details.untold)
+    missing = len(entry.details.untold)
     words = [
         f"{wording.plural(count, 'entry')} summarised" if count else "summarised",
         f"{wording.tokens(entry.tokens_before)} → {wording.tokens(entry.tokens_after)}",
         "prepared" if entry.prepared else "",
-        f"{wording.plural(untold, 'name')} missing" if untold else "",
+        f"{wording.plural(missing, 'name')} missing" if missing else "",
         "by the provider" if entry.item else "",
         "by a hook" if entry.style == "hook" else "",
         wording.money(entry.cost) if entry.cost else "",
