@@ -55,7 +55,7 @@ def paint_now(widget: Widget) -> None:
     """Draw a widget's changes on the screen at once, not in the next frame.
 
     For what the user is waiting for: a frame takes up to 8 ms to begin, and other work gets in
-    between. Does nothing while the widget's screen is covered or is being laid out.
+    between. Does nothing while another screen covers the widget's.
     """
     screen = widget.screen
     screen._dirty_widgets.add(widget)  # noqa: SLF001 - Textual has no public way to draw at once

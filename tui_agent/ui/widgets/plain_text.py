@@ -23,6 +23,7 @@ class PlainText(Static):
         The screen is laid out again only if it has to be: not for the same text, and not while the
         widget is hidden.
         """
-        if isinstance(content, str) and content == self.content:
+        shown = self.content
+        if isinstance(content, str) and isinstance(shown, str) and content == shown:
             return
         super().update(content, layout=layout and self.display)
