@@ -28,6 +28,7 @@ from tui_agent.agent.events import (
     QueueChanged,
     RetryScheduled,
     RunEnded,
+    RunStarted,
     ToolFinished,
     ToolOutput,
     ToolStarted,
@@ -130,6 +131,50 @@ async def test_interrupt_during_the_countdown(tmp_path: Path) -> None:
     assert (left.interrupted, left.error, left.parts) == (True, "Slow down.", ())
     assert (await harness.say("again")).reason == "done"
     assert [entry.text for entry in harness.entries(UserEntry)] == ["go", "again"]
+
+
+async def test_a_waiting_message_sent_now_ends_the_answer_and_the_run_goes_on(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, [Reply("Half an answer", hang=True), Reply("Seen.")])
+    harness.agent.submit("go")
+    await asyncio.wait_for(harness.client.hanging.wait(), 60)
+    assert not harness.agent.send_now(), "nothing waits"
+    harness.agent.submit("stop that")
+    harness.agent.submit("and then this", follow_up=True)
+    assert harness.agent.send_now()
+    async with asyncio.timeout(60):
+        assert (await harness.ended()).reason == "done"
+    assert len(harness.of(RunStarted)) == len(harness.of(RunEnded)) == 1
+    first, second = harness.entries(AssistantEntry)
+    assert (first.text, first.interrupted, second.text) == ("Half an answer", True, "Seen.")
+    users = [(entry.text, entry.mid_run) for entry in harness.entries(UserEntry)]
+    assert users == [("go", False), ("stop that", True), ("and then this", True)]
+    assert not harness.agent.send_now(), "the run is over"
+
+
+async def test_a_waiting_message_sent_now_ends_the_command_that_runs(tmp_path: Path) -> None:
+    script = [Reply(calls=(call("bash", command="echo started; sleep 60"),)), Reply("Seen.")]
+    harness = make_agent(tmp_path, script)
+    harness.agent.submit("go")
+    await harness.until(lambda: any("started" in event.text for event in harness.of(ToolOutput)))
+    harness.agent.submit("not that")
+    assert harness.agent.send_now()
+    async with asyncio.timeout(60):
+        assert (await harness.ended()).reason == "done"
+    (result,) = harness.results()
+    assert result.status is ToolStatus.INTERRUPTED
+    assert "started" in result.output
+    await harness.agent.aclose()
+
+
+async def test_an_interrupt_after_sending_now_still_ends_the_run(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, [Reply("Half an answer", hang=True), Reply("Seen.")])
+    harness.agent.submit("go")
+    await asyncio.wait_for(harness.client.hanging.wait(), 60)
+    harness.agent.submit("stop that")
+    assert harness.agent.send_now()
+    assert harness.agent.send_now(), "a second time changes nothing"
+    assert (await interrupted(harness)).reason == "interrupted"
+    assert (await harness.say("again")).reason == "done"
 
 
 async def test_interrupt_before_anything_happened(tmp_path: Path) -> None:

@@ -8,7 +8,17 @@ from textual import events
 from textual.drivers.headless_driver import HeadlessDriver
 
 from tests.support.drawn import drawn
-from tests.support.ui_app import HOME, Stage, make_stage, press, remembered, until, write
+from tests.support.ui_app import (
+    HOME,
+    Clock,
+    Stage,
+    make_stage,
+    press,
+    remembered,
+    screen_text,
+    until,
+    write,
+)
 from tui_agent.agent.events import RunStarted
 from tui_agent.agent.mentions import has_mention
 from tui_agent.app.commands import Command
@@ -83,6 +93,23 @@ async def test_up_in_an_empty_prompt_takes_a_waiting_message_back(stage: Stage) 
         await press(pilot, "up")
         assert stage.main.prompt.text == "one"
         assert stage.view.waiting.queue.steer == ()
+
+
+async def test_enter_in_an_empty_prompt_sends_waiting_messages_now(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = list[str]()
+    monkeypatch.setattr(stage.app.main, "clock", clock := Clock())
+    async with stage.run() as pilot:
+        stage.agent.append(UserEntry(parts=(TextPart(text="go"),)))
+        monkeypatch.setattr(stage.agent, "send_now", lambda: sent.append("now"))
+        await steer(stage, pilot, "a long message " * 12)
+        assert "enter sends now · alt+up takes back" in screen_text(stage)
+        await press(pilot, "enter")
+        assert sent == [], "a key that bounced does not end the step"
+        clock.now += 1
+        await press(pilot, "enter")
+        assert sent == ["now"]
 
 
 async def paste(stage: object, pilot: object, text: str) -> None:

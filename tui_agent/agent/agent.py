@@ -395,6 +395,19 @@ class Agent:
         self.channel.emit(self.queue.snapshot())
         return message.typed if message else None
 
+    def send_now(self) -> bool:
+        """End the current step, so that the run takes in the queued messages now, also later ones.
+
+        What the step has made so far is kept. Returns False, and does nothing, if no message is
+        queued or no run is going on.
+        """
+        if not self.queue or not self.running:
+            return False
+        self.queue.hurry()
+        self.channel.emit(self.queue.snapshot())
+        self._loop.stop_step()
+        return True
+
     def interrupt(self) -> None:
         """Cancel the run, any compaction, the user's shell commands and the repeated message."""
         self.repeats.drop()

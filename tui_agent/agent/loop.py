@@ -13,6 +13,7 @@ state that a restart would lose: started again on the same path, it continues fr
 import asyncio
 import logging
 from dataclasses import field
+from typing import Any
 
 from tui_agent.agent.allowance import Allowance
 from tui_agent.agent.answer import Answerer, RepeatingAnswer
@@ -79,6 +80,10 @@ class Loop:
     """Number of the current step in the run, from 1."""
     sent_back: int = 0
     """Times that hooks have sent the model back to work in this run."""
+    _stepping: asyncio.Task[Any] | None = None
+    """The run's task during a step, None between steps."""
+    _is_step_stopped: bool = False
+    """Whether `stop_step` has cancelled the current step."""
 
     async def run(self) -> RunEnded:
         self.journal.channel.emit(RunStarted())
@@ -183,8 +188,34 @@ class Loop:
                 return RunEnded("step_limit", steps=self.step)
             await self.context.make_room()
             self.step += 1
-            if (ended := await self._take_step()) is not None:
+            if (ended := await self._take_stoppable_step()) is not None:
                 return ended
+
+    def stop_step(self) -> None:
+        """End the current step now: the run goes on, and takes in the waiting messages.
+
+        What the step has made so far is kept, as after an interrupt. Does nothing between steps.
+        """
+        if self._stepping is not None and not self._is_step_stopped:
+            self._is_step_stopped = True
+            self._stepping.cancel()
+
+    async def _take_stoppable_step(self) -> RunEnded | None:
+        """Take a step as `_take_step` does; return None too if `stop_step` ended it."""
+        run = asyncio.current_task()
+        self._stepping = run
+        try:
+            return await self._take_step()
+        except asyncio.CancelledError:
+            # If more than the step was to end, more than one has cancelled.
+            if run is None or not self._is_step_stopped or run.cancelling() > 1:
+                raise
+            return None
+        finally:
+            self._stepping = None
+            if run is not None and self._is_step_stopped:
+                self._is_step_stopped = False
+                run.uncancel()
 
     async def _ask_end_hooks(self) -> bool:
         """Ask the hooks whether the work is done; return True if one sent the model back to work.

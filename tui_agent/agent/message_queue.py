@@ -1,6 +1,7 @@
 """Queues the user's messages during a run, for its next step (steer) or its end (follow-up)."""
 
 from collections import deque
+from dataclasses import replace
 
 from tui_agent.agent.events import QueueChanged
 from tui_agent.lazy import frozen
@@ -32,6 +33,12 @@ class MessageQueue(deque[QueuedMessage]):
         self.clear()
         self.extend(left)
         return taken
+
+    def hurry(self) -> None:
+        """Make every message one for the next step."""
+        messages = [replace(message, follow_up=False) for message in self]
+        self.clear()
+        self.extend(messages)
 
     def snapshot(self) -> QueueChanged:
         """Return the waiting messages as an event."""

@@ -50,6 +50,8 @@ WARNED = 20
 """Seconds for which a warning about the program's start is shown."""
 TWICE_WITHIN = 1.5
 """Maximum seconds between two presses of a key that count as a double press."""
+SEND_NOW_AFTER = 0.5
+"""Least seconds after a message before Enter sends the waiting ones now; a key may bounce."""
 TWICE = frozenset(f"transcript.{name}" for name in ("retry", "undo", "restore", "compact"))
 """Binding ids of a block's actions whose key must be pressed twice.
 
@@ -96,6 +98,7 @@ class MainScreen(SessionFrame):
         """The view of the open session; None until ``attach``."""
         self._escaped = float("-inf")
         self._commanded = float("-inf")
+        self._sent_at = float("-inf")
         self._typing_pause = 0.0
         self._held_letter = ""
         self._is_writing = False
@@ -401,6 +404,7 @@ class MainScreen(SessionFrame):
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
+        self._sent_at = self.clock()
         question = None
         if self.view is not None:
             question = self.view.question
@@ -420,13 +424,18 @@ class MainScreen(SessionFrame):
 
     @on(Prompt.SentNothing)
     def _nothing_sent(self) -> None:
-        """Take the highlighted answer of the question that a new session starts with.
+        """Handle Enter in an empty prompt.
 
-        Does nothing if the session has entries. Called for Enter in an empty prompt.
+        Takes the highlighted answer of the question that a new session starts with. In a session
+        with entries, sends the waiting messages now, unless a question waits.
         """
-        is_first = self.agent is not None and self.agent.session.leaf is None
-        if self.view is not None and is_first:
+        agent = self.agent
+        if self.view is None or agent is None:
+            return
+        if agent.session.leaf is None:
             self.view.question.take_at_cursor()
+        elif self.view.question.asked is None and self.clock() >= self._sent_at + SEND_NOW_AFTER:
+            agent.send_now()
 
     @on(Prompt.PasteAsked)
     @work(exclusive=True, group="paste")

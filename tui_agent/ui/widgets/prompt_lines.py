@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 MAX_MESSAGES = 4
 """Maximum lines of the list of queued messages."""
+QUEUE_KEYS = "   enter sends now · alt+up takes back"
+"""Keys for the queued messages, shown after the last one."""
+ROOM_FOR_QUEUE_KEYS = 60
+"""Least width, in cells, at which a long last message is cut to make room for the keys."""
 
 
 class QuestionChip(PlainText):
@@ -65,13 +69,20 @@ class QueueList(Widget):
         self.display = bool(queue.steer or queue.follow_up)
 
     def render(self) -> Content:
+        messages = [("next ", text) for text in self.queue.steer]
+        messages += [("later", text) for text in self.queue.follow_up]
+        more = 0
+        if len(messages) > MAX_MESSAGES:
+            more = len(messages) - MAX_MESSAGES + 1
+            messages = messages[:-more]
         width = max(20, self.size.width - 12)
-        lines = [f"↳ next   {one_line(text, width)}" for text in self.queue.steer]
-        lines += [f"↳ later  {one_line(text, width)}" for text in self.queue.follow_up]
-        if len(lines) > MAX_MESSAGES:
-            lines = [*lines[: MAX_MESSAGES - 1], f"  and {len(lines) - MAX_MESSAGES + 1} more"]
-        if lines and len(lines[-1]) + 20 <= self.size.width:
-            lines[-1] += "   alt+up takes back"
+        lines = [f"↳ {when}  {one_line(text, width)}" for when, text in messages]
+        if more:
+            lines.append(f"  and {more} more")
+        if lines and self.size.width >= ROOM_FOR_QUEUE_KEYS:
+            last = Content(lines[-1])
+            last = last.truncate(self.size.width - len(QUEUE_KEYS), ellipsis=True)
+            lines[-1] = f"{last.plain}{QUEUE_KEYS}"
         return Content("\n".join(lines))
 
 
