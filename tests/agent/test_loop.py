@@ -133,7 +133,9 @@ async def test_interrupt_during_the_countdown(tmp_path: Path) -> None:
     assert [entry.text for entry in harness.entries(UserEntry)] == ["go", "again"]
 
 
-async def test_a_waiting_message_sent_now_ends_the_answer_and_the_run_goes_on(tmp_path: Path) -> None:
+async def test_a_waiting_message_sent_now_ends_the_answer_and_the_run_goes_on(
+    tmp_path: Path,
+) -> None:
     harness = make_agent(tmp_path, [Reply("Half an answer", hang=True), Reply("Seen.")])
     harness.agent.submit("go")
     await asyncio.wait_for(harness.client.hanging.wait(), 60)

@@ -112,6 +112,52 @@ async def test_enter_in_an_empty_prompt_sends_waiting_messages_now(
         assert sent == ["now"]
 
 
+async def test_ctrl_y_inserts_what_was_deleted_last(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        prompt = stage.main.prompt
+        await write(pilot, "one two three")
+        await press(pilot, "ctrl+w", "ctrl+w")
+        assert prompt.text == "one "
+        await press(pilot, "ctrl+y")
+        assert prompt.text == "one two three", "deletions in a row are joined"
+        await press(pilot, "ctrl+u", "ctrl+y", "ctrl+y")
+        assert prompt.text == "one two threeone two three"
+        await press(pilot, "home", "ctrl+k", "enter")
+        await write(pilot, "so: ")
+        await press(pilot, "ctrl+y")
+        assert prompt.text == "so: one two threeone two three"
+
+
+async def test_text_on_both_sides_of_the_cursor_is_inserted_in_its_order(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        await write(pilot, "one two")
+        await press(pilot, "left", "left", "left", "ctrl+k", "ctrl+u", "ctrl+y")
+        assert stage.main.prompt.text == "one two"
+
+
+async def test_a_deleted_paste_is_inserted_whole_after_the_prompt_was_sent(stage: Stage) -> None:
+    text = "\n".join(f"line {number}" for number in range(40))
+    async with stage.run() as pilot:
+        await paste(stage, pilot, text)
+        await press(pilot, "ctrl+u")
+        await write(pilot, "hello")
+        await press(pilot, "enter", "ctrl+y")
+        assert stage.main.prompt.text == "[pasted 40 lines]"
+        assert stage.main.prompt.full_text == text
+
+
+async def test_alt_with_a_character_is_a_key_as_terminals_send_it(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        await write(pilot, "word")
+        await press(pilot, "ctrl+underscore")
+        assert stage.main.prompt.text == ""
+        stage.app.post_message(events.Key("alt+underscore", "_"))
+        await until(lambda: stage.main.prompt.text, pilot)
+        assert stage.main.prompt.text == "word"
+        stage.app.post_message(events.Key("alt+a", "a"))
+        await until(lambda: stage.main.prompt.selected_text == "word", pilot)
+
+
 async def paste(stage: object, pilot: object, text: str) -> None:
     stage.main.prompt.post_message(events.Paste(text))  # type: ignore[attr-defined]
     await pilot.pause()  # type: ignore[attr-defined]

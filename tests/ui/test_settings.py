@@ -1,10 +1,13 @@
 """The settings screen on a real file, and the user's own keys."""
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.binding import BindingsMap
+from textual.dom import DOMNode
 from textual.widgets import Input
 
 from tests.support.ui_app import (
@@ -23,12 +26,18 @@ from tui_agent.agent.events import RunStarted
 from tui_agent.app.setting_names import GROUPS, OTHERS, sentence_of, sorted_by_group
 from tui_agent.config import THEMES, Config, ConfigError, load_config, set_value
 from tui_agent.setting_rows import setting_rows
-from tui_agent.ui.key_help import Rebindable, checked
+from tui_agent.ui.app import TuiAgentApp
+from tui_agent.ui.key_help import PROMPT_KEYS, RESERVED, Rebindable, checked, rebindable_actions
+from tui_agent.ui.key_order import WORD_KEYS
+from tui_agent.ui.screens.context import ContextScreen
 from tui_agent.ui.screens.dialogs import ChoiceScreen, ReportScreen
 from tui_agent.ui.screens.help import HelpScreen
+from tui_agent.ui.screens.main import MainScreen
 from tui_agent.ui.screens.models import ModelPicker
 from tui_agent.ui.screens.picker import ThemePicker
 from tui_agent.ui.screens.settings import SettingsScreen
+from tui_agent.ui.widgets.prompt import Prompt
+from tui_agent.ui.widgets.transcript.pane import BlockPane
 
 
 def a_stage(tmp_path: Path, text: str = "", **services: Any) -> tuple[Stage, Path]:
@@ -255,6 +264,9 @@ ACTIONS = [
     Rebindable("compact", "f4", "compact", "main"),
     Rebindable("context", "ctrl+g", "context window", "main"),
     Rebindable("transcript.copy", "y", "copy", "conversation"),
+    Rebindable("prompt.editor", "ctrl+x ctrl+e", "edit", "prompt"),
+    Rebindable("prompt.queue", "alt+enter", "queue", "prompt"),
+    Rebindable("prompt.newline", "ctrl+j,alt+enter", "new line", "prompt"),
 ]
 
 
@@ -269,7 +281,19 @@ ACTIONS = [
         ({"compact": "ctrl+g"}, {}, "context already uses this key"),
         ({"compact": "ctrl+g", "context": "f4"}, {"compact": "ctrl+g", "context": "f4"}, None),
         ({"compact": "y"}, {}, "is for writing in the prompt"),
-        ({"compact": "f7"}, {}, "is for writing in the prompt"),
+        ({"compact": "question_mark"}, {}, "is for writing in the prompt"),
+        ({"prompt.editor": "y"}, {}, "is for writing in the prompt"),
+        ({"compact": "ctrl+j"}, {}, "prompt.newline already uses this key"),
+        ({"prompt.editor": "ctrl+g"}, {}, "context already uses this key"),
+        (
+            {"prompt.editor": "ctrl+g", "context": "f12"},
+            {"prompt.editor": "ctrl+g", "context": "f12"},
+            None,
+        ),
+        ({"prompt.editor": "ctrl+x e, f12"}, {"prompt.editor": "ctrl+x e,f12"}, None),
+        ({"prompt.editor": "ctrl+e ctrl+x"}, {}, "the first is ctrl+x"),
+        ({"compact": "ctrl+x e"}, {}, "only actions of the prompt"),
+        ({"prompt.queue": "alt+enter"}, {"prompt.queue": "alt+enter"}, None),
         ({"transcript.copy": "c"}, {"transcript.copy": "c"}, None),
         ({"compact": "escape"}, {}, "can't be rebound"),
     ],
@@ -277,9 +301,68 @@ ACTIONS = [
 def test_a_table_of_keys_is_checked(
     keymap: dict[str, str], good: dict[str, str], problem: str | None
 ) -> None:
-    found, problems = checked(keymap, ACTIONS, {"f7"})
+    found, problems = checked(keymap, ACTIONS)
     assert found == good
     assert (problem in problems[0]) if problem else not problems
+
+
+def documented_keys() -> set[str]:
+    """Return every key that the list of fixed keys names, also within its sentences."""
+    found = set[str]()
+    for names, text in PROMPT_KEYS:
+        if names.startswith("ctrl+x "):
+            found.add(names)
+        elif not names.startswith(("/", "!", "any ")):
+            found.update(names.split())
+        found.update(re.findall(r"(?:ctrl|alt|shift)\+\S+[^\s;,.]|\bf\d+", text))
+    return {key.replace("+_", "+underscore") for key in found}
+
+
+def test_every_documented_key_can_be_changed_unless_it_is_needed_to_get_out() -> None:
+    known = set[str]()
+    for action in rebindable_actions(MainScreen.BINDINGS):
+        known.update(action.keys.split(","))
+    assert "ctrl+x ctrl+e" in documented_keys()
+    fixed = documented_keys() - known - RESERVED
+    assert {WORD_KEYS.get(key, key) for key in fixed} <= known
+
+
+@pytest.mark.parametrize("owner", [Prompt, MainScreen, TuiAgentApp, BlockPane, ContextScreen])
+def test_a_key_of_the_main_screen_without_a_name_is_one_that_is_needed_to_get_out(
+    owner: type[DOMNode],
+) -> None:
+    keys = [key for key, binding in BindingsMap(owner.BINDINGS) if not binding.id]
+    assert set(keys) <= RESERVED
+
+
+def test_no_two_actions_have_the_same_name() -> None:
+    names = [action.id for action in rebindable_actions(MainScreen.BINDINGS)]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("key", ["ctrl+g", "f12", "ctrl+x e"])
+async def test_the_editor_can_have_another_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    stage, _ = a_stage(tmp_path, f'[keys]\ncontext = "f10"\n"prompt.editor" = "{key}"\n')
+
+    async def edited(_app: object, text: str, _name: str) -> str:
+        return f"{text} edited"
+
+    monkeypatch.setattr("tui_agent.ui.widgets.prompt.edit_outside", edited)
+    async with stage.run() as pilot:
+        await write(pilot, "draft")
+        await press(pilot, "ctrl+x", "ctrl+e")
+        assert stage.main.prompt.text == "draft"
+        await press(pilot, *key.split())
+        await until(lambda: stage.main.prompt.text == "draft edited", pilot)
+
+
+async def test_a_key_of_the_prompt_that_was_given_away_does_nothing(tmp_path: Path) -> None:
+    stage, _ = a_stage(tmp_path, '[keys]\n"prompt.newline" = "ctrl+l"\n')
+    async with stage.run() as pilot:
+        await press(pilot, "a", "ctrl+j", "ctrl+l", "b")
+        assert stage.main.prompt.text == "a\nb"
 
 
 async def test_an_action_has_the_users_key_and_its_own_no_longer(tmp_path: Path) -> None:

@@ -76,12 +76,10 @@ def _about_name(table: str, name: str, config: Config) -> str:
                 meant = f" Did you mean {' or '.join(close)}?"
             return f"“{name}” is not a known provider: it is used for models named {name}/….{meant}"
         case "keys":
-            from tui_agent.ui.key_help import checked, rebindable_actions, writing_keys
+            from tui_agent.ui.key_help import checked, rebindable_actions
             from tui_agent.ui.screens.main import MainScreen
 
-            _good, problems = checked(
-                config.keys, rebindable_actions(MainScreen.BINDINGS), writing_keys()
-            )
+            _good, problems = checked(config.keys, rebindable_actions(MainScreen.BINDINGS))
             return " ".join(problems)
         case _:
             return ""

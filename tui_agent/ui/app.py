@@ -29,7 +29,7 @@ from tui_agent.resources import style_path
 from tui_agent.safe_text import ACTING
 from tui_agent.ui import background, clipboard, terminal, terminal_input
 from tui_agent.ui.attention import TerminalCall
-from tui_agent.ui.bindings import hidden
+from tui_agent.ui.bindings import EVERYWHERE, hidden
 from tui_agent.ui.contrast import (
     HIGH_CONTRAST,
     HIGH_CONTRAST_LIGHT,
@@ -104,14 +104,13 @@ class TuiAgentApp(ErrorBoundary[int]):
 
     TITLE = "tui-agent"
     ENABLE_COMMAND_PALETTE = True
-    COMMAND_PALETTE_BINDING = "ctrl+p"
     PAUSE_GC_ON_SCROLL = True
     # A plain variable: no widget shows it, and Textual's would repaint the whole screen.
     sub_title = var("")
     BINDINGS = [
         hidden("ctrl+q", "leave", "Quit", priority=True),
         hidden("ctrl+c", "help_quit", system=True),
-        hidden("ctrl+z", "suspend_process"),
+        *EVERYWHERE,
     ]
 
     def __init__(

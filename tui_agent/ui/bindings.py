@@ -1,8 +1,14 @@
-"""Helper for the key bindings of screens and widgets."""
+"""Helpers for the key bindings of screens and widgets."""
 
 from __future__ import annotations
 
-from textual.binding import Binding
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from textual.binding import Binding, BindingsMap, BindingType
+
+CHORD: Final = "ctrl+x"
+"""The key that begins a sequence of two keys in the prompt."""
 
 
 def hidden(
@@ -16,3 +22,32 @@ def hidden(
 ) -> Binding:
     """Return a binding that the help lists, but the line of keys at the bottom doesn't."""
     return Binding(keys, action, description, show=False, id=id, priority=priority, system=system)
+
+
+def keys_of(
+    bindings: Iterable[BindingType], keymap: Mapping[str, str]
+) -> Mapping[str, list[Binding]]:
+    """Return bindings by key; those whose id is in ``keymap`` (id to keys) by their keys there."""
+    found: dict[str, list[Binding]] = {}
+    for own, binding in BindingsMap(bindings):
+        keys = [own]
+        if binding.id is not None and binding.id in keymap:
+            keys = [key.strip() for key in keymap[binding.id].split(",")]
+        for key in keys:
+            bound = found.setdefault(key, [])
+            if all(other.action != binding.action for other in bound):
+                bound.append(binding)
+    return found
+
+
+EVERYWHERE: Final = (
+    hidden("ctrl+z", "suspend_process", "suspend the program", id="suspend"),
+    hidden(
+        "ctrl+p",
+        "command_palette",
+        "find a command, a key or a setting",
+        id="palette",
+        priority=True,
+    ),
+)
+"""The program's keys that work on every screen and can be changed."""

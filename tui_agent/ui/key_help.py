@@ -1,6 +1,6 @@
 """Keys of the full-screen program: the fixed ones, for the help, and the user's rebindings."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from string import punctuation
 from typing import Any
@@ -10,12 +10,17 @@ from textual.keys import Keys, _character_to_key
 from textual.screen import Screen
 
 from tui_agent.lazy import frozen
+from tui_agent.ui.bindings import CHORD, EVERYWHERE
 
 _MODIFIERS = frozenset({"ctrl", "alt", "shift", "super", "hyper", "meta"})
 _NAMES = frozenset(key.value for key in Keys) | {f"f{number}" for number in range(1, 25)}
 _PUNCTUATION = frozenset(map(_character_to_key, f"{punctuation} "))
 MAIN = "main"
 """`Rebindable.place` of the main screen's actions; there the prompt usually has the focus."""
+PROMPT = "prompt"
+"""`Rebindable.place` of the prompt's actions. Its keys and those of `MAIN` work at the same time."""
+_WRITING = frozenset({MAIN, PROMPT})
+"""Places whose actions can't have plain characters as keys."""
 
 RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
 """Keys that can't be rebound: the user needs them to get out."""
@@ -41,7 +46,11 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("ctrl+x ctrl+e", "in sequence: edit the prompt in $VISUAL or $EDITOR"),
     ("ctrl+a ctrl+e", "start and end of the line; alt+left and alt+right move by words"),
     ("ctrl+z", "suspend the program; fg in the shell resumes it"),
-    ("ctrl+_ ctrl+y", "undo and redo edits of the prompt"),
+    (
+        "ctrl+k ctrl+u ctrl+w",
+        "erase to the end or start of the line, or a word; ctrl+y inserts it",
+    ),
+    ("ctrl+_ alt+_", "undo and redo edits of the prompt"),
     ("ctrl+q ctrl+d", "quit; ctrl+d only in an empty prompt"),
 )
 """Fixed keys and their effects, most useful first, for the help."""
@@ -51,7 +60,8 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
 class Rebindable:
     """An action whose keys (comma-separated) can be changed.
 
-    ``help`` describes the action. Actions of the same ``place`` need different keys.
+    ``help`` describes the action. Actions of the same ``place`` need different keys. A key of the
+    prompt can also be a sequence, such as ``ctrl+x ctrl+e``.
     """
 
     id: str
@@ -61,53 +71,64 @@ class Rebindable:
 
 
 def checked(
-    keymap: Mapping[str, str], known: Iterable[Rebindable], writing: Container[str] = frozenset()
+    keymap: Mapping[str, str], known: Iterable[Rebindable]
 ) -> tuple[dict[str, str], list[str]]:
     """Return the valid bindings of a keymap (action id to keys), and a sentence per invalid one.
 
-    ``writing`` are the keys that the prompt needs; actions of the main screen can be bound neither
-    to these nor to plain characters. A key of another action of the same place is invalid, too.
+    Actions of the main screen and the prompt can't be bound to plain characters. A key of another
+    action that works at the same time is invalid, too.
     """
     actions = {action.id: action for action in known}
     good: dict[str, str] = {}
     problems: list[str] = []
     for name, keys in keymap.items():
-        problem = _problem(name, keys, actions, writing)
+        problem = _problem(name, keys, actions)
         if problem is None:
-            good[name] = ",".join(key.strip() for key in keys.split(","))
+            good[name] = ",".join(_split(keys))
         else:
             problems.append(problem)
     for name in list(good):
-        wanted = set(good[name].split(","))
-        place = actions[name].place
+        action = actions[name]
+        # Some actions share a key by default, because only one of them is possible at a time.
+        wanted = set(_split(good[name])) - set(_split(action.keys))
         others = []
-        for action in actions.values():
-            if action.place == place and action.id != name:
-                others.append(action)
+        for other in actions.values():
+            if other.id != name and _work_together(other, action):
+                others.append(other)
         taken = (
-            other.id for other in others if wanted & set(good.get(other.id, other.keys).split(","))
+            other.id for other in others if wanted & set(_split(good.get(other.id, other.keys)))
         )
-        if (other := next(taken, None)) is not None:
-            problems.append(f"[keys] {name} = “{good[name]}”: {other} already uses this key.")
+        if (other_id := next(taken, None)) is not None:
+            problems.append(f"[keys] {name} = “{good[name]}”: {other_id} already uses this key.")
             del good[name]
     return good, problems
 
 
-def _problem(
-    name: str, keys: str, actions: Mapping[str, Rebindable], writing: Container[str]
-) -> str | None:
+def _split(keys: str) -> list[str]:
+    return [key.strip() for key in keys.split(",")]
+
+
+def _work_together(one: Rebindable, other: Rebindable) -> bool:
+    return one.place == other.place or {one.place, other.place} <= _WRITING
+
+
+def _problem(name: str, keys: str, actions: Mapping[str, Rebindable]) -> str | None:
     if name not in actions:
         close = get_close_matches(name, actions, 1)
         meant = " /keys lists them."
         if close:
             meant = f" Did you mean {close[0]}?"
         return f"[keys] has no action “{name}”.{meant}"
-    for key in (key.strip() for key in keys.split(",")):
-        if not _is_key(key):
+    place = actions[name].place
+    for key in _split(keys):
+        first, _, second = key.partition(" ")
+        if not _is_key(first) or (second and not _is_key(second)):
             return f"[keys] {name} = “{keys}”: “{key}” is not a key; write it like ctrl+g, f5 or alt+up."
+        if second and (place != PROMPT or first != CHORD):
+            return f"[keys] {name} = “{keys}”: only actions of the prompt can have two keys, and the first is {CHORD}."
         if key in RESERVED:
             return f"[keys] {name} = “{keys}”: {key} can't be rebound."
-        if actions[name].place == MAIN and (key in writing or len(key) == 1 or key in _PUNCTUATION):
+        if place in _WRITING and (len(key) == 1 or key in _PUNCTUATION):
             return f"[keys] {name} = “{keys}”: {key} is for writing in the prompt."
     return None
 
@@ -125,25 +146,22 @@ def _is_key(key: str) -> bool:
     )
 
 
-def writing_keys() -> frozenset[str]:
-    from textual.binding import BindingsMap
-    from textual.widgets import TextArea
-
-    from tui_agent.ui.widgets.prompt import Prompt
-
-    return frozenset(BindingsMap([*TextArea.BINDINGS, *Prompt.BINDINGS]).key_to_bindings)
-
-
 def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
     """Return the actions whose keys can be changed: their bindings have an id.
 
-    These are actions of the main screen, whose bindings are ``own``, the conversation and the
-    context map.
+    These are actions of the main screen, whose bindings are ``own``, the program, the prompt, the
+    conversation and the context map.
     """
     from tui_agent.ui.screens.context import ContextScreen
+    from tui_agent.ui.widgets.prompt import Prompt
     from tui_agent.ui.widgets.transcript.pane import BlockPane
 
-    places = {MAIN: own, "conversation": BlockPane.BINDINGS, "context map": ContextScreen.BINDINGS}
+    places = {
+        MAIN: [*own, *EVERYWHERE],
+        PROMPT: Prompt.BINDINGS,
+        "conversation": BlockPane.BINDINGS,
+        "context map": ContextScreen.BINDINGS,
+    }
     actions = []
     for place, bindings in places.items():
         for binding in bindings:
@@ -165,7 +183,7 @@ def use_keys(
         if before:
             main.app.set_keymap({})
         return {}
-    good, problems = checked(keymap, rebindable_actions(main.BINDINGS), writing_keys())
+    good, problems = checked(keymap, rebindable_actions(main.BINDINGS))
     main.app.set_keymap(good)
     for problem in problems:
         main.notify(problem, severity="warning")

@@ -138,7 +138,7 @@ class ContextScreen(Page[None]):
     LAST_KEYS = 2
     AUTO_FOCUS = None
     BINDINGS = [
-        hidden("ctrl+g", "dismiss(None)", "close"),
+        hidden("ctrl+g", "dismiss(None)", "close", id="context.close"),
         Binding("p", "edit('pin')", "pin", id="context.pin"),
         Binding("x,delete", "edit('drop')", "hide", id="context.drop"),
         Binding("m", "edit('mask')", "clear", id="context.mask"),
@@ -152,7 +152,7 @@ class ContextScreen(Page[None]):
         Binding("left_square_bracket", "step(-1)", "request before", id="context.step_back"),
         Binding("right_square_bracket", "step(1)", "request after", id="context.step_on"),
         hidden("ctrl+o", "view", "what the model sees", id="context.view"),
-        hidden("question_mark,f1", "keys", "keys"),
+        hidden("question_mark,f1", "keys", "keys", id="context.keys"),
     ]
 
     plot = getters.query_one(Plot)

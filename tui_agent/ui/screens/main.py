@@ -70,7 +70,7 @@ class MainScreen(SessionFrame):
         Binding("escape", "step_back", "back", key_display="esc"),
         Binding("escape", "interrupt", "interrupt", key_display="esc"),
         hidden("escape", "rewind", "rewind"),
-        hidden("tab", "tab", "answer or go into the conversation"),
+        hidden("tab", "tab", "answer or go into the conversation", id="leave_prompt"),
         hidden("alt+up", "take_back", "take back", id="take_back"),
         hidden("ctrl+end", "scroll_conversation('end')", "newest", id="newest"),
         hidden("ctrl+home", "scroll_conversation('home')", "oldest", id="oldest"),
@@ -273,6 +273,7 @@ class MainScreen(SessionFrame):
             from tui_agent.ui.key_help import use_keys
 
             self.keymap = use_keys(self, self.keymap, config.keys)
+            self.prompt.use_keys(self.keymap)
         self.prompt.vim = settings.vim
         self._typing_pause = settings.typing_pause
         self._user_status.use(settings.status_line)

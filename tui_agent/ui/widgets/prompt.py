@@ -1,7 +1,7 @@
 """The prompt: a text area with history, completion, pastes as chips, and an external editor."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from textual import events, on
 from textual.actions import parse
@@ -9,13 +9,14 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.reactive import var
 from textual.widgets import TextArea
-from textual.widgets.text_area import Selection
+from textual.widgets.text_area import EditResult, Selection
 
 from tui_agent.lazy import dataclass
-from tui_agent.ui.bindings import hidden
+from tui_agent.ui.bindings import CHORD, hidden, keys_of
 from tui_agent.ui.prompting.completion import SIGNS, Candidate, Token, token_at
 from tui_agent.ui.prompting.dropped import dropped_files
 from tui_agent.ui.prompting.history import PromptHistory
+from tui_agent.ui.prompting.killed import Killed
 from tui_agent.ui.prompting.paste import PasteStore, is_large
 from tui_agent.ui.prompting.vim import Mode, Step, Vim, clamped
 from tui_agent.ui.terminal_suspend import EditorError, edit_outside
@@ -42,26 +43,99 @@ def clean(text: str) -> str:
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-class Prompt(TextArea):
+def _is_typed(event: events.Key) -> bool:
+    """Return whether a key is a character to insert; Alt with a character comes with the same."""
+    return event.is_printable and not event.key.startswith("alt+")
+
+
+class Prompt(TextArea, inherit_bindings=False):
     """The text area for the user's messages and commands; posts `Sent` with the text as written."""
 
+    # All keys of a text area are here with an id, so that the user can change every one.
+    # A key after a space is the second of a sequence; only `CHORD` begins one.
     BINDINGS = [
         hidden("enter", "send", "send"),
-        Binding("alt+enter", "send(True)", "queue"),
+        Binding("alt+enter", "send(True)", "queue", id="prompt.queue"),
         # While idle, alt+enter is a line break too: many terminals send it for shift+enter.
-        hidden("shift+enter,ctrl+j,alt+enter", "newline", "new line"),
-        Binding("tab", "complete", "complete"),
+        hidden("shift+enter,ctrl+j,alt+enter", "newline", "new line", id="prompt.newline"),
+        Binding("tab", "complete", "complete", id="prompt.complete"),
         hidden("escape", "close_completion", "close list"),
-        hidden("ctrl+d", "delete_or_quit", "delete or quit"),
-        # A text area undoes with ctrl+z; programs in a shell are suspended by it.
-        hidden("ctrl+z", "app.suspend_process", "suspend"),
-        hidden("ctrl+underscore,ctrl+slash", "undo", "undo writing"),
-        # A text area selects the line with F6 and all of the text with F7.
-        hidden("f6", "screen.command('redo')", "redo"),
-        hidden("f7", "screen.command('race')", "race"),
-        hidden("alt+a", "select_all", "select all"),
-        hidden("pageup", "screen.scroll_page(-1)", "page up"),
-        hidden("pagedown", "screen.scroll_page(1)", "page down"),
+        hidden("ctrl+x ctrl+e", "edit_outside", "edit in your own editor", id="prompt.editor"),
+        hidden("ctrl+v", "paste", "paste an image, or text", id="prompt.paste"),
+        hidden("ctrl+x,super+x", "cut", "cut the selection, else the line", id="prompt.cut"),
+        hidden("ctrl+c", "copy", "copy the selection"),
+        hidden("super+c", "copy", "copy the selection", id="prompt.copy"),
+        hidden("alt+a", "select_all", "select all", id="prompt.select_all"),
+        hidden("ctrl+underscore,ctrl+slash,super+z", "undo", "undo writing", id="prompt.undo"),
+        # Ctrl+Y inserts deleted text in a shell; it redoes in a text area.
+        hidden("alt+underscore,super+y", "redo", "redo writing", id="prompt.redo"),
+        hidden("ctrl+y", "yank", "insert what was erased last", id="prompt.yank"),
+        hidden("ctrl+d", "delete_or_quit", "erase or quit", id="prompt.erase_or_quit"),
+        hidden("backspace", "delete_left", "erase to the left", id="prompt.erase_left"),
+        hidden("delete", "delete_right", "erase to the right", id="prompt.erase_right"),
+        hidden(
+            "ctrl+w,ctrl+backspace,alt+backspace",
+            "delete_word_left",
+            "erase the word before",
+            id="prompt.erase_word_left",
+        ),
+        hidden(
+            "alt+delete",
+            "delete_word_right",
+            "erase the word after",
+            id="prompt.erase_word_right",
+        ),
+        hidden(
+            "ctrl+u,super+backspace",
+            "delete_to_start_of_line",
+            "erase to the start of the line",
+            id="prompt.erase_to_start",
+        ),
+        hidden(
+            "ctrl+k",
+            "delete_to_end_of_line_or_delete_line",
+            "erase to the end of the line",
+            id="prompt.erase_to_end",
+        ),
+        hidden("ctrl+shift+k", "delete_line", "erase the line", id="prompt.erase_line"),
+        hidden("up", "cursor_up", "line before, or earlier message", id="prompt.up"),
+        hidden("down", "cursor_down", "line after, or later message", id="prompt.down"),
+        hidden("left", "cursor_left", "to the left", id="prompt.left"),
+        hidden("right", "cursor_right", "to the right", id="prompt.right"),
+        hidden("ctrl+left", "cursor_word_left", "word before", id="prompt.word_left"),
+        hidden("ctrl+right", "cursor_word_right", "word after", id="prompt.word_right"),
+        hidden("home,ctrl+a", "cursor_line_start", "start of the line", id="prompt.line_start"),
+        hidden("end,ctrl+e", "cursor_line_end", "end of the line", id="prompt.line_end"),
+        hidden("pageup", "screen.scroll_page(-1)", "page up", id="prompt.page_up"),
+        hidden("pagedown", "screen.scroll_page(1)", "page down", id="prompt.page_down"),
+        hidden("shift+up", "cursor_up(True)", "select up", id="prompt.select_up"),
+        hidden("shift+down", "cursor_down(True)", "select down", id="prompt.select_down"),
+        hidden("shift+left", "cursor_left(True)", "select left", id="prompt.select_left"),
+        hidden("shift+right", "cursor_right(True)", "select right", id="prompt.select_right"),
+        hidden(
+            "ctrl+shift+left",
+            "cursor_word_left(True)",
+            "select the word before",
+            id="prompt.select_word_left",
+        ),
+        hidden(
+            "ctrl+shift+right",
+            "cursor_word_right(True)",
+            "select the word after",
+            id="prompt.select_word_right",
+        ),
+        hidden(
+            "shift+home",
+            "cursor_line_start(True)",
+            "select to the start of the line",
+            id="prompt.select_line_start",
+        ),
+        hidden(
+            "shift+end",
+            "cursor_line_end(True)",
+            "select to the end of the line",
+            id="prompt.select_line_end",
+        ),
     ]
 
     running: var[bool] = var(False, bindings=True)  # noqa: FBT003 - how Textual spells it
@@ -122,7 +196,11 @@ class Prompt(TextArea):
         self.last_typed = float("-inf")
         """When the user last typed, in seconds of ``clock``; -inf before the first key."""
         self._begins_chord = False
-        """Whether the last key was Ctrl+X without a selection; Ctrl+E then opens the editor."""
+        """Whether the last key was `CHORD` without a selection; the next may end a sequence."""
+        self._killed = Killed()
+        self._deleted = ""
+        """The text that the last key deleted."""
+        self.use_keys({})
 
     def on_mount(self) -> None:
         """Keep the terminal's cursor at the caret, because input methods show their text there."""
@@ -146,6 +224,10 @@ class Prompt(TextArea):
             self.app.cursor_position = self.cursor_screen_offset
             # The terminal's cursor moves when something is drawn next.
             self.refresh()
+
+    def use_keys(self, keymap: Mapping[str, str]) -> None:
+        """Use the user's keys, by binding id, in place of the prompt's own."""
+        self._keys = keys_of(self.BINDINGS, keymap)
 
     # -- content
 
@@ -193,6 +275,7 @@ class Prompt(TextArea):
     def rewrite_typed(self, clean: Callable[[str], str]) -> None:
         """Apply ``clean`` to the draft and to the messages in the history."""
         self._walk.rewrite(clean)
+        self._killed.rewrite(clean)
         if clean(self.full_text) != self.full_text:
             self.set_draft(clean(self.full_text))
 
@@ -384,8 +467,8 @@ class Prompt(TextArea):
 
     async def _on_key(self, event: events.Key) -> None:
         self.last_typed = self._clock()
-        chord = self._begins_chord or event.key == "ctrl+x"
-        if (chord and self._press_chord(event.key)) or (self.vim and self._press_vi(event)):
+        chord = self._begins_chord or event.key == CHORD
+        if (chord and await self._press_chord(event.key)) or (self.vim and self._press_vi(event)):
             event.stop()
             event.prevent_default()
             return
@@ -393,7 +476,7 @@ class Prompt(TextArea):
         act = {"enter": self.action_send, "shift+\r": self.action_newline}.get(event.key)
         if act is not None:
             act()
-        elif event.is_printable or not await self._run_own(event.key):
+        elif _is_typed(event) or not await self._run_own(event.key):
             if event.character == "/":
                 # A command replaces an unchanged restored text, which goes into the history.
                 if (
@@ -409,15 +492,15 @@ class Prompt(TextArea):
         event.stop()
         event.prevent_default()
 
-    def _press_chord(self, key: str) -> bool:
-        """Open the external editor on Ctrl+X Ctrl+E; return True if the key is part of this chord.
+    async def _press_chord(self, key: str) -> bool:
+        """Run the action of a sequence that begins with `CHORD`; return True if the key is part of one.
 
-        Ctrl+X is not while text is selected: it cuts.
+        `CHORD` is not while text is selected: it cuts.
         """
         begun = self._begins_chord
-        self._begins_chord = key == "ctrl+x" and self.selection.is_empty
-        if begun and key == "ctrl+e":
-            self.call_later(self.action_edit_outside)
+        self._begins_chord = key == CHORD and self.selection.is_empty
+        if begun and await self._run_own(f"{CHORD} {key}"):
+            self._begins_chord = False
             return True
         return self._begins_chord
 
@@ -426,7 +509,7 @@ class Prompt(TextArea):
 
         Awaited, so that the action has run before the next key is handled.
         """
-        for binding in self._bindings.key_to_bindings.get(key, ()):
+        for binding in self._keys.get(key, ()):
             namespace, action, parameters = parse(binding.action)
             if namespace or binding.priority:
                 return False
@@ -483,6 +566,46 @@ class Prompt(TextArea):
     def action_delete_right(self) -> None:
         if not self._delete_chip(before=False):
             super().action_delete_right()
+
+    def _delete_via_keyboard(
+        self, start: tuple[int, int], end: tuple[int, int]
+    ) -> EditResult | None:
+        result = super()._delete_via_keyboard(start, end)
+        if result is not None:
+            self._deleted = result.replaced_text
+        return result
+
+    def action_delete_word_left(self) -> None:
+        self._kill(super().action_delete_word_left, forward=False)
+
+    def action_delete_word_right(self) -> None:
+        self._kill(super().action_delete_word_right, forward=True)
+
+    def action_delete_to_start_of_line(self) -> None:
+        self._kill(super().action_delete_to_start_of_line, forward=False)
+
+    def action_delete_to_end_of_line(self) -> None:
+        self._kill(super().action_delete_to_end_of_line, forward=True)
+
+    def action_delete_line(self) -> None:
+        self._kill(super().action_delete_line, forward=True)
+
+    def _kill(self, delete: Callable[[], None], *, forward: bool) -> None:
+        """Delete text with an action and keep it for `action_yank`, with pastes expanded."""
+        before = (self.text, self.cursor_location)
+        self._deleted = ""
+        delete()
+        after = (self.text, self.cursor_location)
+        killed = self._pastes.expand(self._deleted)
+        self._killed.add(killed, forward=forward, before=before, after=after)
+
+    def action_yank(self) -> None:
+        """Insert the text that was deleted last by word or line, in place of the selection."""
+        text = self._killed.text
+        if is_large(text):
+            text = self._pastes.fold(text)
+        if text and (result := self._replace_via_keyboard(text, *self.selection)):
+            self.move_cursor(result.end_location)
 
     def _delete_chip(self, *, before: bool) -> bool:
         """Delete the chip that ends (``before``) or begins at the cursor.
@@ -605,7 +728,11 @@ class Prompt(TextArea):
 
     # -- external editor
 
-    async def action_edit_outside(self) -> None:
+    def action_edit_outside(self) -> None:
+        # Not awaited: the key is handled when the editor begins, not when it ends.
+        self.call_later(self._edit_outside)
+
+    async def _edit_outside(self) -> None:
         try:
             text = await edit_outside(self.app, self.full_text, "prompt.md")
         except EditorError as error:
