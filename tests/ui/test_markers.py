@@ -1,7 +1,10 @@
 """The markers in the conversation, on real agents: what they say, what is under them, and that their actions act."""
 
+import re
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.support.real_stage import (
     SUMMARY,
@@ -143,6 +146,54 @@ async def test_interruptions_and_changes_of_model_and_mode_are_calm_lines(tmp_pa
         await stage.harness.agent.navigator.go(leaf)
         await stage.until_text("Mode: plan", pilot)
         assert stage.text().count("Mode: ") == 1
+
+
+@pytest.mark.parametrize(
+    ("modes", "shown"),
+    [
+        (("auto-edit", "plan"), ["Mode: plan"]),
+        (("auto-edit", "plan", "build"), []),
+        (("auto-edit", "build", "plan"), ["Mode: plan"]),
+        (("yolo", "build"), []),
+        (("plan", "yolo"), ["Mode: yolo"]),
+    ],
+)
+@pytest.mark.parametrize("while_working", [False, True])
+async def test_mode_changes_in_a_row_leave_one_line_or_none(
+    tmp_path: Path, modes: tuple[str, ...], shown: list[str], *, while_working: bool
+) -> None:
+    stage = real_stage(tmp_path, [Reply("First."), Reply("Half", hang=True), Reply("Seen.")])
+    agent = stage.harness.agent
+    async with stage.run((100, 30)) as pilot:
+        await stage.harness.say("go")
+        if while_working:
+            agent.submit("again")
+            await until(stage.client.hanging.is_set, pilot)
+        for mode in modes:
+            agent.change_mode(mode)
+            await pilot.pause()
+        if while_working:
+            await pilot.press("escape")
+            await stage.harness.ended()
+        await pilot.pause()
+        assert re.findall("Mode: [a-z-]+", stage.text()) == shown
+        leaf = stage.harness.session.leaf
+        await agent.navigator.go(1)
+        await agent.navigator.go(leaf)
+        await stage.until_text("First.", pilot)
+        assert re.findall("Mode: [a-z-]+", stage.text()) == shown
+
+
+async def test_a_mode_is_named_again_after_a_message(tmp_path: Path) -> None:
+    stage = real_stage(tmp_path, [Reply("One."), Reply("Two."), Reply("Three.")])
+    agent = stage.harness.agent
+    async with stage.run((100, 30)) as pilot:
+        await stage.harness.say("go")
+        for mode, text in (("plan", "two"), ("build", "three")):
+            agent.change_mode(mode)
+            await stage.harness.say(text)
+        await stage.until_text("Three.", pilot)
+        assert re.findall("Mode: [a-z-]+", stage.text()) == ["Mode: plan", "Mode: build"]
 
 
 async def test_a_picture_that_was_taken_out_says_so_and_is_restored(tmp_path: Path) -> None:

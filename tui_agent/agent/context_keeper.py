@@ -139,7 +139,8 @@ class ContextKeeper:
         self._said = SayOnce()
         self._known_meter: Meter | None = None
         self._availability = Availability()
-        self._first_mode = mode
+        self.first_mode = mode
+        """The mode as long as the path names none."""
         self._first_effort = effort
         self.model = model
         """The model of the next request."""
@@ -179,7 +180,7 @@ class ContextKeeper:
         if view.mode != self.mode:
             # A session continues in its mode, but never in yolo.
             is_yolo = view.mode == Mode.YOLO
-            self.mode = Mode.BUILD if is_yolo else view.mode or self._first_mode
+            self.mode = Mode.BUILD if is_yolo else view.mode or self.first_mode
 
     @property
     def effort(self) -> EffortInForce:

@@ -148,6 +148,7 @@ class SessionView(Room):
         self.leave_question()
         if self.hints.has_focus:
             self._main.prompt.focus()
+        self.transcript.model.first_mode = agent.context.first_mode
         self.transcript.open(agent)
         self.on_resize()
         self.panel.open(agent)

@@ -27,6 +27,7 @@ from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
     Entry,
+    ModeChangeEntry,
     ShellEntry,
     ToolCallPart,
     ToolResultEntry,
@@ -234,15 +235,16 @@ class LiveFeed:
             self.changed.update({place, *self._model.forget_prunes(index)})
             return
         place = self._push(Item(entry.id, entry.kind, blocks_of(entry, around)))
-        if self._model.belongs_to_compaction(place, entry):
+        if self._model.is_idle_change(place, entry) or self._model.belongs_to_compaction(
+            place, entry
+        ):
             self._model.item(place).blocks.clear()
         if isinstance(entry, UserEntry):
             self.changed |= self._model.end_turn(place)
-        if place and self._model.is_replaced(place - 1):
-            before = self._model.ids[place - 1]
-            kind = self._model.kinds[place - 1]
-            self._model.replace(place - 1, Item(before, kind, []))
-            self.changed.add(place - 1)
+        if isinstance(entry, ModeChangeEntry):
+            for at in self._model.mode_changes_before(place):
+                self._model.replace(at, Item(self._model.ids[at], entry.kind, []))
+                self.changed.add(at)
 
     def _running_shell(self, command: str) -> str | None:
         """Return the call id of the card of a running user command, if it is the last item.

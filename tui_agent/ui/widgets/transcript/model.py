@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
+from tui_agent.agent.permissions import Mode
 from tui_agent.app.format import tokens
 from tui_agent.context.context_status import Standing, together
 from tui_agent.context.context_status_cache import Standings
@@ -14,6 +15,7 @@ from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
     CompactionEntry,
     Entry,
+    ModeChangeEntry,
     ToolResultEntry,
     ToolStatus,
     UserEntry,
@@ -197,6 +199,8 @@ class TranscriptModel:
         If set, only what the language model sees is shown.
         """
 
+        self.first_mode = ""
+        """The mode before the first mode change; empty if it is unknown."""
         self.names_keys = False
         """Whether the newest answer shows hints for keys of the main screen."""
         self.fold_turns: turns.FoldTurns = "off"
@@ -447,7 +451,7 @@ class TranscriptModel:
             size_of=self.size_of,
             load=self.source.load,
         )
-        if self.is_replaced(index) or self.belongs_to_compaction(index, entry):
+        if self.is_idle_change(index, entry) or self.belongs_to_compaction(index, entry):
             own: list[Block] = []
         elif isinstance(entry, CompactionEntry):
             # The compaction's rule is before the first entry that it keeps.
@@ -476,12 +480,38 @@ class TranscriptModel:
         self._apply_folds(item)
         self._cache.put(index, item)
 
-    def is_replaced(self, place: int) -> bool:
-        """Return whether an item is a mode change directly followed by another, which hides it."""
-        return (
-            self.kinds[place] == "mode_change"
-            and "mode_change" in self.kinds[place + 1 : place + 2]
-        )
+    def is_idle_change(self, place: int, entry: Entry) -> bool:
+        """Return whether an entry is a mode change that is not shown.
+
+        Of mode changes with nothing shown between them, only the last is, unless it returns to the
+        mode from before the first. A change to yolo mode is always shown.
+        """
+        if not isinstance(entry, ModeChangeEntry):
+            return False
+        following = (kind for kind in self.kinds[place + 1 :] if kind not in HIDDEN)
+        if next(following, "") == entry.kind:
+            return True
+        return entry.mode == self._mode_before(place) and entry.mode != Mode.YOLO
+
+    def mode_changes_before(self, place: int) -> list[int]:
+        """Return the places of the mode changes before a place with nothing shown after them."""
+        found = []
+        for at in range(place - 1, -1, -1):
+            if self.kinds[at] == "mode_change":
+                found.append(at)
+            elif self.kinds[at] not in HIDDEN:
+                break
+        return found
+
+    def _mode_before(self, place: int) -> str:
+        """Return the mode before the mode changes that end at a place."""
+        start = min([place, *self.mode_changes_before(place)])
+        for at in range(start - 1, -1, -1):
+            if self.kinds[at] == "mode_change":
+                for entry in self.source.load([self.ids[at]]):
+                    if isinstance(entry, ModeChangeEntry):
+                        return entry.mode
+        return self.first_mode
 
     def forget_prunes(self, place: int) -> set[int]:
         """Unload the prunes directly before a compaction's item, and return their places.
