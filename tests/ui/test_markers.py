@@ -14,7 +14,7 @@ from tests.support.real_stage import (
     working_script,
     write_modules,
 )
-from tests.support.scripted_client import Call, Reply
+from tests.support.scripted_client import Call, Reply, call
 from tests.support.ui_app import press, until
 from tui_agent.context.settings import ContextSettings, PruneSettings
 from tui_agent.session.entries import ContextEditEntry, ToolResultEntry
@@ -212,3 +212,46 @@ async def test_a_picture_that_was_taken_out_says_so_and_is_restored(tmp_path: Pa
         assert f"#{target} will be sent whole again from the next request." in stage.text()
         edits = [entry for entry in stage.harness.path() if isinstance(entry, ContextEditEntry)]
         assert [edit.action for edit in edits] == ["leave_out", "restore"]
+
+
+@pytest.mark.parametrize("fold_turns", ["off", "work"])
+async def test_one_key_opens_all_outputs_and_folds_them(tmp_path: Path, fold_turns: str) -> None:
+    names = [f"f{number}.txt" for number in range(4)]
+    calls = tuple(call("read", path=name) for name in names)
+    script = [Reply(calls=calls), Reply("One."), Reply(calls=calls), Reply("Two.")]
+    stage = real_stage(tmp_path, script)
+    for name in names:
+        (tmp_path / "project" / name).write_text(f"inside {name}\n")
+    async with stage.run((100, 60)) as pilot:
+        stage.view.transcript.fold_turns(fold_turns)
+        await stage.harness.say("look")
+        await stage.harness.say("look again")
+        await stage.until_text("Two.", pilot)
+        before = stage.text()
+        assert "inside f3.txt" not in before
+        await press(pilot, "f10")
+        await stage.until_text("inside f3.txt", pilot)
+        assert stage.text().count("inside f") == 8
+        await press(pilot, "f10")
+        assert "inside" not in stage.text()
+        leaf = stage.harness.session.leaf
+        await press(pilot, "f10")
+        await stage.harness.agent.navigator.go(1)
+        await stage.harness.agent.navigator.go(leaf)
+        await stage.until_text("inside f3.txt", pilot)
+
+
+async def test_one_key_shows_all_thinking_also_of_answers_to_come(tmp_path: Path) -> None:
+    script = [Reply("One.", reasoning="Deep idea."), Reply("Two.", reasoning="Deeper idea.")]
+    stage = real_stage(tmp_path, script)
+    async with stage.run((100, 40)) as pilot:
+        await stage.harness.say("think")
+        await stage.until_text("One.", pilot)
+        assert "Deep idea" not in stage.text()
+        await press(pilot, "shift+f9")
+        await stage.until_text("Deep idea", pilot)
+        await stage.harness.say("think again")
+        await stage.until_text("Two.", pilot)
+        assert "Deeper idea" in stage.text()
+        await press(pilot, "shift+f9")
+        assert "idea" not in stage.text()

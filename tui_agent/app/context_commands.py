@@ -327,6 +327,36 @@ async def view(controller: Controller, _argument: str) -> None:
 
 
 @Command(
+    "outputs",
+    "open or fold the outputs of all calls",
+    key="f10",
+    needs_screen=True,
+    place=296,
+    words="expand, collapse, verbose, tool output",
+)
+async def outputs(controller: Controller, _argument: str) -> None:
+    if controller.frontend.toggle_open("outputs"):
+        controller.say("All outputs are open; once more folds them.")
+    else:
+        controller.say("Outputs are folded.")
+
+
+@Command(
+    "thoughts",
+    "open or fold all of the model's thinking",
+    key="shift+f9",
+    needs_screen=True,
+    place=297,
+    words="reasoning, show thinking, hide thinking",
+)
+async def thoughts(controller: Controller, _argument: str) -> None:
+    if controller.frontend.toggle_open("thinking"):
+        controller.say("All thinking is shown; once more folds it.")
+    else:
+        controller.say("Thinking is folded.")
+
+
+@Command(
     "settings",
     "show and change every setting",
     argument="[TEXT]",

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import RaceEntry
     from tui_agent.tools.questions import Answer, ModelQuestions, Value
 
+Opened = Literal["outputs", "thinking"]
+"""Which blocks of the conversation one command opens together."""
 Severity = Literal["information", "warning", "error"]
 Remedy = tuple[str, str, str]
 """An action offered with a message: key, label, and the screen action that the key runs."""
@@ -532,6 +534,14 @@ class Frontend:
 
         Return True if the model's view is shown now. By default, do nothing and return False.
         """
+        return False
+
+    def toggle_open(self, what: Opened) -> bool:
+        """Open all outputs or all thoughts of the conversation, or fold them as by default.
+
+        Return True if they are open now. By default, do nothing and return False.
+        """
+        del what
         return False
 
     def toggle_panel(self) -> None:

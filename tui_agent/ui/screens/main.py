@@ -20,6 +20,7 @@ from tui_agent.app.frontend import (
     EditedText,
     FindPage,
     HelpPage,
+    Opened,
     Page,
     Question,
     Shown,
@@ -307,6 +308,9 @@ class MainScreen(SessionFrame):
 
     def toggle_view(self) -> bool:
         return self.view is not None and self.view.toggle_view()
+
+    def toggle_open(self, what: Opened) -> bool:
+        return self.view is not None and self.view.transcript.toggle_open(what)
 
     def toggle_panel(self) -> None:
         if self.view is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import partial
-from typing import ClassVar, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from tui_agent.app.format import plural
 from tui_agent.context.context_status import Standing
@@ -21,6 +21,9 @@ from tui_agent.ui.widgets.transcript.lines import (
     runs_width,
     wrapped,
 )
+
+if TYPE_CHECKING:
+    from tui_agent.app.frontend import Opened
 
 ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit", "compact"]
 
@@ -129,6 +132,13 @@ class Block:
 
     def changed(self) -> None:
         self._laid_out = None
+
+    opened_with: "ClassVar[Opened | None]" = None
+    """The blocks with which this one is opened; None if no command opens it."""
+
+    def open_with_others(self, *, is_open: bool) -> None:
+        """Open the block, or fold it as it is by default."""
+        self.fold = Fold.FULL if is_open else Fold.CLOSED
 
     def choose_fold(self, fold: Fold) -> None:
         self.fold = fold
@@ -284,6 +294,7 @@ class ReasoningBlock(FoldingBlock):
     """The model's reasoning, folded at first."""
 
     kind = "reasoning"
+    opened_with = "thinking"
     document: MarkdownDocument
 
     def __init__(self, key: str, document: MarkdownDocument) -> None:

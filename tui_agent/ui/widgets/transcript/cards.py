@@ -77,6 +77,7 @@ class CardBlock(FoldingBlock):
 
     kind = "card"
     tight = True
+    opened_with = "outputs"
 
     def __init__(
         self,
@@ -108,6 +109,8 @@ class CardBlock(FoldingBlock):
         self._edited = False
         self._content: Body | None = None
         self._chosen = False
+        self._opens = False
+        """Whether the user has opened all outputs."""
         self._width = 0
         if result is not None:
             self.set_result(result)
@@ -241,8 +244,16 @@ class CardBlock(FoldingBlock):
         else:
             self.choose_fold(Fold.CLOSED)
 
+    def open_with_others(self, *, is_open: bool) -> None:
+        self._opens = is_open
+        self._chosen = False
+        self.fold_by_default()
+
     def fold_by_default(self) -> None:
         if self._chosen:
+            return
+        if self._opens:
+            self.fold = Fold.FULL
             return
         prints = bool(self._live) and not self.traits.starts_agents
         is_log = self.traits.output == "log" or self.tool == _OWN_COMMAND
@@ -419,6 +430,7 @@ class ShellBlock(FoldingBlock):
     """A command that the user ran with ``!``, and its output."""
 
     kind = "shell"
+    opened_with = "outputs"
 
     def __init__(self, entry: ShellEntry) -> None:
         super().__init__("shell")
@@ -428,6 +440,9 @@ class ShellBlock(FoldingBlock):
         self._rows = TextBody(output)
         self.foldable = len(self._rows) > 0
         self.fold = Fold.PART
+
+    def open_with_others(self, *, is_open: bool) -> None:
+        self.fold = Fold.FULL if is_open else Fold.PART
 
     def cycle(self) -> None:
         """Switch to the next fold: the end of the output, all of it (if longer), only the head."""

@@ -141,9 +141,12 @@ class LiveFeed:
         if isinstance(last, AnswerBlock | ReasoningBlock):
             last.document.finish()
             last.changed()
-        item.blocks.append(
-            AnswerBlock(key, document) if kind == "answer" else ReasoningBlock(key, document)
-        )
+        if kind == "answer":
+            item.blocks.append(AnswerBlock(key, document))
+        else:
+            thought = ReasoningBlock(key, document)
+            self._model.open_as_chosen(thought)
+            item.blocks.append(thought)
         return document
 
     def _live_item(self) -> Item:
@@ -201,6 +204,8 @@ class LiveFeed:
                 size_of=self._model.size_of,
             ),
         )
+        for block in blocks:
+            self._model.open_as_chosen(block)
         live = self._live
         self._live = None
         if live is not None:
@@ -222,7 +227,10 @@ class LiveFeed:
             shell = self._running_shell(entry.command)
         if shell is not None:
             place, _ = self._cards.pop(shell)
-            self._model.replace(place, Item(entry.id, entry.kind, blocks_of(entry, around)))
+            blocks = blocks_of(entry, around)
+            for block in blocks:
+                self._model.open_as_chosen(block)
+            self._model.replace(place, Item(entry.id, entry.kind, blocks))
             self._model.pinned.discard(place)
             self.changed.add(place)
             return
@@ -412,7 +420,9 @@ class LiveFeed:
 
     def _new_card(self, call_id: str, tool: str, arguments: str = "") -> CardBlock:
         call = ToolCallPart(call_id=call_id, tool=tool, arguments=arguments)
-        return CardBlock(call, size_of=self._model.size_of)
+        card = CardBlock(call, size_of=self._model.size_of)
+        self._model.open_as_chosen(card)
+        return card
 
     def _add_local(self, blocks: list[Block]) -> int:
         """Append an item that shows no entry; return its place.

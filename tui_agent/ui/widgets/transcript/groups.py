@@ -42,6 +42,7 @@ class GroupBlock(FoldingBlock):
 
     kind = "card"
     tight = True
+    opened_with = "outputs"
 
     def __init__(self, first: CardBlock) -> None:
         super().__init__(f"group:{first.call_id}")

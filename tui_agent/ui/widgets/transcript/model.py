@@ -2,9 +2,10 @@
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from tui_agent.agent.permissions import Mode
 from tui_agent.app.format import tokens
@@ -47,6 +48,9 @@ from tui_agent.ui.widgets.transcript.items import Item, ItemCache, apart
 from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.source import HIDDEN, LIVE, LIVE_ID, EntrySource, estimate
 
+if TYPE_CHECKING:
+    from tui_agent.app.frontend import Opened
+
 _LOAD_AHEAD: Final = 12
 """Number of items before and after a needed one that are loaded together with it."""
 
@@ -74,6 +78,11 @@ _MAX_PRUNES: Final = 2
 
 _MAX_RESULT_DISTANCE: Final = 512
 """Maximum entries between an assistant entry and a result of its calls."""
+
+_KEYS: "Final[Mapping[Opened, tuple[str, ...]]]" = MappingProxyType(
+    {"outputs": ("call:", "shell", "group:", turns.KEY), "thinking": ("reasoning:",)}
+)
+"""Beginnings of the keys of the blocks that are opened together."""
 
 _HEIGHTS: Final = 512
 """Heights in each chunk of a `HeightIndex`."""
@@ -190,6 +199,8 @@ class TranscriptModel:
         self._measured: set[int] = set()
         self.folds: dict[tuple[int, str], Fold] = {}
         """Folds that the user chose, by item id and block key, to apply when items are reloaded."""
+        self.opened: set[Opened] = set()
+        """The blocks that are open unless the user folded one."""
         self.running = False
         """Whether calls without a result may still get one."""
 
@@ -304,7 +315,7 @@ class TranscriptModel:
                     and found.of(entry_id, kind) in _NOT_SEEN
                 ):
                     heights[place] = 0
-        if self._folds_turns:
+        if self._folds_turns and "outputs" not in self.opened:
             turns.folded_estimates(self.kinds, heights)
         self.heights = HeightIndex(heights)
         self._measured.clear()
@@ -620,8 +631,30 @@ class TranscriptModel:
 
     # -- folding and states
 
+    def toggle_open(self, what: "Opened") -> bool:
+        """Open all blocks of a sort, or fold them as by default; return True if they are open now.
+
+        Folds that the user chose for some of them are dropped. All heights are estimates afterwards.
+        """
+        self.opened ^= {what}
+        for at, key in list(self.folds):
+            if key.startswith(_KEYS[what]):
+                del self.folds[at, key]
+        self.show_model_view(self.model_text)
+        for item in self._cache.values():
+            for block in item.blocks:
+                if block.opened_with == what:
+                    block.open_with_others(is_open=what in self.opened)
+        return what in self.opened
+
+    def open_as_chosen(self, block: Block) -> None:
+        """Open a new block if the user has opened all of its sort."""
+        if block.opened_with in self.opened:
+            block.open_with_others(is_open=True)
+
     def _apply_folds(self, item: Item) -> None:
         for block in item.blocks:
+            self.open_as_chosen(block)
             fold = self.folds.get((item.id, block.key))
             if fold is not None:
                 block.choose_fold(fold)
@@ -776,7 +809,8 @@ class TranscriptModel:
 
     def _is_open(self, turn: turns.Turn) -> bool:
         key = (self.ids[turn.start], turns.KEY)
-        return self.folds.get(key, Fold.CLOSED) is not Fold.CLOSED
+        preset = Fold.FULL if "outputs" in self.opened else Fold.CLOSED
+        return self.folds.get(key, preset) is not Fold.CLOSED
 
     def keep_open(self, place: int) -> None:
         """Keep the turn that contains an item unfolded when it ends; the user is reading it."""
@@ -898,11 +932,9 @@ class TranscriptModel:
         if self.model_text is not None:
             self._leave_out(item, self.model_text)
         for block in item.blocks:
-            if (
-                isinstance(block, GroupBlock)
-                and (fold := self.folds.get((item.id, block.key))) is not None
-            ):
-                block.fold = fold
+            if isinstance(block, GroupBlock):
+                preset = Fold.FULL if "outputs" in self.opened else block.fold
+                block.fold = self.folds.get((item.id, block.key), preset)
         height = item.lay_out(self.width, gap=self._gap_before(index))
         self.heights[index] = height
         self._measured.add(index)

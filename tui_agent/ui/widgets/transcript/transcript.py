@@ -39,6 +39,7 @@ from tui_agent.ui.widgets.transcript.turns import FoldTurns
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.subagents import FinishedSubagent
+    from tui_agent.app.frontend import Opened
 
 ShownAgent: TypeAlias = "Agent | FinishedSubagent"
 
@@ -178,8 +179,19 @@ class Transcript(BlockPane, can_focus=True):
         ``model_text`` returns the text that the model gets for an entry id. The entry at the top of the
         screen stays there; if the end was shown, the end is shown.
         """
+        with self._same_place():
+            self.model.show_model_view(model_text)
+
+    def toggle_open(self, what: "Opened") -> bool:
+        """Open all outputs or all thoughts, or fold them again; return True if they are open now."""
+        with self._same_place():
+            return self.model.toggle_open(what)
+
+    @contextmanager
+    def _same_place(self) -> Iterator[None]:
+        """Keep the entry at the top of the screen, or the end, while blocks change."""
         anchor = self._anchor_id()
-        self.model.show_model_view(model_text)
+        yield
         self.focused_block = None
         if anchor is not None and (place := self.model.index_of(anchor)) is not None:
             self.top = Position(place)
