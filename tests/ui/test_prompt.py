@@ -158,6 +158,36 @@ async def test_alt_with_a_character_is_a_key_as_terminals_send_it(stage: Stage) 
         await until(lambda: stage.main.prompt.selected_text == "word", pilot)
 
 
+async def test_a_draft_is_put_away_and_comes_back_after_another_message(stage: Stage) -> None:
+    text = "\n".join(f"line {number}" for number in range(40))
+    async with stage.run() as pilot:
+        prompt = stage.main.prompt
+        await press(pilot, "ctrl+x", "ctrl+s")
+        assert prompt.text == ""
+        await write(pilot, "draft ")
+        await paste(stage, pilot, text)
+        await press(pilot, "ctrl+x", "ctrl+s")
+        assert prompt.text == ""
+        assert "ctrl+x ctrl+s brings back: draft line 0" in screen_text(stage)
+        await write(pilot, "something else first")
+        await press(pilot, "enter")
+        await until(lambda: stage.agent.sent, pilot)
+        await press(pilot, "ctrl+x", "ctrl+s")
+        assert prompt.full_text == f"draft {text}"
+        assert "brings back" not in screen_text(stage)
+
+
+async def test_two_drafts_change_places(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        await write(pilot, "one")
+        await press(pilot, "ctrl+x", "ctrl+s")
+        await write(pilot, "two")
+        await press(pilot, "ctrl+x", "ctrl+s")
+        assert stage.main.prompt.text == "one"
+        await press(pilot, "ctrl+x", "ctrl+s")
+        assert stage.main.prompt.text == "two"
+
+
 async def paste(stage: object, pilot: object, text: str) -> None:
     stage.main.prompt.post_message(events.Paste(text))  # type: ignore[attr-defined]
     await pilot.pause()  # type: ignore[attr-defined]

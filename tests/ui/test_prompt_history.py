@@ -192,3 +192,14 @@ async def test_every_prompt_of_the_project_is_found_and_what_was_written_is_not_
         await until(lambda: stage.main.prompt.text == "fix the redirect\nand test it", pilot)
         await pilot.press("up", "up")
         assert stage.main.prompt.text == "half a thought"
+
+
+async def test_a_draft_that_was_put_away_is_kept_with_its_session(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        remembered(stage)
+        session = stage.agent.session.id
+        await write(pilot, "for later")
+        await press(pilot, "ctrl+x", "ctrl+s")
+        await write(pilot, "now")
+        stage.main.unsent.save()
+        assert stage.store.take_unsent(session).text == "for later\n\nnow"

@@ -344,7 +344,7 @@ def test_no_two_actions_have_the_same_name() -> None:
 async def test_the_editor_can_have_another_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
-    stage, _ = a_stage(tmp_path, f'[keys]\ncontext = "f10"\n"prompt.editor" = "{key}"\n')
+    stage, _ = a_stage(tmp_path, f'[keys]\ncontext = "shift+f12"\n"prompt.editor" = "{key}"\n')
 
     async def edited(_app: object, text: str, _name: str) -> str:
         return f"{text} edited"

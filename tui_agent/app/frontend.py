@@ -560,6 +560,14 @@ class Frontend:
         """The prompt's text, pasted parts included; by default ""."""
         return ""
 
+    @property
+    def stashed(self) -> str:
+        """A draft that the user put away, pasted parts included; by default ""."""
+        return ""
+
+    def forget_stash(self) -> None:
+        """Drop the draft that was put away; does nothing by default."""
+
     def set_draft(self, text: str) -> None:
         """Replace the prompt's text; does nothing by default."""
 

@@ -48,7 +48,9 @@ class UnsentKeeper:
             return
         place = place_of(agent)
         waiting = agent.queue.snapshot()
-        unsent = Unsent(self._controller.frontend.draft, (*waiting.steer, *waiting.follow_up))
+        frontend = self._controller.frontend
+        draft = "\n\n".join(filter(None, [frontend.stashed, frontend.draft]))
+        unsent = Unsent(draft, (*waiting.steer, *waiting.follow_up))
         if (place, unsent) == (self._place, self._kept):
             return
         if self._place not in {"", place}:
@@ -77,6 +79,8 @@ class UnsentKeeper:
         found = self._take(self._place, is_new=bool(before) and self._place != agent.session.id)
         text = "\n\n".join(filter(None, [*found.waiting, found.text]))
         if text and before:
+            # It is saved with the former session's draft.
+            frontend.forget_stash()
             frontend.set_draft(text)
         elif text:
             frontend.put_back(text)

@@ -42,6 +42,7 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
         "in the conversation: starts a message, unless it is a key of the block",
     ),
     ("ctrl+c", "copy the selection, or clear the prompt; up restores its text"),
+    ("ctrl+x ctrl+s", "in sequence: put the draft away; once more: bring it back"),
     ("ctrl+v", "attach the image in the clipboard"),
     ("ctrl+x ctrl+e", "in sequence: edit the prompt in $VISUAL or $EDITOR"),
     ("ctrl+a ctrl+e", "start and end of the line; alt+left and alt+right move by words"),

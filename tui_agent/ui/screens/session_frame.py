@@ -264,6 +264,13 @@ class SessionFrame(BoundedScreen[None], Frontend):
         # Also read at exit, when the screen is already empty and a query would find no widget.
         return self._writing.draft
 
+    @property
+    def stashed(self) -> str:
+        return self._writing.stashed
+
+    def forget_stash(self) -> None:
+        self._writing.forget_stash()
+
     def set_draft(self, text: str) -> None:
         self.prompt.replace_draft(text)
 

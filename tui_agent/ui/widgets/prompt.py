@@ -11,6 +11,7 @@ from textual.reactive import var
 from textual.widgets import TextArea
 from textual.widgets.text_area import EditResult, Selection
 
+from tui_agent.app.format import one_line
 from tui_agent.lazy import dataclass
 from tui_agent.ui.bindings import CHORD, hidden, keys_of
 from tui_agent.ui.prompting.completion import SIGNS, Candidate, Token, token_at
@@ -35,17 +36,14 @@ READ_ONLY = (
 )
 """Placeholders of the prompt of a read-only session, longest first."""
 
+_MAX_STASHED_CHARS = 40
+"""Maximum characters that the placeholder shows of a draft that was put away."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def clean(text: str) -> str:
     """Return text without control characters except tab and line feed, the only line end."""
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-
-
-def _is_typed(event: events.Key) -> bool:
-    """Return whether a key is a character to insert; Alt with a character comes with the same."""
-    return event.is_printable and not event.key.startswith("alt+")
 
 
 class Prompt(TextArea, inherit_bindings=False):
@@ -61,6 +59,7 @@ class Prompt(TextArea, inherit_bindings=False):
         Binding("tab", "complete", "complete", id="prompt.complete"),
         hidden("escape", "close_completion", "close list"),
         hidden("ctrl+x ctrl+e", "edit_outside", "edit in your own editor", id="prompt.editor"),
+        hidden("ctrl+x ctrl+s", "stash", "put the draft away, or bring it back", id="prompt.stash"),
         hidden("ctrl+v", "paste", "paste an image, or text", id="prompt.paste"),
         hidden("ctrl+x,super+x", "cut", "cut the selection, else the line", id="prompt.cut"),
         hidden("ctrl+c", "copy", "copy the selection"),
@@ -197,6 +196,8 @@ class Prompt(TextArea, inherit_bindings=False):
         """When the user last typed, in seconds of ``clock``; -inf before the first key."""
         self._begins_chord = False
         """Whether the last key was `CHORD` without a selection; the next may end a sequence."""
+        self.stashed = ""
+        """A draft that was put away, with pastes expanded; empty if there is none."""
         self._killed = Killed()
         self._deleted = ""
         """The text that the last key deleted."""
@@ -212,9 +213,13 @@ class Prompt(TextArea, inherit_bindings=False):
     def invite(self, texts: Sequence[str]) -> None:
         """Set the placeholder to the first of ``texts`` that fits, else to the last one.
 
-        The choice is made again when the width changes.
+        The choice is made again when the width changes. A draft that was put away comes first.
         """
         self._invitations = texts
+        if self.stashed:
+            key = next(key for key, bound in self._keys.items() if bound[0].action == "stash")
+            draft = one_line(self.stashed, _MAX_STASHED_CHARS)
+            texts = (f"{key} brings back: {draft}", f"{key} brings the draft back")
         room = self.content_size.width - 1
         self.placeholder = next((text for text in texts if len(text) <= room), texts[-1])
 
@@ -272,10 +277,25 @@ class Prompt(TextArea, inherit_bindings=False):
         self.replace_draft("")
         self.reset()
 
+    def action_stash(self) -> None:
+        """Put the draft away and bring back the one that was put away before, if there is one."""
+        brought = self.stashed
+        self.stashed = ""
+        if self.full_text.strip():
+            self.stashed = self.full_text
+        self.reset()
+        self.set_draft(brought)
+        self.invite(self._invitations)
+
+    def forget_stash(self) -> None:
+        self.stashed = ""
+        self.invite(self._invitations)
+
     def rewrite_typed(self, clean: Callable[[str], str]) -> None:
         """Apply ``clean`` to the draft and to the messages in the history."""
         self._walk.rewrite(clean)
         self._killed.rewrite(clean)
+        self.stashed = clean(self.stashed)
         if clean(self.full_text) != self.full_text:
             self.set_draft(clean(self.full_text))
 
@@ -476,7 +496,10 @@ class Prompt(TextArea, inherit_bindings=False):
         act = {"enter": self.action_send, "shift+\r": self.action_newline}.get(event.key)
         if act is not None:
             act()
-        elif _is_typed(event) or not await self._run_own(event.key):
+        # Alt with a character comes with that character.
+        elif (event.is_printable and not event.key.startswith("alt+")) or not await self._run_own(
+            event.key
+        ):
             if event.character == "/":
                 # A command replaces an unchanged restored text, which goes into the history.
                 if (
