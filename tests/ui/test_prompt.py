@@ -188,6 +188,49 @@ async def test_two_drafts_change_places(stage: Stage) -> None:
         assert stage.main.prompt.text == "two"
 
 
+PATHS = ("src/shop/cart.py", "src/shop/views.py", "my notes.txt", "run.sh")
+
+
+@pytest.mark.parametrize(
+    ("typed", "keys", "text"),
+    [
+        ("!cat cart", ("tab",), "!cat src/shop/cart.py "),
+        ("!!cat cart", ("tab",), "!!cat src/shop/cart.py "),
+        ("!cat notes", ("tab",), "!cat 'my notes.txt' "),
+        ("!./run", ("tab",), "!./run.sh "),
+        ("!cat a | grep -f=cart", ("tab",), "!cat a | grep -f=src/shop/cart.py "),
+        ("!cat .py", ("tab", "down", "tab"), "!cat src/shop/views.py "),
+        ("!cat .py", ("tab", "down", "enter"), "!cat src/shop/views.py "),
+        ("!cat .py", ("tab", "escape", "tab", "tab"), "!cat src/shop/cart.py "),
+        ("!cat nothing", ("tab", "tab"), "!cat nothing"),
+    ],
+)
+async def test_tab_completes_a_path_in_a_shell_command(
+    tmp_path: Path, typed: str, keys: tuple[str, ...], text: str
+) -> None:
+    stage = make_stage(tmp_path, files=PATHS)
+    async with stage.run() as pilot:
+        await write(pilot, typed)
+        assert not stage.main.popup.display, "the list is asked for"
+        for key in keys:
+            await press(pilot, key)
+            await stage.app.workers.wait_for_complete()
+            await pilot.pause()
+        assert stage.main.prompt.text == text
+        assert stage.main.prompt.has_focus
+        assert stage.agent.shells == []
+
+
+async def test_the_list_of_paths_closes_with_its_word(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, files=PATHS)
+    async with stage.run() as pilot:
+        await write(pilot, "!cat .py")
+        await press(pilot, "tab")
+        await until(lambda: stage.main.popup.display, pilot)
+        await write(pilot, " more")
+        assert not stage.main.popup.display
+
+
 async def paste(stage: object, pilot: object, text: str) -> None:
     stage.main.prompt.post_message(events.Paste(text))  # type: ignore[attr-defined]
     await pilot.pause()  # type: ignore[attr-defined]

@@ -33,7 +33,7 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("shift+enter ctrl+j", "new line; so does enter after a backslash"),
     ("up down", "earlier messages, from the first or last line"),
     ("/name @file #12", "a command, attach a file or image, an entry"),
-    ("!command", "run a shell command; !!command keeps it from the model"),
+    ("!command", "run a shell command, tab completes paths; !!command keeps it from the model"),
     ("pageup pagedown", "scroll; ctrl+home and ctrl+end go to the ends"),
     ("ctrl+p", "find a command, a key or a setting"),
     ("alt+up", "take back the last waiting message; up does in an empty prompt"),

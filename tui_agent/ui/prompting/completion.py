@@ -2,6 +2,7 @@
 
 import heapq
 import re
+import shlex
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from enum import IntEnum
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from tui_agent.app.commands import Command
 
 CompletionSource: TypeAlias = (
-    'tuple[Literal["mention", "entry"], Callable[[str], Awaitable[Sequence[Candidate]]]]'
+    'tuple[Literal["mention", "entry", "path"], Callable[[str], Awaitable[Sequence[Candidate]]]]'
 )
 """The kind of token that a source completes, and a function from a query to candidates, best first.
 
@@ -39,6 +40,10 @@ _OTHER_WORD = 3
 SIGNS = frozenset("/@#")
 """First characters of words that can be completed."""
 _MENTION = LazyPattern(r'(?:^|(?<=[\s(]))@(?:"([^"\n]*)|([^\s"]*))$')
+_SHELL_SIGNS = LazyPattern("!{0,2}")
+"""What begins a shell command in the prompt."""
+_PATH = LazyPattern(r"""(?:"[^"]*|'[^']*|(?:\\.|[^\s"'|&;<>()=`])*)$""")
+"""The word of a shell command that ends at the cursor, possibly quoted."""
 _ENTRY = LazyPattern(r"(?:^|(?<=[\s(\[]))#([^\s#]*)$")
 
 
@@ -55,8 +60,9 @@ class _Likeness(IntEnum):
 class Token:
     """The word at the cursor to complete, at columns ``start`` to ``end`` of line ``row``."""
 
-    kind: Literal["command", "mention", "entry"]
-    """``command`` for a word after ``/``, ``mention`` after ``@``, ``entry`` after ``#``."""
+    kind: Literal["command", "mention", "entry", "path"]
+    """``command`` for a word after ``/``, ``mention`` after ``@``, ``entry`` after ``#``, ``path`` in a
+    shell command."""
     query: str
     row: int
     start: int
@@ -101,6 +107,32 @@ def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:
     if match := _ENTRY.search(before):
         return Token("entry", match[1], row, match.start(), column)
     return None
+
+
+def path_at(lines: Sequence[str], row: int, column: int) -> Token | None:
+    """Return the word of a shell command that ends at the cursor, as a path without its quotes."""
+    start = 0
+    if row == 0 and (signs := _SHELL_SIGNS.match(lines[0])):
+        start = signs.end()
+    match = _PATH.search(lines[row][start:column])
+    if match is None:
+        return None
+    query = match[0].lstrip("\"'").replace("\\", "")
+    return Token("path", query, row, start + match.start(), column)
+
+
+def as_path(candidate: Candidate, query: str) -> Candidate:
+    """Return the candidate of a file so that it is inserted as a word of a shell command.
+
+    A directory has no space after it, because a part of it may follow. A ``./`` of the query stays.
+    """
+    path = candidate.label
+    if query.startswith("./"):
+        path = f"./{path}"
+    word = shlex.quote(path)
+    if not path.endswith("/"):
+        word += " "
+    return replace(candidate, insert=word)
 
 
 def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:

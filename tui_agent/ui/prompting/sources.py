@@ -18,6 +18,7 @@ from tui_agent.ui.prompting.completion import (
     LIMIT,
     Candidate,
     CompletionSource,
+    as_path,
     mention,
     rank_files,
     rank_labels,
@@ -48,6 +49,7 @@ _ROLE_NAMES = {
 def sources(controller: Controller, files: FileSource) -> tuple[CompletionSource, ...]:
     return (
         ("mention", files.find),
+        ("path", partial(_find_paths, files)),
         ("mention", partial(_find_named, controller)),
         ("mention", partial(_find_sessions, controller)),
         ("entry", partial(_find_entries, controller)),
@@ -83,6 +85,12 @@ class FileSource:
             )
             self._read = (where, time.monotonic())
         return await asyncio.to_thread(rank_files, query, self._paths)
+
+
+async def _find_paths(files: FileSource, query: str) -> Sequence[Candidate]:
+    """Return the files that match a word of a shell command, best first."""
+    found = await files.find(query.removeprefix("./"))
+    return [as_path(one, query) for one in found]
 
 
 async def _find_named(controller: Controller, query: str) -> Sequence[Candidate]:

@@ -51,6 +51,8 @@ class CompletionPopup(Options, can_focus=False):
         """The word being completed, None if there is none."""
         self._candidates: list[Candidate] = []
         self._dismissed: tuple[int, int] | None = None
+        self._takes_only = False
+        """Whether a single candidate is picked at once."""
         self.display = False
 
     @property
@@ -81,8 +83,18 @@ class CompletionPopup(Options, can_focus=False):
         else:
             self._find(token)
 
+    def complete(self, token: Token) -> None:
+        """Offer candidates for a word, even if its list was dismissed; pick a single one at once."""
+        self.follow(None)
+        self._takes_only = True
+        self.follow(token)
+
     def dismiss(self) -> None:
         """Close the list, and keep it closed while the user types the same word."""
+        if self.token is not None and self.token.kind == "path":
+            # The user asks for each of these lists.
+            self.follow(None)
+            return
         if self.token is not None:
             self._dismissed = (self.token.row, self.token.start)
         self._close()
@@ -106,13 +118,18 @@ class CompletionPopup(Options, can_focus=False):
         query = token.query
         if token != self.token:  # the user has typed on in the meantime
             return
-        if candidates or token.kind != "mention":
+        takes_only = self._takes_only
+        self._takes_only = False
+        if candidates or token.kind == "entry":
             self._offer(candidates)
+            if takes_only and len(candidates) == 1:
+                self.post_message(self.Picked())
         else:
             self._candidates = []
             text = "no files in this directory yet"
             if query:
-                text = f"no file, agent or session matches “{one_line(query, 40)}”"
+                what = "file" if token.kind == "path" else "file, agent or session"
+                text = f"no {what} matches “{one_line(query, 40)}”"
             self.set_options([Option(Content.styled(text, HELP), disabled=True)])
             self._open()
 

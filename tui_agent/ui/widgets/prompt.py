@@ -14,7 +14,7 @@ from textual.widgets.text_area import EditResult, Selection
 from tui_agent.app.format import one_line
 from tui_agent.lazy import dataclass
 from tui_agent.ui.bindings import CHORD, hidden, keys_of
-from tui_agent.ui.prompting.completion import SIGNS, Candidate, Token, token_at
+from tui_agent.ui.prompting.completion import SIGNS, Candidate, Token, path_at, token_at
 from tui_agent.ui.prompting.dropped import dropped_files
 from tui_agent.ui.prompting.history import PromptHistory
 from tui_agent.ui.prompting.killed import Killed
@@ -388,7 +388,9 @@ class Prompt(TextArea, inherit_bindings=False):
             self.post_message(self.QuitAsked())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in {"complete", "close_completion"}:
+        if action == "complete":
+            return self._popup.display or self.shell
+        if action == "close_completion":
             return self._popup.display
         if action == "send" and parameters:
             return self.running
@@ -691,10 +693,16 @@ class Prompt(TextArea, inherit_bindings=False):
     def _token(self) -> Token | None:
         row, column = self.cursor_location
         writes = self._vi.mode is Mode.INSERT
-        usable = writes and self.selection.is_empty and not self.shell and not self._is_recalled
-        if usable:
+        if not writes or not self.selection.is_empty or self._is_recalled:
+            return None
+        if not self.shell:
             return token_at(self.document.lines, row, column)
-        return None
+        # In a shell command, Tab asks for the list of a word.
+        asked = self._popup.token
+        path = path_at(self.document.lines, row, column)
+        if asked is None or path is None or (asked.row, asked.start) != (path.row, path.start):
+            return None
+        return path
 
     def _catch_up(self) -> None:
         """Update an outdated completion list: list commands for the current text, else close it.
@@ -708,8 +716,12 @@ class Prompt(TextArea, inherit_bindings=False):
             self._popup.follow(token if token is not None and token.kind == "command" else None)
 
     def action_complete(self) -> None:
+        """Insert the highlighted candidate; without a list in a shell command, open that of files."""
         self._catch_up()
-        self.insert_choice()
+        if self._popup.choice is not None:
+            self.insert_choice()
+        elif self.shell and (path := path_at(self.document.lines, *self.cursor_location)):
+            self._popup.complete(path)
 
     def action_close_completion(self) -> None:
         self._popup.dismiss()
