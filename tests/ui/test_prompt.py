@@ -26,6 +26,7 @@ from tui_agent.app.session_commands import rename
 from tui_agent.session.entries import AssistantEntry, ImagePart, TextPart, UserEntry
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
+from tui_agent.ui.screens.help import HelpScreen
 
 PNG = drawn(size=(3, 2))
 
@@ -229,6 +230,27 @@ async def test_the_list_of_paths_closes_with_its_word(tmp_path: Path) -> None:
         await until(lambda: stage.main.popup.display, pilot)
         await write(pilot, " more")
         assert not stage.main.popup.display
+
+
+async def test_a_question_mark_alone_shows_keys_and_stays_text(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        await press(pilot, "question_mark")
+        assert "during a run: after the current step" in screen_text(stage)
+        assert "all keys, commands and settings" in screen_text(stage)
+        await press(pilot, "up", "tab")
+        assert stage.main.prompt.text == "?"
+        assert not stage.main.prompt.has_focus, "as the list says"
+        await write(pilot, " is a question")
+        assert not stage.main.popup.display
+        await press(pilot, "enter")
+        await until(lambda: stage.agent.sent, pilot)
+        assert stage.agent.sent[0][0] == "? is a question"
+
+
+async def test_enter_after_a_question_mark_opens_the_help(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        await press(pilot, "question_mark", "enter")
+        await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
 
 
 async def paste(stage: object, pilot: object, text: str) -> None:

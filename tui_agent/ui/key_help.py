@@ -26,7 +26,7 @@ RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
 """Keys that can't be rebound: the user needs them to get out."""
 
 PROMPT_KEYS: tuple[tuple[str, str], ...] = (
-    ("enter", "send; during a run: after the current step; once more: right now"),
+    ("enter", "send; during a run: after the current step, again: right now"),
     ("alt+enter", "during a run: queue the message until the run ends"),
     ("escape ctrl+c", "stop; twice in an empty prompt: go back, or quit"),
     ("tab", "into the conversation: j k move, o opens whole outputs"),

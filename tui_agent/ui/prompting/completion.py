@@ -37,8 +37,8 @@ _NAME_LETTER_BONUS = 6
 _OTHER_WORD = 3
 """Minimum letters of a query that finds commands by alias or search word."""
 
-SIGNS = frozenset("/@#")
-"""First characters of words that can be completed."""
+SIGNS = frozenset("/@#?")
+"""First characters of words for which there is a list."""
 _MENTION = LazyPattern(r'(?:^|(?<=[\s(]))@(?:"([^"\n]*)|([^\s"]*))$')
 _SHELL_SIGNS = LazyPattern("!{0,2}")
 """What begins a shell command in the prompt."""
@@ -60,9 +60,9 @@ class _Likeness(IntEnum):
 class Token:
     """The word at the cursor to complete, at columns ``start`` to ``end`` of line ``row``."""
 
-    kind: Literal["command", "mention", "entry", "path"]
+    kind: Literal["command", "mention", "entry", "path", "keys"]
     """``command`` for a word after ``/``, ``mention`` after ``@``, ``entry`` after ``#``, ``path`` in a
-    shell command."""
+    shell command, ``keys`` for ``?`` alone."""
     query: str
     row: int
     start: int
@@ -96,6 +96,8 @@ def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:
     ``row`` and ``column`` count from 0. A command is only found at the start of the first line.
     """
     before = lines[row][:column]
+    if list(lines) == ["?"] == [before]:
+        return Token("keys", "", row, 0, column)
     if row == 0 and before.startswith("/") and not re.search(r"[\s/]", before[1:]):
         return Token("command", before[1:], row, 0, column)
     if match := _MENTION.search(before):

@@ -22,6 +22,8 @@ from tui_agent.ui.widgets.options import Options
 log = logging.getLogger(__name__)
 
 
+KEYS_SHOWN = 7
+"""Number of keys shown for a question mark; a list of more would have to be scrolled."""
 HELP = ".completion--help"
 MATCH = ".completion--match"
 
@@ -66,6 +68,11 @@ class CompletionPopup(Options, can_focus=False):
             return None
         return self.token, self._candidates[self.highlighted]
 
+    @property
+    def completes(self) -> bool:
+        """Whether the list is of words that complete the prompt's, not of keys."""
+        return self.token is not None and self.token.kind != "keys"
+
     def follow(self, token: Token | None) -> None:
         """Offer candidates for a word; None closes the list.
 
@@ -78,10 +85,13 @@ class CompletionPopup(Options, can_focus=False):
         if self._dismissed == (token.row, token.start):
             return
         self.token = token
-        if token.kind == "command":
-            self._offer(rank_names(token.query, self._commands()))
-        else:
-            self._find(token)
+        match token.kind:
+            case "command":
+                self._offer(rank_names(token.query, self._commands()))
+            case "keys":
+                self._show_keys()
+            case _:
+                self._find(token)
 
     def complete(self, token: Token) -> None:
         """Offer candidates for a word, even if its list was dismissed; pick a single one at once."""
@@ -132,6 +142,19 @@ class CompletionPopup(Options, can_focus=False):
                 text = f"no {what} matches “{one_line(query, 40)}”"
             self.set_options([Option(Content.styled(text, HELP), disabled=True)])
             self._open()
+
+    def _show_keys(self) -> None:
+        """Show the most useful keys; none of the rows can be chosen."""
+        from tui_agent.ui.key_help import PROMPT_KEYS
+
+        self._candidates = []
+        shown = (*PROMPT_KEYS[:KEYS_SHOWN], ("? enter", "all keys, commands and settings"))
+        width = max(len(keys) for keys, _text in shown)
+        rows = [
+            Content.assemble((f"{keys:<{width}}  ", MATCH), (text, HELP)) for keys, text in shown
+        ]
+        self.set_options(Option(row, disabled=True) for row in rows)
+        self._open()
 
     @on(OptionList.OptionSelected)
     def _clicked(self, event: OptionList.OptionSelected) -> None:

@@ -57,6 +57,8 @@ WARM_SECONDS = 60.0
 LOW_CACHE_SHARE = 0.5
 """Share of the last request read from the provider's cache below which the gauge shows it."""
 
+NAMED_FROM = 140
+"""Least width, in cells, at which the numbers say what they count."""
 NUMBERS_WIDTH = 24
 """Cells reserved for the numbers beside the bar, so that its length does not change."""
 EXTRAS_WIDTH = 28
@@ -279,6 +281,8 @@ class Gauge(Widget):
             return Content("")
         width = self.size.width
         text = numbers(reading.size)
+        if width >= NAMED_FROM:
+            text += " of the context"
         fallen, until = self._fall
         if self._clock() < until:
             text += f"  −{tokens(fallen)}"

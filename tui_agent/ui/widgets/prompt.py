@@ -389,7 +389,7 @@ class Prompt(TextArea, inherit_bindings=False):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "complete":
-            return self._popup.display or self.shell
+            return self.shell or (self._popup.display and self._popup.completes)
         if action == "close_completion":
             return self._popup.display
         if action == "send" and parameters:

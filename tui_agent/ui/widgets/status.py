@@ -25,6 +25,8 @@ _FIRST = (
 """Actions whose keys are shown before all others, most important first."""
 USED_FROM = 100
 """Least width, in cells, at which the tokens used are shown."""
+USED_NAMED_FROM = 140
+"""Least width, in cells, at which the tokens used say what they count."""
 TODAY_FROM = 80
 """Least width, in cells, at which the day's budget is shown."""
 _PALETTE = "command_palette"
@@ -194,4 +196,7 @@ class StatusLine(Widget):
         if self.plan:
             yield self.plan, "warnings", "cost"
         if self.used and self.size.width >= USED_FROM:
-            yield f"{tokens(self.used)} used", "plain", "cost"
+            what = "used"
+            if self.size.width >= USED_NAMED_FROM:
+                what = "tokens used in this session"
+            yield f"{tokens(self.used)} {what}", "plain", "cost"
