@@ -10,14 +10,22 @@ from tests.support.agents import make_agent
 from tests.support.headless import run_headless
 from tests.support.real_stage import SUMMARY, RealStage, real_stage, write_modules
 from tests.support.scripted_client import Reply, ScriptedClient
-from tests.support.ui_app import press, send, until
+from tests.support.ui_app import HOME, Stage, press, screen_text, send, until
 from tui_agent.app.model_commands import use_model
 from tui_agent.app.services import ModelRow
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.settings import CacheSettings, ContextSettings
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.effort import Effort
-from tui_agent.session.entries import CompactionEntry, EffortChangeEntry, Usage
+from tui_agent.session.entries import (
+    CompactionEntry,
+    EffortChangeEntry,
+    ModelChangeEntry,
+    TextPart,
+    Usage,
+    UserEntry,
+)
+from tui_agent.session.session import Session
 from tui_agent.ui.screens.dialogs import ChoiceScreen
 
 TALK = "The redirect drops its query because the path was quoted before the query was known. " * 60
@@ -240,3 +248,25 @@ async def test_what_a_change_may_cost_is_told_where_the_provider_remembers_enoug
         await pilot.press("enter")
         await stage.until_text("The provider may read 1", pilot)
         assert "about $0.25 more" in " ".join(stage.text().split())
+
+
+async def test_a_key_goes_round_the_models_used_lately(stage: Stage) -> None:
+    haiku = "anthropic/claude-haiku-4-5"
+    sonnet = "anthropic/claude-sonnet-4-5"
+    for model in (haiku, sonnet, "openai/gpt-5-mini"):
+        info = stage.store.create_session(HOME)
+        other = Session(stage.store, info.id, estimate=lambda _entry: 1)
+        other.append(UserEntry(parts=(TextPart(text="hello"),)))
+        other.append(ModelChangeEntry(model=model))
+    async with stage.run() as pilot:
+        assert stage.agent.model == sonnet
+        for model in (haiku, sonnet, haiku):
+            await press(pilot, "shift+f2")
+            await until(lambda wanted=model: stage.agent.model == wanted, pilot)
+        assert "model" not in stage.saved, "in this session only"
+
+
+async def test_without_another_model_the_key_says_so(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        await press(pilot, "shift+f2")
+        await until(lambda: "No other model was used lately" in screen_text(stage), pilot)

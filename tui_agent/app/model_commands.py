@@ -25,6 +25,10 @@ _HELP: Final = {
 }
 
 
+USED_SESSIONS: Final = 40
+"""Number of the newest sessions whose models count as recently used."""
+MAX_MODELS_USED: Final = 5
+"""Maximum recently used models."""
 _NO_KEY: Final = "has no key"
 
 
@@ -44,6 +48,42 @@ async def model(controller: "Controller", argument: str) -> None:
     if pick is not None:
         set_up(controller, pick)
         await choose_model(controller, pick.model, only_here=pick.only_here)
+
+
+@Command(
+    "next-model",
+    "use the next of the models that you used lately, in this session",
+    key="shift+f2",
+    place=298,
+    words="cycle, switch, change, rotate",
+)
+async def next_model(controller: "Controller", _argument: str) -> None:
+    current = controller.open_agent.model
+    models = await _models_used(controller)
+    later = [model for model in models if model > current]
+    others = later or [model for model in models if model != current]
+    if not others:
+        controller.say("No other model was used lately. /model lists all.")
+        return
+    await use_model(controller, others[0], only_here=True)
+
+
+async def _models_used(controller: "Controller") -> list[str]:
+    """Return the ids of the models used lately that have no key missing, in alphabetical order.
+
+    Not in the order of their use, which each switch changes.
+    """
+    from tui_agent.model.demo import DEMO_MODEL
+
+    services = controller.services
+    rows = await asyncio.to_thread(services.models)
+    without_key = {row.id for row in rows if not row.has_key}
+    used: list[str] = []
+    for info in services.store.sessions(limit=USED_SESSIONS):
+        is_usable = info.model not in {"", DEMO_MODEL, *without_key}
+        if is_usable and info.model not in used:
+            used.append(info.model)
+    return sorted(used[:MAX_MODELS_USED])
 
 
 async def ask_for_model(controller: "Controller", current: str) -> str | None:

@@ -26,14 +26,14 @@ RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
 """Keys that can't be rebound: the user needs them to get out."""
 
 PROMPT_KEYS: tuple[tuple[str, str], ...] = (
-    ("enter", "send; during a run: after the current step, again: right now"),
+    ("enter", "send; during a run: after the step; again: at once"),
     ("alt+enter", "during a run: queue the message until the run ends"),
     ("escape ctrl+c", "stop; twice in an empty prompt: go back, or quit"),
     ("tab", "into the conversation: j k move, o opens whole outputs"),
     ("shift+enter ctrl+j", "new line; so does enter after a backslash"),
     ("up down", "earlier messages, from the first or last line"),
     ("/name @file #12", "a command, attach a file or image, an entry"),
-    ("!command", "run a shell command, tab completes paths; !!command keeps it from the model"),
+    ("!command", "run a shell command; !!command keeps it from the model"),
     ("pageup pagedown", "scroll; ctrl+home and ctrl+end go to the ends"),
     ("ctrl+p", "find a command, a key or a setting"),
     ("alt+up", "take back the last waiting message; up does in an empty prompt"),

@@ -14,6 +14,7 @@ from textual.widgets.option_list import Option
 
 from tui_agent.app.format import tokens, visible
 from tui_agent.app.frontend import ModelPick
+from tui_agent.app.model_commands import MAX_MODELS_USED, USED_SESSIONS
 from tui_agent.app.services import AppServices, ModelRow
 from tui_agent.model.providers import PROVIDERS
 from tui_agent.ui.bindings import hidden
@@ -24,11 +25,7 @@ NOBODY = (
 )
 
 _TYPED = "typed:"
-RECENT = 5
-"""Maximum recently used models listed at the top."""
 SWITCH_KEYS = "↑↓ move  enter use, also at the next start  ctrl+s this session only  esc back"
-USED_SESSIONS = 40
-"""Number of the newest sessions whose models count as recently used."""
 
 
 def key_of(row: ModelRow) -> str:
@@ -71,7 +68,7 @@ def groups(
         is_known = row.id == current or row.id in used
         if is_known and not row.server:
             recent.append(row)
-    del recent[RECENT:]
+    del recent[MAX_MODELS_USED:]
     yield "Recent", recent
     rest = [row for row in ordered if row not in recent]
     servers: dict[str, list[ModelRow]] = {}
