@@ -37,6 +37,7 @@ KEYS = {
     "\x1bOP": "f1", "\x1b[1;3D": "alt+left", "\x1b[1;5C": "ctrl+right", "\x1b[27;5;127~": "ctrl+backspace",
     "\x1b[27;2;13~": "shift+enter", "\x1b[13;2u": "shift+enter", "\x1b[27;2;65~": "A", "\x1b[27;5;105~": "ctrl+i",
     "\x1b\x1b[D": "alt+left", "\x1b\r": "alt+enter", "\x1bb": "alt+b", "\x1b[3~": "delete", "\x1b[Z": "shift+tab",
+    "\x1b[1;2Q": "shift+f2", "\x1b[1;2R": "shift+f3", "\x1b[13;2~": "shift+f3", "\x1b[20;2~": "shift+f9",
     "\x1b[200~two\nlines\x1b[31m\x1b[201~": "[two\nlines\x1b[31m]",
 }  # fmt: skip
 

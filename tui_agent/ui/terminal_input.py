@@ -62,6 +62,8 @@ _UNMISTAKABLE: Final = LazyPattern(
 )
 _OTHER_KEY: Final = LazyPattern(r"\x1b\[27;([0-9]+);([0-9]+)~|\x1b\[([0-9]+);([0-9]+)u")
 """A key with modifiers, as xterm's modifyOtherKeys and tmux send it."""
+_SHIFT_F3: Final = "\x1b[1;2R"
+"""Shift+F3 of xterm and tmux, also the report of a cursor in the first line, which nobody asks for."""
 _BACKGROUND: Final = LazyPattern(
     r"(?:\x1b\]|\x9d)11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})[^\x07\x1b]{0,8}(?:\x07|\x1b\\|\x9c)"
 )
@@ -219,6 +221,9 @@ class InputParser(XTermParser):
                     yield BackgroundKnown(0.299 * red + 0.587 * green + 0.114 * blue > 0.5)
 
     def _control(self, written: str) -> Iterator[Message]:
+        if written == _SHIFT_F3:
+            yield events.Key("shift+f3", None)
+            return
         if found := _OTHER_KEY.fullmatch(written):
             modifiers = found[1] or found[4]
             code = found[2] or found[3]

@@ -391,6 +391,7 @@ class MainScreen(SessionFrame):
         reading = self.gauge.reading
         if self.view is not None:
             self.view.question.draft_changed()
+            self.view.waiting.has_draft = has_draft
         if has_draft and not self._is_writing:
             # Check once per message, when its first character is typed.
             self.controller.warn_if_taken_over()

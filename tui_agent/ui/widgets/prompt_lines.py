@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 MAX_MESSAGES = 4
 """Maximum lines of the list of queued messages."""
-QUEUE_KEYS = "   enter sends now · alt+up takes back"
-"""Keys for the queued messages, shown after the last one."""
+TAKES_BACK = "   alt+up takes back"
+"""Key for the queued messages, shown after the last one."""
+SENDS_NOW = "   enter sends now · alt+up takes back"
+"""Keys for the queued messages while the prompt is empty."""
 ROOM_FOR_QUEUE_KEYS = 60
 """Least width, in cells, at which a long last message is cut to make room for the keys."""
 
@@ -64,6 +66,8 @@ class QueueList(Widget):
 
     ALLOW_SELECT = False
     queue: reactive[QueueChanged] = reactive(QueueChanged(), layout=True)
+    has_draft: reactive[bool] = reactive(default=False)
+    """Whether the prompt has a text, which Enter sends."""
 
     def watch_queue(self, queue: QueueChanged) -> None:
         self.display = bool(queue.steer or queue.follow_up)
@@ -80,9 +84,9 @@ class QueueList(Widget):
         if more:
             lines.append(f"  and {more} more")
         if lines and self.size.width >= ROOM_FOR_QUEUE_KEYS:
-            last = Content(lines[-1])
-            last = last.truncate(self.size.width - len(QUEUE_KEYS), ellipsis=True)
-            lines[-1] = f"{last.plain}{QUEUE_KEYS}"
+            keys = TAKES_BACK if self.has_draft else SENDS_NOW
+            last = Content(lines[-1]).truncate(self.size.width - len(keys), ellipsis=True)
+            lines[-1] = f"{last.plain}{keys}"
         return Content("\n".join(lines))
 
 
