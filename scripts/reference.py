@@ -33,7 +33,8 @@ def keys() -> str:
     """Return the keys of the prompt, and the actions that can have other keys."""
     import tui_agent.ui.widgets.transcript  # noqa: F401 - before the screens, which it imports in a circle
     from tui_agent.app.commands import command_table
-    from tui_agent.ui.key_help import PROMPT_KEYS, rebindable_actions
+    from tui_agent.ui.key_help import rebindable_actions
+    from tui_agent.ui.prompt_keys import PROMPT_KEYS
     from tui_agent.ui.screens.main import MainScreen
 
     def shown(names: str) -> str:

@@ -27,8 +27,9 @@ from tui_agent.app.setting_names import GROUPS, OTHERS, sentence_of, sorted_by_g
 from tui_agent.config import THEMES, Config, ConfigError, load_config, set_value
 from tui_agent.setting_rows import setting_rows
 from tui_agent.ui.app import TuiAgentApp
-from tui_agent.ui.key_help import PROMPT_KEYS, RESERVED, Rebindable, checked, rebindable_actions
+from tui_agent.ui.key_help import RESERVED, Rebindable, checked, rebindable_actions
 from tui_agent.ui.key_order import WORD_KEYS
+from tui_agent.ui.prompt_keys import PROMPT_KEYS
 from tui_agent.ui.screens.context import ContextScreen
 from tui_agent.ui.screens.dialogs import ChoiceScreen, ReportScreen
 from tui_agent.ui.screens.help import HelpScreen

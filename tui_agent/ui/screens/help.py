@@ -14,7 +14,8 @@ from tui_agent.app.format import dotted, one_line
 from tui_agent.config import ConfigError
 from tui_agent.lazy import frozen
 from tui_agent.setting_rows import UNSET
-from tui_agent.ui.key_help import PROMPT_KEYS, rebindable_actions
+from tui_agent.ui.key_help import rebindable_actions
+from tui_agent.ui.prompt_keys import PROMPT_KEYS
 from tui_agent.ui.screens.picker import PickerScreen, has_words, word_offsets
 from tui_agent.ui.widgets.plain_text import PlainText
 

@@ -145,7 +145,7 @@ class CompletionPopup(Options, can_focus=False):
 
     def _show_keys(self) -> None:
         """Show the most useful keys; none of the rows can be chosen."""
-        from tui_agent.ui.key_help import PROMPT_KEYS
+        from tui_agent.ui.prompt_keys import PROMPT_KEYS
 
         self._candidates = []
         shown = (*PROMPT_KEYS[:KEYS_SHOWN], ("? enter", "all keys, commands and settings"))
