@@ -24,14 +24,17 @@ Kind = Literal[
     "instructions", "rules", "skills", "commands", "agents", "output-styles", "hooks", "tools"
 ]
 ACTING = {
+    "skills": "skill",
     "commands": "command",
     "agents": "agent",
     "output-styles": "output style",
     "hooks": "hook",
     "tools": "tool",
 }
-"""The kinds that can run something or direct the model, and so need trust; the value names one such
-file for people."""
+"""The kinds that can run something or tell the model what to do, and so need trust; the value names one
+such file for people. Instructions and rules need none: they are texts of the project like its README."""
+SKILL_FILE = "SKILL.md"
+"""Name of a skill's main file. Other files in a skill's folder are ordinary files of the project."""
 
 
 @frozen

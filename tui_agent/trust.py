@@ -32,6 +32,7 @@ from tui_agent.places import (
     MAX_DEPTH,
     OPENCODE_FILES,
     PLACES,
+    SKILL_FILE,
     places_of,
 )
 from tui_agent.server_rows import effect_of_server
@@ -46,6 +47,11 @@ _FOLDERS = (
 """Folders of a project whose files take effect, such as commands, tools and hooks."""
 _RUN_BY_SETTINGS = {place.project for place in _PLACES if place.kind == "hooks" and place.whose}
 """Folders of hook scripts, which run only if the project's settings name them."""
+_SKILL_FOLDERS = {place.project for place in _PLACES if place.kind == "skills"}
+_FLAT_SKILLS = {
+    place.project for place in _PLACES if place.kind == "skills" and place.whose == "Pi"
+}
+"""Folders in which each Markdown file is a skill, too."""
 _MAIN_FILES = tuple(
     name for place in places_of("instructions") for name in (place.project, *place.instead) if name
 )
@@ -219,7 +225,7 @@ def _files(project: Path, cwd: Path) -> Iterator[Path]:
                 yield path
         for name in _FOLDERS:
             if name not in _RUN_BY_SETTINGS or is_file(project_config(project)):
-                yield from _below(project, folder / name)
+                yield from _acting_below(project, folder, name)
         for settings in project_settings(project, folder):
             if any(True for _item in settings.acting()):
                 yield settings.file.path
@@ -288,6 +294,15 @@ def _text(project: Path, path: Path) -> str:
         return user_text(read_inside(project, path, MAX_MAIN_BYTES)[0])
     except OSError:
         return ""
+
+
+def _acting_below(project: Path, folder: Path, name: str) -> Iterator[Path]:
+    """Yield the files that need trust below ``folder/name``; of skills, only their main files."""
+    place = folder / name
+    for path in _below(project, place):
+        is_flat = name in _FLAT_SKILLS and path.parent == place and path.suffix == ".md"
+        if name not in _SKILL_FOLDERS or path.name == SKILL_FILE or is_flat:
+            yield path
 
 
 def _below(project: Path, place: Path) -> Iterator[Path]:
@@ -383,10 +398,12 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def _summary(text: str, kind: str) -> str:
-    """Return the names of the functions for a tool file, the first line of text for any other file."""
+    """Return the functions' names for a tool file, the description for a skill, else the first line of text."""
     if kind == ACTING["tools"]:
         return ", ".join(re.findall(r"^(?:async )?def ([a-zA-Z]\w*)", text, re.MULTILINE))
-    for line in text.splitlines():
-        if line.strip() and line.strip() != "---":
-            return line.strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip(" -\t")]
+    if kind == ACTING["skills"]:
+        lines.sort(key=lambda line: not line.startswith("description:"))
+    if lines:
+        return lines[0]
     return ""

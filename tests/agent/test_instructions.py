@@ -11,6 +11,7 @@ from tests.support.knowledge import folders, knowledge, skill, write
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.agent_specs import load_specs
+from tui_agent.agent.knowledge.folders import TrustDoor
 from tui_agent.agent.knowledge.instructions import FILE_BYTES
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.context.budget import head_parts
@@ -176,7 +177,7 @@ def test_no_instructions_of_other_peoples_code_or_outside_or_just_read(tmp_path:
 
 
 def noted(tmp_path: Path, tokens: int = 2_000) -> Knowledge:
-    return Knowledge(Sources(folders(tmp_path), (), tokens))
+    return Knowledge(Sources(folders(tmp_path), (), tokens), trusted=lambda: True)
 
 
 def write_notes(tmp_path: Path, *notes: str) -> Path:
@@ -262,13 +263,14 @@ def test_the_trust_question_lists_what_acts_and_nothing_else(tmp_path: Path) -> 
 
     project = folders(tmp_path).project
     places = [place for place in PLACES if place.project and not place.project.endswith(".md")]
+    acting = set()
     for place in places:
-        write(project / place.project / "x.md", "text")
-    acting = {
-        (ACTING[place.kind], f"{place.project}/x.md") for place in places if place.kind in ACTING
-    }
+        name = "x/SKILL.md" if place.kind == "skills" else "x.md"
+        write(project / place.project / name, "text")
+        if place.kind in ACTING:
+            acting.add((ACTING[place.kind], f"{place.project}/{name}"))
     hooks = {row for row in acting if row[1] == ".claude/hooks/x.md"}
-    assert listed() == (acting - hooks) | {("file", ".tui-agent/skills/x.md")}
+    assert listed() == acting - hooks
     write(project / ".tui-agent/config.toml", "")
     assert hooks < listed()
 
@@ -294,7 +296,7 @@ def test_agents_of_other_programs_get_no_more_than_they_ask_for(tmp_path: Path) 
     assert [calm.allows(tool) for tool in ("read", "write", "bash")] == [True, False, False]
     assert "off" not in found
     assert "rev" not in {
-        spec.name for spec in load_specs(folders(tmp_path), prompt, trusted=lambda: False)
+        spec.name for spec in load_specs(folders(tmp_path), prompt, door=TrustDoor(lambda: False))
     }
 
 

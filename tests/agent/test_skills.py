@@ -135,10 +135,9 @@ async def test_the_model_uses_claude_codes_commands_as_skills_unless_they_say_no
     write(commands / "git/fix.md", "---\ndescription: Fix an issue\n---\nFix $0 in $1.")
     write(commands / "plain.md", "Tidy up.")
     write(commands / "own.md", "---\ndisable-model-invocation: true\n---\nDeploy.")
-    write(tmp_path / "project/.claude/commands/theirs.md", "Theirs.")
     calls = [
         Reply(calls=(Call("skill", json.dumps({"name": name, "arguments": words})),))
-        for name, words in (("git:fix", "12 src"), ("plain", "now"), ("own", ""), ("theirs", ""))
+        for name, words in (("git:fix", "12 src"), ("plain", "now"), ("own", ""))
     ]
     harness, client = agent_with(tmp_path, *calls, Reply("Done."))
     await harness.say("go")
@@ -146,7 +145,6 @@ async def test_the_model_uses_claude_codes_commands_as_skills_unless_they_say_no
     assert "- git:fix: Fix an issue" in listed
     assert "- plain: Tidy up." in listed
     assert "Deploy" not in listed
-    assert "Theirs" not in listed
     outputs = [result.output for result in harness.results()]
     assert outputs[:2] == ["Fix 12 in src.", "Tidy up.\n\nnow"]
     assert all(result.status is ToolStatus.ERROR for result in harness.results()[2:])
@@ -170,7 +168,8 @@ async def test_commands_in_a_skill_run_when_the_user_starts_it_and_a_projects_wa
     skill(tmp_path / "home/.claude/skills", "mine", body='Branch: !`printf "%s" "$1"`')
     skill(tmp_path / "home/.claude/skills", "parts", body="Ticket $1\n!`echo hi`\nBranch $1 $2")
     skill(tmp_path / "project/.claude/skills", "theirs", body="!`touch made`")
-    made = make_agent(tmp_path, [Reply("k")], knowledge=knowledge(tmp_path)).agent
+    untrusting = knowledge(tmp_path, trusted=lambda: False)
+    made = make_agent(tmp_path, [Reply("k")], knowledge=untrusting).agent
     used = await prepare_command("skill:mine", "main", made.session, made.ports)
     assert used.parts[1].text.startswith("Branch: main")
     used = await prepare_command("skill:parts", "T-1 main", made.session, made.ports)

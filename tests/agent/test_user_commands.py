@@ -110,15 +110,30 @@ async def test_model_and_agent_go_with_the_message(tmp_path: Path) -> None:
         await message_of(agent(tmp_path), "try")
 
 
-async def test_a_projects_command_runs_something_only_where_it_is_trusted(tmp_path: Path) -> None:
-    write(tmp_path / "project/.tui-agent/commands/run.md", "Ran !`touch ran; echo it`")
-    write(tmp_path / "project/.tui-agent/commands/say.md", "Just text")
-    untrusted = agent(tmp_path)
+@pytest.mark.parametrize(
+    ("template", "filled_in"), [("Ran !`touch ran; echo it`", "Ran it"), ("Just text", "Just text")]
+)
+async def test_a_projects_command_waits_for_trust(
+    tmp_path: Path, template: str, filled_in: str
+) -> None:
+    write(tmp_path / "project/.tui-agent/commands/try.md", template)
+    is_trusted = False
+    made = agent(tmp_path, trusted=lambda: is_trusted)
+    assert made.commands() == ()
     with pytest.raises(CommandError, match="Trust the project first"):
-        await message_of(untrusted, "run")
+        await message_of(made, "try")
     assert not (tmp_path / "project/ran").exists()
-    assert text(await message_of(untrusted, "say")) == "Just text"
-    assert text(await message_of(agent(tmp_path, trusted=lambda: True), "run")) == "Ran it"
+    assert await message_of(made, "other") is None
+    is_trusted = True
+    assert text(await message_of(made, "try")) == filled_in
+
+
+async def test_a_users_command_is_used_while_the_projects_of_its_name_waits(tmp_path: Path) -> None:
+    skill(tmp_path / "project/.agents/skills", body="Theirs.")
+    skill(tmp_path / "config/skills", body="Mine.")
+    made = agent(tmp_path, trusted=lambda: False)
+    used = await message_of(made, "skill:release")
+    assert "Mine." in used.parts[1].text
 
 
 async def test_a_message_that_begins_with_a_name_is_that_command(tmp_path: Path) -> None:

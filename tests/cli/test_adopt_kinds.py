@@ -71,7 +71,7 @@ KINDS: list[tuple[str, str, str, list[tuple[str, str]]]] = [
     ]),
     ("Claude Code", "home/.claude/commands/d.md", "x", [("/d", USED)]),
     ("Claude Code", ".claude/skills/e/SKILL.md", AGENT.format("e", "allowed-tools: Bash"), [
-        ("e", USED), ("allowed-tools of e", WITHOUT),
+        ("e", WAITS), ("allowed-tools of e", WITHOUT),
     ]),
     ("Claude Code", "home/.claude/skills/f/SKILL.md", AGENT.format("f", ""), [("f", USED)]),
     ("Claude Code", "home/.claude/output-styles/g.md", "g", [("g", USED)]),
@@ -98,7 +98,7 @@ KINDS: list[tuple[str, str, str, list[tuple[str, str]]]] = [
     ("Codex", ".codex/agents/i.toml", 'name = "i"\ndescription = "d"\ndeveloper_instructions = "x"', [("i", WAITS)]),
     ("OpenCode", ".opencode/agent/j.md", AGENT.format("j", ""), [("j", WAITS)]),
     ("OpenCode", ".opencode/command/k.md", "x", [("/k", WAITS)]),
-    ("OpenCode", ".opencode/skills/l/SKILL.md", AGENT.format("l", ""), [("l", USED)]),
+    ("OpenCode", ".opencode/skills/l/SKILL.md", AGENT.format("l", ""), [("l", WAITS)]),
     ("OpenCode", ".opencode/plugin/x.ts", "x", [(".opencode/plugin", WITHOUT)]),
     ("OpenCode", ".opencode/tool/x.ts", "x", [(".opencode/tool", WITHOUT)]),
     ("OpenCode", ".opencode/mode/x.md", "x", [(".opencode/mode", WITHOUT)]),

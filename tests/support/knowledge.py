@@ -27,8 +27,9 @@ def folders(tmp_path: Path, *, cwd: str = "") -> Folders:
 
 
 def knowledge(tmp_path: Path, *instructions: str, cwd: str = "", **arguments: Any) -> Knowledge:
-    """Return what files below ``tmp_path`` tell, loaded."""
+    """Return what files below ``tmp_path`` tell, loaded; the project is trusted unless ``trusted`` is given."""
     sources = Sources(folders(tmp_path, cwd=cwd), instructions)
+    arguments.setdefault("trusted", lambda: True)
     loaded = Knowledge(sources, prompt=prompt, **arguments)
     loaded.load()
     return loaded

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Literal, cast, get_args
 
 from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache, load_all
-from tui_agent.agent.knowledge.folders import Folder, Folders
+from tui_agent.agent.knowledge.folders import Folder, Folders, TrustDoor
 from tui_agent.agent.permissions import Action, Mode, Rule, RuleError, Source, rules_from_table
 from tui_agent.agent.programs.codex import codex_agent
 from tui_agent.agent.programs.opencode import by_permission, inline_documents
@@ -131,15 +131,15 @@ def load_specs(
     files: FileCache | None = None,
     problems: list[str] | None = None,
     *,
-    trusted: Callable[[], bool] = lambda: True,
+    door: TrustDoor | None = None,
     skills: Mapping[str, Skill] = MappingProxyType({}),
 ) -> tuple[AgentSpec, ...]:
     """Return the built-in kinds of agents, and the agents and output styles defined in files.
 
     Of kinds with the same name, the user's comes before the project's, and that before the built-in
-    one. ``trusted`` is called if the project has such files, which are left out if it returns
-    False. ``skills`` are those that an agent's file may add to its prompt, by name. Unusable files
-    are left out; sentences about them are added to ``problems``.
+    one. ``door`` decides whether the project's are used; without it they are. ``skills`` are those
+    that an agent's file may add to its prompt, by name. Unusable files are left out; sentences about
+    them are added to ``problems``.
     """
     files = files or FileCache(folders.project)
     problems = [] if problems is None else problems
@@ -148,8 +148,8 @@ def load_specs(
     rows = [(path, row.folder) for path, row in inline.items()]
     rows += styles.items()
     rows += _found(folders, "agents", problems).items()
-    if not all(map(_is_users, rows)) and not trusted():
-        rows = list(filter(_is_users, rows))
+    if door is not None:
+        rows = door.admitted(rows)
 
     def make(path: Path, folder: Folder) -> AgentSpec | None:
         name = path.stem

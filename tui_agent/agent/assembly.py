@@ -6,7 +6,7 @@ from typing import Any
 
 from tui_agent.agent.agent_specs import builtin_specs
 from tui_agent.agent.clients import RoutedClient
-from tui_agent.agent.knowledge.folders import Folders
+from tui_agent.agent.knowledge.folders import Folders, TrustDoor
 from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetMeter
@@ -157,14 +157,12 @@ def find_tool_files(folders: Folders, *, trusted: bool) -> tuple[list[FoundFile]
     The second value has a sentence for each problem with the project's folders.
     """
     problems: list[str] = []
-    places = folders.of_user("tools")
-    if trusted:
-        places += folders.of_project("tools", problems)
+    places = (*folders.of_user("tools"), *folders.of_project("tools", problems))
+    rows = [(path, place) for place in places for path in sorted(place.path.glob("[!_]*.py"))]
     found: list[FoundFile] = []
-    for place in places:
+    for path, place in TrustDoor(lambda: trusted).admitted(rows):
         inside = folders.project if place.of_project else None
-        for path in sorted(place.path.glob("[!_]*.py")):
-            found.append(FoundFile(path, folders.name(path), inside))
+        found.append(FoundFile(path, folders.name(path), inside))
     return found, problems
 
 

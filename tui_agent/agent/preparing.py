@@ -9,7 +9,8 @@ from typing import Literal
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.attachments import Naming, Prepared, load_message
 from tui_agent.agent.channel import EventChannel
-from tui_agent.agent.knowledge.commands import SHELL, UserCommand, fill_command, fill_template
+from tui_agent.agent.knowledge.commands import UserCommand, fill_command, fill_template
+from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.knowledge.placeholders import given
 from tui_agent.agent.mcp.records import McpError
 from tui_agent.agent.ports import AgentPorts
@@ -76,6 +77,7 @@ async def _made(name: str, arguments: str, session: Session, ports: AgentPorts) 
     if name.startswith(SKILL_PREFIX):
         skill = knowledge.skill(name.removeprefix(SKILL_PREFIX))
         if skill is None:
+            await asyncio.to_thread(_refuse_held_back, name, knowledge)
             return None
         return await _skill(skill, arguments, ports)
     command = next((known for known in knowledge.commands if known.name == name), None)
@@ -84,7 +86,10 @@ async def _made(name: str, arguments: str, session: Session, ports: AgentPorts) 
             (TextPart(text="\n\n".join(filter(None, [ports.prompt(name), arguments]))),)
         )
     if command is None:
-        return await _server_prompt(name, arguments, ports)
+        prompt = await _server_prompt(name, arguments, ports)
+        if prompt is None:
+            await asyncio.to_thread(_refuse_held_back, name, knowledge)
+        return prompt
     return await _filled(command, arguments, session, ports)
 
 
@@ -108,12 +113,7 @@ async def _server_prompt(name: str, arguments: str, ports: AgentPorts) -> Prepar
 
 
 async def _skill(skill: Skill, arguments: str, ports: AgentPorts) -> Prepared:
-    """Return a message with a skill's text attached, which the model then follows.
-
-    Raises CommandError if the skill runs commands and its project isn't trusted.
-    """
-    if skill.of_project:
-        _check_trusted(f"skill:{skill.name}", skill.body, ports)
+    """Return a message with a skill's text attached, which the model then follows."""
 
     def fill_part(part: str) -> str:
         return skill.filled(part, arguments)
@@ -128,13 +128,17 @@ async def _skill(skill: Skill, arguments: str, ports: AgentPorts) -> Prepared:
     )
 
 
-def _check_trusted(name: str, template: str, ports: AgentPorts) -> None:
-    """Raise CommandError if a project's template runs commands and the project isn't trusted."""
-    if SHELL.search(template) and not ports.knowledge.trusted():
-        raise CommandError(
-            f"/{name} came with the project and runs commands. Trust the project first: "
-            "when you are asked at the start, or with --trust."
-        )
+def _refuse_held_back(name: str, knowledge: Knowledge) -> None:
+    """Raise CommandError if ``name`` is a command or skill of a project that isn't trusted. Reads files."""
+    for item in knowledge.held_back():
+        shown = item.name
+        if isinstance(item, Skill):
+            shown = f"{SKILL_PREFIX}{item.name}"
+        if shown == name:
+            raise CommandError(
+                f"/{name} came with the project. Trust the project first: /trust shows what it would "
+                "run or set and asks; --trust answers for one run."
+            )
 
 
 async def _run_unheard(ports: AgentPorts, shell_command: str) -> str:
@@ -146,8 +150,6 @@ async def _run_unheard(ports: AgentPorts, shell_command: str) -> str:
 async def _filled(
     command: UserCommand, arguments: str, session: Session, ports: AgentPorts
 ) -> Prepared:
-    if command.of_project:
-        _check_trusted(command.name, command.template, ports)
     mode = command.agent
     if mode is not None and mode != "build" and ports.knowledge.primary(mode) is None:
         raise CommandError(f"/{command.name} needs the agent “{mode}”, which does not exist.")

@@ -70,6 +70,7 @@ async def trust(controller: Controller, _argument: str) -> None:
         return
     if await ask_about(controller, state) != "trusted":
         return
+    await asyncio.to_thread(controller.open_agent.ports.knowledge.load)
     await controller.open_agent.mcp.reload_and_resend()
     controller.say("Trusted now; hooks and variables take effect in a new session (/new).")
 

@@ -29,6 +29,7 @@ from tui_agent.path_checks import is_directory, real_path
 from tui_agent.paths import cache_dir, data_dir, log_dir
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.resources import prompt
+from tui_agent.safe_text import one_line
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import EffortChangeEntry
 from tui_agent.tools.functions.add_ons import AddOns
@@ -178,7 +179,7 @@ def _ports(
         tool_files = _tool_files(wiring, cwd)
         hub = extensions.hub(cwd, servers)
         hooks = Hooks(partial(extensions.load_hooks, cwd))
-        news = None if wiring.headless else _news(cwd)
+        news = _held_back_news if wiring.headless else _news(cwd)
     sources = Sources(
         folders_of(cwd, config),
         (*config.instructions, *foreign.instructions),
@@ -227,6 +228,16 @@ def _news(cwd: Path) -> Callable[[Knowledge], str] | None:
     from tui_agent.cli.adopt import first_news
 
     return first_news(cwd)
+
+
+def _held_back_news(knowledge: Knowledge) -> str:
+    names = [one_line(item.name, 40) for item in knowledge.held_back()]
+    if not names:
+        return ""
+    return (
+        f"These commands and skills of the project are left out: {', '.join(names)}. "
+        "You have not trusted the project (--trust does so for one run)."
+    )
 
 
 def _foreign(wiring: "Wiring", cwd: Path) -> ForeignSettings:

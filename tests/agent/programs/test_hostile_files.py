@@ -148,7 +148,9 @@ def test_large_deep_and_odd_files_are_read_at_once(tmp_path: Path, name: str, te
 
 
 def loaded(tmp_path: Path, *instructions: str) -> Knowledge:
-    knowledge = Knowledge(Sources(folders(tmp_path), instructions=instructions))
+    knowledge = Knowledge(
+        Sources(folders(tmp_path), instructions=instructions), trusted=lambda: True
+    )
     knowledge.load()
     return knowledge
 

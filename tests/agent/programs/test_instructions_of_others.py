@@ -129,7 +129,7 @@ def test_imports_that_lead_out_of_the_project_wait_for_trust_and_the_users_own_d
     write(tmp_path / "project/CLAUDE.md", f"See @{outside} and @inner.md")
     write(tmp_path / "project/inner.md", f"deeper @{tmp_path / 'shared/other.md'}")
     write(tmp_path / "shared/other.md", "never asked about")
-    careful = knowledge(tmp_path)
+    careful = knowledge(tmp_path, trusted=lambda: False)
     assert names(careful) == ["~/.claude/CLAUDE.md", "~/.claude/team.md", "CLAUDE.md", "inner.md"]
     assert "outside the project, and you do not trust" in careful.problems[0]
     trusting = knowledge(tmp_path, trusted=lambda: True)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache, load_all
-from tui_agent.agent.knowledge.folders import Folder, Folders
+from tui_agent.agent.knowledge.folders import Folder, Folders, TrustDoor
 from tui_agent.agent.knowledge.placeholders import (
     Given,
     Slots,
@@ -72,9 +72,9 @@ class UserCommand:
 
 
 def load_commands(
-    folders: Folders, files: FileCache, problems: list[str]
+    folders: Folders, files: FileCache, problems: list[str], door: TrustDoor
 ) -> tuple[UserCommand, ...]:
-    """Return all commands, sorted by name; unusable files are reported in ``problems``.
+    """Return the commands that ``door`` admits, sorted by name; unusable files are reported in ``problems``.
 
     A project's command never replaces a user's of the same name.
     """
@@ -88,7 +88,7 @@ def load_commands(
             return _command_of([path.name], inline[path].document, folder, folder.shown)
         return _command(path, folder, files)
 
-    made = load_all("Command", make, rows, problems)
+    made = load_all("Command", make, door.admitted(rows), problems)
     found: dict[str, UserCommand] = {}
     for command in sorted(made, key=_of_project):
         found.setdefault(command.name, command)

@@ -3,7 +3,8 @@
 import fnmatch
 import os
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from tui_agent.lazy import frozen
@@ -176,6 +177,28 @@ class Folders:
         if path.is_relative_to(self.project):
             return path.relative_to(self.project).as_posix()
         return shown_in_home(self.home, path)
+
+
+class TrustDoor:
+    """Lets the user's own files through, and a project's files only if the user trusts the project.
+
+    Each file of a kind that needs trust (`places.ACTING`) passes here before it is read for use.
+    ``trusted`` is called at most once, and only if there is a file of the project.
+    """
+
+    def __init__(self, trusted: Callable[[], bool]) -> None:
+        self.is_open = cache(trusted)
+        self.held_back = 0
+        """Number of files that were not let through."""
+
+    def admitted(self, rows: Iterable[tuple[Path, Folder]]) -> list[tuple[Path, Folder]]:
+        """Return the files that may be used, in the same order; each has the folder it is in."""
+        found = list(rows)
+        own = [(path, folder) for path, folder in found if not folder.of_project]
+        if len(own) == len(found) or self.is_open():
+            return found
+        self.held_back += len(found) - len(own)
+        return own
 
 
 def upward(cwd: Path, project: Path) -> tuple[Path, ...]:

@@ -8,13 +8,12 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 from tui_agent.agent.agent_specs import AgentSpec, load_specs
 from tui_agent.agent.knowledge.commands import UserCommand, load_commands
 from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache, load_all
-from tui_agent.agent.knowledge.folders import Folder, Folders
+from tui_agent.agent.knowledge.folders import Folder, Folders, TrustDoor
 from tui_agent.agent.knowledge.instructions import Instruction, InstructionFiles
 from tui_agent.agent.knowledge.placeholders import fill_in, given, slots_of, takes_arguments
 from tui_agent.agent.memory.section import (
@@ -26,13 +25,13 @@ from tui_agent.agent.memory.section import (
 from tui_agent.files.memory import Memory, MemoryLine, NotKeptError
 from tui_agent.files.notes import NOTES_FILE, NoteError, notes_in, read_notes
 from tui_agent.lazy import LazyPattern, frozen
+from tui_agent.places import SKILL_FILE
 from tui_agent.say_once import SayOnce
 from tui_agent.session.entries import SKILL_PREFIX
 from tui_agent.tools.skill import Skill
 
 log = logging.getLogger(__name__)
 
-SKILL_FILE = "SKILL.md"
 FILE_BYTES = 64 * 1024
 """Bytes of a ``SKILL.md`` that are read."""
 NAME_CHARS = 64
@@ -75,8 +74,10 @@ AGENT_CHARS = 200
 """Maximum length of an agent's description in the head, in characters."""
 
 
-def load_skills(folders: Folders, files: FileCache, problems: list[str]) -> dict[str, Skill]:
-    """Return all skills by name, sorted by name; unusable files are reported in ``problems``.
+def load_skills(
+    folders: Folders, files: FileCache, problems: list[str], door: TrustDoor
+) -> dict[str, Skill]:
+    """Return the skills that ``door`` admits by name, sorted by name; unusable files are reported in ``problems``.
 
     Of skills with the same name, the project's is used; of several in the project, the one nearest
     to the working directory.
@@ -88,7 +89,7 @@ def load_skills(folders: Folders, files: FileCache, problems: list[str]) -> dict
         return _skill(path, folder, files)
 
     found: dict[str, Skill] = {}
-    for skill in load_all("Skill", make, paths, problems):
+    for skill in load_all("Skill", make, door.admitted(paths), problems):
         found.setdefault(skill.name, skill)
     return dict(sorted(found.items()))
 
@@ -195,16 +196,11 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
     )
 
 
-def _commands_for_model(
-    commands: Iterable[UserCommand], may_act: Callable[[], bool]
-) -> dict[str, Skill]:
-    """Return the commands that the model may use as skills, by name.
-
-    The project's commands are left out unless ``may_act`` returns True.
-    """
+def _commands_for_model(commands: Iterable[UserCommand]) -> dict[str, Skill]:
+    """Return the commands that the model may use as skills, by name."""
     found: dict[str, Skill] = {}
     for command in commands:
-        if command.for_model and (not command.of_project or may_act()):
+        if command.for_model:
             found[command.name] = _as_skill(command)
     return found
 
@@ -298,6 +294,7 @@ class Knowledge:
         """Completions after a slash: commands, and skills as ``skill:NAME``."""
         self.memory: tuple[MemoryLine, ...] = ()
         self._notes: tuple[str, ...] = ()
+        self._has_held_back = False
         self._problems: list[str] = []
         self.problems: tuple[str, ...] = ()
         """A sentence for each file that could not be used in the last load."""
@@ -330,21 +327,20 @@ class Knowledge:
         problems: list[str] = []
         folders = self._sources.folders
         with self._loading:
-            skills = load_skills(folders, self._files, problems)
-            commands = load_commands(folders, self._files, problems)
-            # Cached because checking the trust reads many files.
-            may_act = cache(self.trusted)
-            skills = {**_commands_for_model(commands, may_act), **skills}
+            door = TrustDoor(self.trusted)
+            skills = load_skills(folders, self._files, problems, door)
+            commands = load_commands(folders, self._files, problems, door)
+            skills = {**_commands_for_model(commands), **skills}
             instructions = self._instructions.load(problems)
             specs = load_specs(
                 folders,
                 self._prompt,
                 self._files,
                 problems,
-                trusted=may_act,
+                door=door,
                 skills=skills,
             )
-            notes = _notes_of(folders.project, problems)
+            notes = _notes_of(folders.project, problems, door)
             memory = _lines_of(self._sources.memory, problems)
             # Assigned together, so that a head rendered meanwhile is consistent.
             self.skills = skills
@@ -353,6 +349,7 @@ class Knowledge:
             self.specs = specs
             self._notes = notes
             self.memory = memory
+            self._has_held_back = door.held_back > 0
             self.rows = tuple(_rows(commands, skills.values()))
             if self.offers_skills is None:
                 self.offers_skills = any(skill.for_model for skill in skills.values())
@@ -363,6 +360,21 @@ class Knowledge:
             if news:
                 problems.append(news)
         self._tell(problems)
+
+    def held_back(self) -> tuple[UserCommand | Skill, ...]:
+        """Return the project's commands and skills that the last load left out for want of trust.
+
+        Reads files.
+        """
+        if self._sources is None or not self._has_held_back:
+            return ()
+        door = TrustDoor(lambda: True)
+        folders = self._sources.folders
+        with self._loading:
+            commands = load_commands(folders, self._files, [], door)
+            skills = load_skills(folders, self._files, [], door)
+        found: list[UserCommand | Skill] = [*commands, *skills.values()]
+        return tuple(item for item in found if item.of_project)
 
     def _tell(self, problems: Iterable[str]) -> None:
         with self._loading:
@@ -473,12 +485,14 @@ class Knowledge:
         return skill if skill is not None and skill.for_user else None
 
 
-def _notes_of(project: Path, problems: list[str]) -> tuple[str, ...]:
+def _notes_of(project: Path, problems: list[str], door: TrustDoor) -> tuple[str, ...]:
     try:
-        return tuple(notes_in(read_notes(project)))
+        notes = tuple(notes_in(read_notes(project)))
+        if notes and door.is_open():
+            return notes
     except (NoteError, OSError) as error:
         problems.append(f"{NOTES_FILE}: left out: {error}")
-        return ()
+    return ()
 
 
 def _lines_of(memory: Memory | None, problems: list[str]) -> tuple[MemoryLine, ...]:

@@ -189,12 +189,15 @@ def _of_knowledge(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> I
             why="read together with a file it applies to",
         )
     yield from _unusable(folders, knowledge)
-    for command in knowledge.commands:
-        waits = command.of_project and not trusted
-        yield from _of_file("command", command, f"/{command.name}", waits=waits)
+    held_back = knowledge.held_back()
+    for found in (*knowledge.commands, *knowledge.skills.values(), *held_back):
+        kind = "skill"
+        name = found.name
+        if isinstance(found, UserCommand):
+            kind = "command"
+            name = f"/{found.name}"
+        yield from _of_file(kind, found, name, waits=found in held_back)
     yield from _of_specs(folders, knowledge, trusted=trusted)
-    for skill in knowledge.skills.values():
-        yield from _of_file("skill", skill, skill.name, waits=False)
 
 
 def _of_specs(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> Iterator[FoundItem]:
