@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextvars import Context, copy_context
 from dataclasses import field, replace
 from difflib import get_close_matches
 from functools import partial
@@ -20,7 +21,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from tui_agent.agent.mentions import has_mention
 from tui_agent.app.commands import Command, commands_of, count_use, find, remedy_of
 from tui_agent.app.format import one_line
-from tui_agent.app.frontend import Choice, Frontend, Page, Question, Remedy, Severity
+from tui_agent.app.frontend import (
+    BY_ITSELF,
+    Choice,
+    Frontend,
+    Page,
+    Question,
+    Remedy,
+    Severity,
+    requested_at,
+)
 from tui_agent.app.intent import CommandIntent, Intent, MessageIntent, ShellIntent, parse
 from tui_agent.app.pasted_images import PastedImages
 from tui_agent.app.run_state import RunState
@@ -96,6 +106,9 @@ class Controller:
         self._unopened: OpenRequest | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._asks = asyncio.Event()
+        self._begun: asyncio.Task[Any] | None = None
+        self._shown = asyncio.Event()
+        self._shown.set()
         self.deciding: asyncio.Task[bool | None] | None = None
         """Task that asks what to do with the last proposed plan; None if there is none."""
         self.choosing: asyncio.Task[None] | None = None
@@ -164,9 +177,11 @@ class Controller:
     async def ask(self, question: Question[T]) -> T | None:
         """Ask the user and return the answer; None if they cancel or can't be asked."""
         self._asks.set()
+        self._shown.set()
         return await self.frontend.ask(question)
 
     def show(self, page: Page) -> None:
+        self._shown.set()
         self.frontend.show(page)
 
     async def attempt(self, work: Awaitable[T]) -> T | None:
@@ -181,9 +196,11 @@ class Controller:
             self.say(problem.sentence, "warning" if problem.expected else "error")
             return None
 
-    def soon(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T | None]:
+    def soon(
+        self, work: Coroutine[Any, Any, T], context: Context | None = None
+    ) -> asyncio.Task[T | None]:
         """Start ``work`` as a task and return the task; errors are reported as by ``attempt``."""
-        task = asyncio.get_running_loop().create_task(self.attempt(work))
+        task = asyncio.get_running_loop().create_task(self.attempt(work), context=context)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
@@ -197,15 +214,32 @@ class Controller:
         name that is not in `commands`, such as that of a new file, the result is None in any case.
         """
         self.frontend.command_begins()
+        self._shown.clear()
+        self._begun = self._begin(name, arguments, at=self.clock())
+        self._begun.add_done_callback(self._ended)
+        return self._begun
+
+    def _begin(self, name: str, arguments: str, *, at: float) -> asyncio.Task[bool | None]:
+        """Start a command as `begin` does; ``at`` is the value of `requested_at` for it."""
+        context = copy_context()
+        context.run(requested_at.set, at)
         command = find(name, self.commands)
         if command is not None and self.attached.is_set() and self.frontend.has_screen:
             count_use(self.services.state_dir, command.name)
         if command is None:
             # It may be a command of the user's own whose file is new.
             return self.soon(
-                self.outbox.send_command(name, arguments, self.unknown(name, arguments))
+                self.outbox.send_command(name, arguments, self.unknown(name, arguments)), context
             )
-        return self.soon(self._run(command, arguments))
+        return self.soon(self._run(command, arguments), context)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        if task is self._begun:
+            self._shown.set()
+
+    async def shown(self) -> None:
+        """Wait until the user's last command has asked or shown something, or has ended."""
+        await self._shown.wait()
 
     async def _run(self, command: Command, arguments: str) -> bool:
         """Run a command and return True; waits for ``attach`` unless the command is early."""
@@ -345,8 +379,12 @@ class Controller:
         aside = self.asides.get(agent.session.id)
         if aside is not None:
             await aside.ask_when_shown("there is a question")
-        # A failure counts as cancelled.
-        return await self.attempt(ask(self, question)) or Answer()
+        unasked = requested_at.set(BY_ITSELF)
+        try:
+            # A failure counts as cancelled.
+            return await self.attempt(ask(self, question)) or Answer()
+        finally:
+            requested_at.reset(unasked)
 
     # -- sessions side by side
 
@@ -413,7 +451,7 @@ class Controller:
         if self.frontend.draft.strip() or agent.queue:
             self.say(PLAN_READY)
         else:
-            self.deciding = self.begin("plan")
+            self.deciding = self._begin("plan", "", at=BY_ITSELF)
 
     async def between_sessions(self, work: Awaitable[T]) -> T:
         """Close the open session, return the result of ``work`` and open the session again.

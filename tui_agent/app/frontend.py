@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
@@ -36,6 +37,15 @@ Answer_co = TypeVar("Answer_co", covariant=True)
 
 MAX_DIFF_CHARS = 100_000
 """Maximum characters of a diff printed where there is no screen."""
+
+
+BY_ITSELF = float("-inf")
+"""Value of `requested_at` for a question that the user did not ask for, such as a server's."""
+requested_at: ContextVar[float | None] = ContextVar("requested_at", default=None)
+"""When the user asked for what the current task shows, in seconds since the epoch.
+
+That is when they gave the command. None if it is not known, as for the keys of a page.
+"""
 
 
 class Shown:

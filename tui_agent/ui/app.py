@@ -140,7 +140,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         self._load = load
         self._last_ctrl_c = float("-inf")
         self._copying = asyncio.Lock()
-        self._keys = KeyOrder(self)
+        self._keys = KeyOrder(self, self.main.controller.shown)
         self.is_refocusing = False
         """Whether Textual is changing the focused widget as the terminal gained or lost focus."""
         self._settling = Later(self, self._check_size)
@@ -183,8 +183,13 @@ class TuiAgentApp(ErrorBoundary[int]):
         return self.main  # type: ignore[return-value]  # its result is of another type
 
     async def on_event(self, event: events.Event) -> None:
-        if not self._keys.holds(event):
-            await super().on_event(event)
+        if self._keys.holds(event):
+            return
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            if self.main.takes_back(event):
+                return
+            self.main.key_pressed()
+        await super().on_event(event)
 
     def on_key_done(self, message: KeyDone) -> None:
         self.call_later(message.done.set)

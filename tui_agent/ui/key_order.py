@@ -15,12 +15,19 @@ from textual.widgets import Input, TextArea
 from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from textual.app import App
+    from textual.screen import Screen
 
 LOOKS: Final = 20
 LOOK_SECONDS: Final = 0.05
 """Number and interval (in seconds) of checks whether a key has been handled or its receiver
 removed, before the next key is sent anyway."""
+COMMAND_SECONDS: Final = 1.0
+"""Maximum seconds for which keys wait for the page or question of the command before them."""
+OPENING_LOOKS: Final = 200
+"""Number of checks whether an opening page can take keys, before it gets them anyway."""
 
 
 WORD_KEYS: Final = {
@@ -40,8 +47,11 @@ class KeyOrder:
     move the focus or open a page later, so a burst of keys would all go to the first widget.
     """
 
-    def __init__(self, app: App[Any]) -> None:
+    def __init__(self, app: App[Any], shown: Callable[[], Awaitable[None]]) -> None:
+        """``shown`` returns when the last command has opened its page or question, or has ended."""
         self._app = app
+        self._shown = shown
+        self._ready: Screen[Any] | None = None
         self._waiting: deque[events.Event] = deque()
         self._passed: events.Event | None = None
         self._task: asyncio.Task[None] | None = None
@@ -100,24 +110,34 @@ class KeyOrder:
     async def _hand_on(self) -> None:
         app = self._app
         while self._waiting and app.is_running:
+            await self._opened(app)
             before = app.screen
             self._passed = self._waiting.popleft()
             app.post_message(self._passed)
             # The focus is known only once the application has handled the key.
             await self._done(app)
             await self._done(app.focused or app.screen)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(COMMAND_SECONDS):
+                    await self._shown()
             if app.screen is not before:
                 await self._done(app.screen)
         self._task = None
 
-    async def _done(self, target: App[Any] | Widget) -> None:
+    async def _opened(self, app: App[Any]) -> None:
+        """Wait until the screen on top has given the focus to its field: a key would be lost before."""
+        while app.screen is not self._ready:
+            self._ready = app.screen
+            await self._done(app.screen, OPENING_LOOKS)
+
+    async def _done(self, target: App[Any] | Widget, looks: int = LOOKS) -> None:
         """Wait until a widget and its parents have handled all messages sent so far.
 
-        Stops waiting when the widget is removed, or after `LOOKS` times `LOOK_SECONDS`.
+        Stops waiting when the widget is removed, or after ``looks`` times `LOOK_SECONDS`.
         """
         done = asyncio.Event()
         target.post_message(KeyDone(done))
-        for _ in range(LOOKS):
+        for _ in range(looks):
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS):
                     await done.wait()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from textual import events, on, work
@@ -16,6 +17,7 @@ from textual.binding import Binding
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.format import dotted
 from tui_agent.app.frontend import (
+    BY_ITSELF,
     Choice,
     EditedText,
     FindPage,
@@ -25,6 +27,7 @@ from tui_agent.app.frontend import (
     Question,
     Shown,
     SubagentPage,
+    requested_at,
 )
 from tui_agent.app.intent import CommandIntent, MessageIntent, parse
 from tui_agent.app.services import Look, OpenRequest
@@ -59,6 +62,9 @@ TWICE = frozenset(f"transcript.{name}" for name in ("retry", "undo", "restore", 
 They cost money, move the leaf or change the context.
 """
 AGAIN = "Press Escape again to go back to an earlier message."
+
+_answered_at: ContextVar[float] = ContextVar("_answered_at", default=float("-inf"))
+"""When the user last answered a question of the current task, or went back from it."""
 
 
 class MainScreen(SessionFrame):
@@ -101,6 +107,9 @@ class MainScreen(SessionFrame):
         self._commanded = float("-inf")
         self._sent_at = float("-inf")
         self._typing_pause = 0.0
+        self._grace = 0.0
+        self._key_at = float("-inf")
+        """When a key was last pressed on any screen, in seconds of ``clock``."""
         self._held_letter = ""
         self._is_writing = False
         self._cooled_at: float | None = None
@@ -108,8 +117,10 @@ class MainScreen(SessionFrame):
         """Identity of the page opened last, and its screen."""
         self._late: list[object] = []
         """Identities of the pages that open once the user pauses typing."""
-        self._resumed = asyncio.Condition()
-        """Notified when this screen is on top again; the pages in `_late` wait for it."""
+        self._moved_up = asyncio.Event()
+        """Wakes the pages in `_late`: this screen is on top again, or one of them left the list."""
+        self._unseen: tuple[Screen[Any] | None, float] = (None, 0.0)
+        """A page that opened by itself, and until when keys are not for it."""
 
     async def attach(self, services: AppServices) -> None:
         from tui_agent.ui.widgets.session_view import SessionView
@@ -149,7 +160,7 @@ class MainScreen(SessionFrame):
         if self.app.screen is not self:
             view = None
         if isinstance(question, Choice) and question.inline and view is not None:
-            take_away = view.ask_choice(question, answered)
+            take_away = view.ask_choice(question, answered, awaited=self._is_awaited())
         elif self._has(question):
             return None
         else:
@@ -164,6 +175,7 @@ class MainScreen(SessionFrame):
         finally:
             # The answer may have come in another way, or the task was cancelled.
             take_away()
+        _answered_at.set(self.clock())
         return found
 
     def show(self, page: Page) -> None:
@@ -200,6 +212,9 @@ class MainScreen(SessionFrame):
         callback: Callable[[Any], None] | None = None,
     ) -> None:
         self._opened = (asked.identity, screen)
+        follows = self.clock() - _answered_at.get() < self._grace
+        if requested_at.get() == BY_ITSELF and not follows:
+            self._unseen = (screen, self.clock() + self._grace)
         self.app.push_screen(screen, callback)
 
     def _has(self, asked: Shown) -> bool:
@@ -214,32 +229,74 @@ class MainScreen(SessionFrame):
     async def _pause_in_typing(self, identity: object) -> None:
         """Wait until the user pauses typing, because an opening page would take the keys.
 
-        If another page opens meanwhile, waits until it is closed. At the end, removes ``identity``
-        from `_late`. ``identity`` is the page's identity when it was requested: that of a working
-        subagent's page changes later.
+        If this screen is on top, and another page opens meanwhile, waits until it is closed; pages
+        that wait open in their order. At the end, removes ``identity`` from `_late`. ``identity`` is
+        the page's identity when it was requested: that of a working subagent's page changes later.
         """
+        is_over_this = self.app.screen is self
         try:
             while wait := self._keys_awaited():
                 await asyncio.sleep(wait)
-                async with self._resumed:
-                    await self._resumed.wait_for(lambda: self.app.screen is self)
+                while is_over_this and not (self.app.screen is self and self._late[0] == identity):
+                    await self._moved_up.wait()
         finally:
             self._late.remove(identity)
+            self._wake_late_pages()
 
     @on(events.ScreenResume)
-    async def _tell_late_pages(self) -> None:
-        async with self._resumed:
-            self._resumed.notify_all()
+    def _wake_late_pages(self) -> None:
+        self._moved_up.set()
+        self._moved_up.clear()
 
     def _keys_awaited(self) -> float:
         """Return the seconds to wait before a page may open; 0.0 if it may open now.
 
-        A page waits only if this screen is on top and the user has typed since the last command.
+        A page waits if the user has pressed keys since they asked for it. Of a page that was not
+        asked for by a command, only the keys in the prompt count, since the last command.
         """
-        typed = self.prompt.last_typed
-        if self.app.screen is not self or typed <= self._commanded:
+        asked_at = requested_at.get()
+        typed = self._key_at
+        if asked_at is None and self.app.screen is not self:
+            return 0.0
+        if asked_at is None:
+            asked_at = self._commanded
+            typed = self.prompt.last_typed
+        # The keys of an answer are not for the question that follows it.
+        if typed <= max(asked_at, _answered_at.get()):
             return 0.0
         return max(0.0, typed + self._typing_pause - self.clock())
+
+    def _is_awaited(self) -> bool:
+        """Return True if the user asked for this, and has pressed no key since."""
+        asked_at = requested_at.get()
+        if asked_at is None or asked_at == BY_ITSELF:
+            return False
+        return self._key_at <= max(asked_at, _answered_at.get())
+
+    def key_pressed(self) -> None:
+        self._key_at = self.clock()
+
+    def takes_back(self, event: events.Key | events.Paste) -> bool:
+        """Return True if a key is not for the page on top, which has just opened by itself.
+
+        Text goes to the prompt if that was on top before; the page then gets no key until the user
+        pauses typing.
+        """
+        page, until = self._unseen
+        now = self.clock()
+        if page is None or page is not self.app.screen or now >= until:
+            return False
+        text = ""
+        if isinstance(event, events.Paste):
+            text = event.text
+        elif event.is_printable:
+            text = event.character or ""
+        elif event.key != "enter":
+            return False
+        self._unseen = (page, now + self._typing_pause)
+        if text and self.app.screen_stack[-2] is self and not self.prompt.read_only:
+            self.prompt.go_on(text)
+        return True
 
     def command_begins(self) -> None:
         self._commanded = self.clock()
@@ -277,6 +334,7 @@ class MainScreen(SessionFrame):
             self.prompt.use_keys(self.keymap)
         self.prompt.vim = settings.vim
         self._typing_pause = settings.typing_pause
+        self._grace = settings.permission_grace
         self._user_status.use(settings.status_line)
         self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
         if self.view is not None:

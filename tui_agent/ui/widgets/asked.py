@@ -47,6 +47,8 @@ class Asked:
     """Whether a text sent from the prompt answers the question."""
     takes_keys = True
     """Whether the question takes the keyboard focus without a Tab or a click."""
+    is_awaited = False
+    """Whether the user asked for the question and waits for it: it takes keys at once."""
     comes_first = False
     """Whether the question has to be answered before a message can be sent."""
 

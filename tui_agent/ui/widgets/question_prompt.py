@@ -179,9 +179,11 @@ class QuestionPrompt(VerticalGroup):
     def has_stood(self) -> bool:
         """Whether Enter in the list of answers is meant for the question.
 
-        True if it has been shown for `ENTER_GRACES` grace periods, the user is not typing, and the
-        prompt is empty.
+        True if the prompt is empty, and the user asked for the question, or is not typing and has
+        seen it for `ENTER_GRACES` grace periods.
         """
+        if self.asked is not None and self.asked.is_awaited:
+            return not self._prompt.text
         typed = self._prompt.last_typed + self._typing_pause
         return (
             self._clock() >= max(self._shown_at + ENTER_GRACES * self._grace, typed)
@@ -273,6 +275,7 @@ class QuestionPrompt(VerticalGroup):
         if self.asked is not None and not self._is_written_in:
             self._release()
             self._shown_at = self._clock()
+            self.asked.is_awaited = False
             self._arm_or_wait()
 
     def take_at_cursor(self) -> None:
@@ -419,6 +422,8 @@ class QuestionPrompt(VerticalGroup):
             return
         now = self._clock()
         ready = max(self._shown_at + self._grace, self._prompt.last_typed + self._typing_pause)
+        if asked.is_awaited:
+            ready = now
         if ready > now:
             self.set_timer(ready - now, self._arm_or_wait)
         elif (

@@ -431,13 +431,15 @@ class SessionView(Room):
         self.question.ask(AskedPermission(request, answered))
 
     def ask_choice(
-        self, choice: Choice, answered: Callable[[str | None], None]
+        self, choice: Choice, answered: Callable[[str | None], None], *, awaited: bool
     ) -> Callable[[], None]:
         """Ask the user above the prompt; return a function that withdraws the question.
 
-        ``answered`` gets the name of the answer, None if the user gave none.
+        ``answered`` gets the name of the answer, None if the user gave none. ``awaited``: the user
+        gave a command that asks this, and has pressed no key since.
         """
         asked = AskedChoice(choice, answered)
+        asked.is_awaited = awaited
         self.question.ask(asked)
         self.announce_question()
         return partial(self.end_question, asked.key)
