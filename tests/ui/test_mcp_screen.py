@@ -1,6 +1,6 @@
 """The screen of the MCP servers: on real servers what it does, drawn from given ones how it looks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from tui_agent.agent.mcp.records import (
     PromptArgument,
     ServerState,
 )
+from tui_agent.app.format import short_path
 from tui_agent.app.frontend import EquipmentLine, EquipmentPage, Heading
 from tui_agent.session.entries import FilePart, UserEntry
 from tui_agent.tools.registry import builtin_tools
@@ -296,3 +297,42 @@ async def test_what_can_not_be_added_is_said(
         await stage.main.controller.run("mcp", given)
         await stage.until_text(why, pilot)
         assert saved == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "read"), [("y", ["~/tools/x/index.js"]), ("d", ["~/tools/x"]), ("n", [])]
+)
+async def test_a_server_from_which_the_sandbox_hides_files_is_let_read_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, read: list[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    hidden = tmp_path / "tools/x/index.js"
+    server = McpServerStatus(
+        "ledger",
+        "project",
+        "stdio",
+        ServerState.FAILED,
+        f"node {hidden}",
+        f"it can't see {hidden} in the sandbox: add it to [sandbox] read in config.toml",
+        remedy="allow",
+        hidden=(hidden,),
+    )
+    stage = make_stage(tmp_path)
+    allowed: list[str] = []
+
+    async def let_read(name: str, paths: Sequence[Path]) -> None:
+        assert name == "ledger"
+        allowed.extend(short_path(path) for path in paths)
+
+    async with stage.run() as pilot:
+        monkeypatch.setattr(stage.agent.mcp, "status", lambda: (server,))
+        monkeypatch.setattr(stage.agent.ports.mcp, "let_read", let_read)
+        await stage.main.controller.run("mcp", "")
+        await until(lambda: "p lets only this server read it" in screen_text(stage), pilot)
+        assert "in the sandbox" in screen_text(stage)
+        await pilot.press("p")
+        await until(lambda: "until the program ends?" in screen_text(stage), pilot)
+        await pilot.press(key)
+        await until(lambda: isinstance(stage.app.screen, EquipmentScreen), pilot)
+        await pilot.pause()
+        assert allowed == read

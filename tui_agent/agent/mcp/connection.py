@@ -19,7 +19,6 @@ from contextlib import (
     suppress,
 )
 from dataclasses import field, replace
-from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
@@ -50,7 +49,7 @@ from tui_agent.agent.mcp.settings import ConnectionContext, McpServerSettings, S
 from tui_agent.json_text import as_dict
 from tui_agent.lazy import dataclass, frozen
 from tui_agent.processes.own_programs import find_program
-from tui_agent.sandbox import SandboxError, View
+from tui_agent.sandbox import Grants, SandboxError, View
 from tui_agent.tools.questions import Answer, Asker, ServerForm, question_of
 from tui_agent.version import __version__
 
@@ -376,13 +375,18 @@ async def _program(
         words,
         spec.cwd,
         spec.cwd,
-        View(),
+        View(grants=Grants(read=spec.reads)),
         environment,
         live=True,
         inherits=False,
         allow_host=heard.allow_host,
     )
-    sees = partial(sandbox.shows, project=spec.cwd)
+    hides = sandbox
+
+    def sees(path: Path) -> bool:
+        is_granted = any(path.is_relative_to(granted) for granted in spec.reads)
+        return is_granted or hides.shows(path, project=spec.cwd)
+
     heard.listener.contained(Containment(spec.cwd, named, sees, launch.gateway.refused))
     try:
         yield _parameters(launch.arguments, spec, launch.environment)

@@ -3,7 +3,6 @@
 Searches the server's command line and its last output for paths, and checks whether they exist.
 """
 
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -36,12 +35,16 @@ class Containment:
 
         A clause without full stop; "" if the sandbox is not the cause. ``said`` is the server's output.
         """
-        hidden = list(dict.fromkeys(self._hidden(said)))[:_MAX_NAMED]
+        hidden = [path.as_posix() for path in self.hidden(said)]
         if hidden:
             return f"it can't see {' and '.join(hidden)} in the sandbox: add it to [sandbox] read in config.toml"
         return next(iter(self.refused.values()), "").rstrip(".")
 
-    def _hidden(self, said: str) -> Iterator[str]:
+    def hidden(self, said: str) -> tuple[Path, ...]:
+        """Return the first `_MAX_NAMED` paths that the sandbox kept from the server."""
+        return tuple(dict.fromkeys(self._hidden(said)))[:_MAX_NAMED]
+
+    def _hidden(self, said: str) -> Iterator[Path]:
         """Yield the paths in the command line and in ``said`` that exist but that the sandbox hides."""
         for text in (*self.words, *_PATH.findall(said)):
             path = None
@@ -59,4 +62,4 @@ class Containment:
             if real.is_relative_to(root) or root.is_relative_to(real):
                 continue
             if not (self.sees(path) and self.sees(real)):
-                yield os.fspath(path)
+                yield path

@@ -32,12 +32,15 @@ from tui_agent.agent.mcp.settings import (
     Timeouts,
 )
 from tui_agent.agent.mcp.tools import SEARCH_TOOL, ListDetail, McpSearchTool, McpTool
+from tui_agent.path_checks import real_path
 from tui_agent.say_once import SayOnce
 from tui_agent.session.entries import FilePart, TextPart, ToolSchema, UserPart
 from tui_agent.tools.base import Tool
 from tui_agent.tools.questions import Asker, Host
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tui_agent.agent.mcp.content import PutBlob
     from tui_agent.agent.mcp.oauth import TokenFile
     from tui_agent.agent.mcp.server import McpServer
@@ -143,6 +146,16 @@ class McpHub:
         server.restarts = 0
         server.start()
 
+    async def let_read(self, name: str, paths: Iterable[Path]) -> None:
+        """Restart a server in a sandbox that shows it ``paths``, until the program ends.
+
+        If the settings of the server change, this no longer applies.
+        """
+        server = self._server(name)
+        real = [real_path(path) for path in paths]
+        server.spec = replace(server.spec, reads=server.spec.reads | {*paths, *real})
+        await self.restart(name)
+
     async def reload(self) -> None:
         """Read the settings again, and wait for the servers as `settle` does.
 
@@ -154,7 +167,7 @@ class McpHub:
         gone: list[McpServer] = []
         for name, server in tuple(self._servers.items()):
             if name in wanted and server.spec.runs_on(wanted[name]):
-                server.spec = wanted[name]
+                server.spec = replace(wanted[name], reads=server.spec.reads)
             else:
                 gone.append(self._servers.pop(name))
         await _stop(gone)
@@ -370,6 +383,7 @@ class McpHub:
             detail=server.detail,
             advice=server.advice,
             remedy=server.remedy,
+            hidden=server.hidden,
             tools=tuple(_tool_row(tool, count) for tool in tools),
             prompts=server.offer.prompts,
             resources=server.offer.resources,

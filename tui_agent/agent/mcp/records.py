@@ -26,7 +26,7 @@ _UNTYPED = LazyPattern(r"[^\w-]+")
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """Severity of a server's message, from the lowest to the highest."""
 
-Remedy = Literal["restart", "reload", "login"]
+Remedy = Literal["restart", "reload", "login", "allow"]
 """Action by which the user may get a failed server to run again."""
 
 
@@ -250,6 +250,8 @@ class McpServerStatus:
     advice: str = ""
     """How the user can fix a failure; "" if unknown."""
     remedy: Remedy = "restart"
+    hidden: tuple[Path, ...] = ()
+    """Paths that the server failed to read because the sandbox hides them."""
     tools: tuple[McpToolRow, ...] = ()
     prompts: tuple[McpPrompt, ...] = ()
     resources: tuple[McpResource, ...] = ()

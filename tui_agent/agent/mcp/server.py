@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from http import HTTPStatus
+from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -62,6 +63,8 @@ class Circumstances:
     noise: str = ""
     lacks: str = ""
     """Paths or host that the sandbox kept from the server, and the setting to allow it; or ""."""
+    hidden: tuple[Path, ...] = ()
+    """The paths in ``lacks``."""
 
 
 def trouble_of(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
@@ -94,7 +97,7 @@ def _of_stdio(error: BaseException | None, spec: ServerSpec, around: Circumstanc
                 "reload",
             )
     if around.lacks:
-        return Trouble(around.lacks, remedy="reload")
+        return Trouble(around.lacks, remedy="allow" if around.hidden else "reload")
     if around.noise and (around.late is not None or error is None):
         reason = (
             f"it writes output that is not an MCP message to standard output (“{around.noise}”)"
@@ -178,6 +181,8 @@ class McpServer:
         self.advice = ""
         """How the user can fix a failure; "" if unknown."""
         self.remedy: Remedy = "restart"
+        self.hidden: tuple[Path, ...] = ()
+        """Paths that the sandbox kept from the server when it failed last."""
         self.restarts = 0
         self._around = around
         self._patience = patience
@@ -280,6 +285,7 @@ class McpServer:
         self._deadline = None
         self._refusal = None
         self._noise = ""
+        self.hidden = ()
         ready = False
         try:
             # In a thread, as the import takes half a second.
@@ -391,8 +397,14 @@ class McpServer:
         lacks = ""
         if self._containment is not None:
             lacks = self._containment.lacks(text)
+            self.hidden = self._containment.hidden(text)
         around = Circumstances(
-            late, self._refusal, _last_words(text), noise=self._noise, lacks=lacks
+            late,
+            self._refusal,
+            _last_words(text),
+            noise=self._noise,
+            lacks=lacks,
+            hidden=self.hidden,
         )
         return trouble_of(error, self.spec, around)
 

@@ -134,6 +134,8 @@ class ServerSpec:
     source: Literal["user", "project"]
     cwd: Path
     place: str = "config.toml"
+    reads: frozenset[Path] = frozenset()
+    """Paths outside the project that the user let this server read in the sandbox, until the program ends."""
 
     @property
     def command_line(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from textual import getters, on, work
@@ -19,9 +20,9 @@ from tui_agent.agent.mcp.records import (
     ServerState,
 )
 from tui_agent.app.format import listed, one_line, plural, short_path, tokens, visible
-from tui_agent.app.frontend import EquipmentLine, Heading, Output
+from tui_agent.app.frontend import Choice, EquipmentLine, Heading, Output
 from tui_agent.config import ConfigError
-from tui_agent.path_checks import is_file
+from tui_agent.path_checks import is_directory, is_file
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.later import Later
 from tui_agent.ui.screens.page import Page
@@ -30,7 +31,7 @@ from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript.lines import StyledSpan
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Iterable, Sequence
 
     from tui_agent.agent.agent import Agent
     from tui_agent.app.controller import Controller
@@ -66,6 +67,7 @@ _REMEDIES: dict[Remedy, str] = {
     "restart": "r restarts it.",
     "reload": "Ctrl+R reloads the settings.",
     "login": "i starts the login again.",
+    "allow": "Or p lets only this server read it.",
 }
 """Hints what to do about a failed server, with the keys of this page."""
 
@@ -243,6 +245,8 @@ class EquipmentScreen(Page[None]):
     SERVER_KEYS = (
         "space on/off  a add  r restart  ctrl+r reload  o log  i login  enter unfold  esc back"
     )
+    HIDDEN_KEYS = "p let it read that  r restart  ctrl+r reload  o log  enter unfold  esc back"
+    """The keys for a server that failed because the sandbox hides paths."""
     AUTO_FOCUS = "EquipmentList"
     BINDINGS = [
         hidden("a", "add", "add a server", id="mcp.add"),
@@ -250,6 +254,7 @@ class EquipmentScreen(Page[None]):
         hidden("ctrl+r", "reload", "reload settings", id="mcp.reload"),
         hidden("o", "log", "log", id="mcp.log"),
         hidden("i", "login", "login", id="mcp.login"),
+        hidden("p", "let_read", "let it read what the sandbox hid", id="mcp.let_read"),
     ]
 
     servers = getters.query_one(EquipmentList)
@@ -288,7 +293,7 @@ class EquipmentScreen(Page[None]):
     def _tell(self) -> None:
         line, server, tool = self.servers.highlighted
         if server is not None:
-            self.keys.show(self.SERVER_KEYS)
+            self.keys.show(self.HIDDEN_KEYS if server.hidden else self.SERVER_KEYS)
             if tool is None:
                 self.about.update(server_text(server))
             else:
@@ -375,6 +380,40 @@ class EquipmentScreen(Page[None]):
                 f"Signed out of {server.name} and restarted it for a new login.",
             )
 
+    @work(group="let_read", exclusive=True)
+    async def action_let_read(self) -> None:
+        """Ask whether the server may read the paths that the sandbox hid from it, and restart it."""
+        server = self.servers.server
+        if server is None:
+            return
+        if server.state is not ServerState.FAILED or not server.hidden:
+            self._say("The sandbox has hidden nothing from this server.")
+            return
+        paths = server.hidden
+        folders = _folders_of(paths)
+        answers = [("y", f"yes, {_listed(paths)}")]
+        if folders:
+            answers.append(("d", f"yes, all of {_listed(folders)}"))
+        question = Choice(
+            f"Let {one_line(server.name, 40)} read this, until the program ends?",
+            [*answers, ("n", "no")],
+            visible(server.address),
+            at="n",
+            why="The sandbox hides it. To let all commands read it, add it to [sandbox] read.",
+            numbered=True,
+        )
+        match await self._controller.ask(question):
+            case "y":
+                allowed = paths
+            case "d":
+                allowed = folders
+            case _:
+                return
+        self._do(
+            self._hub.let_read(server.name, allowed),
+            f"{server.name} starts again and can read {_listed(allowed)}.",
+        )
+
     @work(group="log", exclusive=True)
     async def action_log(self) -> None:
         if (server := self.servers.server) is None:
@@ -395,6 +434,22 @@ class EquipmentScreen(Page[None]):
         else:
             self._say(done)
         self._looking.after_refresh()
+
+
+def _folders_of(paths: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the directories of files, without the home directory and those above it.
+
+    A program often reads other files beside its own. Empty if all paths are directories.
+    """
+    home = Path.home()
+    folders = [path if is_directory(path) else path.parent for path in paths]
+    if any(home.is_relative_to(folder) for folder in folders) or set(folders) == set(paths):
+        return ()
+    return tuple(dict.fromkeys(folders))
+
+
+def _listed(paths: Iterable[Path]) -> str:
+    return " and ".join(short_path(path) for path in paths)
 
 
 def facts_text(servers: Sequence[McpServerStatus], window: int) -> str:
