@@ -26,6 +26,7 @@ from tui_agent.model.protocol import ErrorKind, ModelError, ModelEvent
 from tui_agent.session.entries import CompactionEntry, PruneEntry, TextPart, UserEntry
 from tui_agent.ui.screens.compact import CompactPhase, CompactScreen
 from tui_agent.ui.screens.dialogs import ChoiceScreen
+from tui_agent.ui.screens.models import ModelPicker
 
 
 class Held(ScriptedClient):
@@ -127,6 +128,70 @@ async def test_a_failed_summary_says_why_and_can_be_tried_again(tmp_path: Path) 
         stage.client.script = [Reply(SUMMARY)]
         await pilot.press("enter")
         await until(lambda: stage.screen.phase is CompactPhase.EDIT, pilot)
+
+
+BAD = "I can't help with that."
+"""A refusal, which is never taken for a summary."""
+
+
+async def failed(stage: RealStage, pilot: Any) -> CompactScreen:
+    await pilot.press("f4", "enter")
+    await stage.until_text("was rejected 2 times", pilot)
+    dialog = stage.screen
+    assert dialog.phase is CompactPhase.FAILED
+    for key in ("enter  ask", "e      edit", "m      have", "p      only", "esc    leave"):
+        assert key in stage.text()
+    return dialog
+
+
+async def test_after_a_bad_summary_a_list_made_without_a_model_can_be_edited_and_used(
+    tmp_path: Path,
+) -> None:
+    stage = a_stage(tmp_path, *[Reply(BAD)] * 4)
+    async with stage.run(after=looks(TURNS)) as pilot:
+        dialog = await failed(stage, pilot)
+        await pilot.press("e")
+        await until(lambda: dialog.phase is CompactPhase.EDIT, pilot)
+        await write(pilot, "Mine: ")
+        await pilot.press("ctrl+s")
+        await until(lambda: stage.screen is stage.main, pilot)
+        (summary,) = [e for e in stage.harness.path() if isinstance(e, CompactionEntry)]
+        assert summary.summary.startswith("Mine: ")
+
+
+async def test_after_a_bad_summary_another_model_can_write_it(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, *[Reply(BAD)] * 4)
+    async with stage.run(after=looks(TURNS)) as pilot:
+        dialog = await failed(stage, pilot)
+        stage.client.script = [Reply(SUMMARY)]
+        await pilot.press("m")
+        await until(lambda: isinstance(stage.screen, ModelPicker), pilot)
+        await write(pilot, "haiku")
+        await pilot.press("enter")
+        await until(lambda: dialog.phase is CompactPhase.EDIT, pilot)
+        assert "haiku" in stage.client.requests[-1].model
+
+
+async def test_after_a_bad_summary_old_outputs_can_be_cleared_instead(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, *[Reply(BAD)] * 4)
+    async with stage.run(after=looks(TURNS)) as pilot:
+        before = ids(stage)
+        await failed(stage, pilot)
+        await pilot.press("p")
+        await until(lambda: stage.screen is stage.main, pilot)
+        await until(lambda: stage.main.notice.message, pilot)
+        assert not any(isinstance(entry, CompactionEntry) for entry in stage.harness.path())
+        assert len(ids(stage)) >= len(before)
+
+
+async def test_after_a_bad_summary_escape_leaves_everything(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, *[Reply(BAD)] * 4)
+    async with stage.run(after=looks(TURNS)) as pilot:
+        before = ids(stage)
+        await failed(stage, pilot)
+        await pilot.press("escape")
+        await until(lambda: stage.screen is stage.main, pilot)
+        assert ids(stage) == before
 
 
 async def test_what_could_not_help_is_refused_before_a_model_is_asked(tmp_path: Path) -> None:

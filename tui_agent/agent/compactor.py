@@ -171,7 +171,8 @@ class CompactionOrder:
     should pay attention to. ``live`` is the conversation's next request, and ``cache_warm`` whether
     the provider still has it cached, so that summarising in the conversation is cheap.
     ``summariser`` is the model that writes the summary if the settings name none; "" for ``model``.
-    ``boundary`` is the id of the first entry that is not summarised, if the user chose it.
+    ``writer`` is the model that the user chose for this summary, whatever the settings name; "" for
+    none. ``boundary`` is the id of the first entry that is not summarised, if the user chose it.
     ``keep_recent`` is the tokens of the newest history to keep, for a summary prepared during the
     run; None for the setting.
     """
@@ -182,6 +183,7 @@ class CompactionOrder:
     live: ModelRequest | None = None
     cache_warm: bool = False
     summariser: str = ""
+    writer: str = ""
     boundary: int | None = None
     keep_recent: int | None = None
 
@@ -298,6 +300,13 @@ class Compactor:
         if isinstance(plan, Refusal):
             return plan
         return await self._draft(plan, order)
+
+    async def draft_by_rule(self, order: CompactionOrder) -> Draft | Refusal:
+        """Plan a compaction, and put its summary together by rules, without a model."""
+        plan = await self.plan(order)
+        if isinstance(plan, Refusal):
+            return plan
+        return await self._draft_by_rule(plan, order)
 
     async def _draft(
         self, plan: CompactionPlan, order: CompactionOrder
@@ -494,7 +503,7 @@ class Compactor:
         also on failure.
         """
         settings = plan.settings.compaction
-        model = settings.model or order.summariser or order.model
+        model = order.writer or settings.model or order.summariser or order.model
         if settings.style == "native" and model == order.model and not plan.instructions:
             native = await self._native_draft(plan, order, spent)
             if native is not None:

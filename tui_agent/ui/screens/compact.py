@@ -15,6 +15,7 @@ from tui_agent.agent.events import AgentEvent, CompactionEnded, CompactionProgre
 from tui_agent.app import plans
 from tui_agent.app.format import plural
 from tui_agent.app.frontend import Choice
+from tui_agent.app.model_commands import ask_for_model
 from tui_agent.context.commit_plan import Commit
 from tui_agent.context.compaction import Refusal
 from tui_agent.context.summariser import SummaryFailure
@@ -29,7 +30,7 @@ from tui_agent.ui.widgets.two_columns import HangingText
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
-    from tui_agent.agent.compactor import Draft
+    from tui_agent.agent.compactor import CompactionOrder, Draft
     from tui_agent.app.controller import Controller
     from tui_agent.context.compaction import Boundary
 
@@ -45,8 +46,17 @@ KEYS = {
     "edit": "ctrl+s apply  esc back",
     "waiting": "ctrl+s apply after this step  ctrl+n not now  esc back, keeping your changes",
     "refused": "esc back",
+    "failed": "enter try again  e edit  m other model  p prune  esc leave it",
 }
 """The line of keys shown in each phase."""
+AFTER_FAILURE = """\
+You have no summary. You can
+enter  ask {model} again
+e      edit a list of what happened, made without a model, and use it as the summary
+m      have another model write this summary
+p      only clear old outputs, without a summary (/prune)
+esc    leave the history as it is"""
+"""What the user can do after a failure; ``model`` is the model that was asked."""
 
 
 class CompactPhase(StrEnum):
@@ -58,6 +68,8 @@ class CompactPhase(StrEnum):
     WAITING = "waiting"
     """A prepared summary is edited while the agent works; it is applied at the threshold."""
     REFUSED = "refused"
+    FAILED = "failed"
+    """The model wrote no usable summary."""
 
 
 class CompactScreen(Dialog[None]):
@@ -72,6 +84,9 @@ class CompactScreen(Dialog[None]):
         hidden("pagedown", "boundary(1, True)", "end a turn later"),
         hidden("ctrl+s,f4", "apply", "apply", priority=True),
         hidden("ctrl+n", "put_off", "not now", priority=True),
+        hidden("e", "edit_list", "edit a list made without a model"),
+        hidden("m", "other_model", "have another model write it"),
+        hidden("p", "prune", "only clear old outputs"),
     ]
 
     heading = getters.query_one("#compact-heading", PlainText)
@@ -97,6 +112,8 @@ class CompactScreen(Dialog[None]):
         self._refusal: Refusal | None = None
         self._draft: Draft | None = None
         self._written: list[str] = []
+        self._writer = ""
+        """The model that the user chose to write the summary; "" for that of the settings."""
         self._showing = Later(self, self._flush)
         self._weighing = Later(self, self._weigh)
 
@@ -221,7 +238,7 @@ class CompactScreen(Dialog[None]):
         """
         if self._agent.running:
             self._say(WORKING, "warning")
-        elif self.phase is CompactPhase.PLAN:
+        elif self.phase in {CompactPhase.PLAN, CompactPhase.FAILED}:
             self._written = []
             self.stream.update("")
             self._enter(CompactPhase.WRITING, "Summarising …")
@@ -234,18 +251,51 @@ class CompactScreen(Dialog[None]):
             self.app.run_worker(self._agent.compact(None), group="agent")
             self.dismiss(None)
 
+    def _order(self) -> CompactionOrder:
+        focus = self.field.value.strip() or None
+        order = self._agent.context.order("manual", focus, self.boundary)
+        return replace(order, writer=self._writer)
+
     async def _summarise(self) -> None:
-        order = self._agent.context.order("manual", self.field.value.strip() or None, self.boundary)
+        order = self._order()
         drafted = await self._agent.context.compactor.draft(order)
         self._showing.stop()
         if isinstance(drafted, Refusal):
             self._refuse(drafted)
         elif isinstance(drafted, SummaryFailure):
+            asked = order.writer or self._agent.context.settings().compaction.model
+            self.heading.update(AFTER_FAILURE.format(model=asked or self._agent.model))
             self._enter(
-                CompactPhase.PLAN, f"{drafted.reason.rstrip('.')}. Nothing was changed.", "error"
+                CompactPhase.FAILED, f"{drafted.reason.rstrip('.')}. Nothing was changed.", "error"
             )
         else:
             self._edit(drafted)
+
+    # -- after a failure
+
+    @work(group="draft", exclusive=True)
+    async def action_edit_list(self) -> None:
+        if self.phase is not CompactPhase.FAILED:
+            return
+        drafted = await self._agent.context.compactor.draft_by_rule(self._order())
+        if isinstance(drafted, Refusal):
+            self._refuse(drafted)
+        else:
+            self._edit(drafted)
+
+    @work(group="draft", exclusive=True)
+    async def action_other_model(self) -> None:
+        if self.phase is not CompactPhase.FAILED:
+            return
+        chosen = await ask_for_model(self._controller, self._writer or self._agent.model)
+        if chosen:
+            self._writer = chosen
+            self.call_later(self.action_summarise)
+
+    def action_prune(self) -> None:
+        if self.phase is CompactPhase.FAILED:
+            self.dismiss(None)
+            self._controller.begin("prune")
 
     def _edit(self, draft: Draft) -> None:
         self._draft = draft
