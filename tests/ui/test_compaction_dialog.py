@@ -5,6 +5,8 @@ from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.agent.test_prepared_summary import Steady
 from tests.agent.test_room import is_summary_call
 from tests.support.real_stage import (
@@ -16,7 +18,7 @@ from tests.support.real_stage import (
     write_modules,
 )
 from tests.support.scripted_client import Reply, ScriptedClient
-from tests.support.ui_app import press, run_command, send, until, write
+from tests.support.ui_app import press, press_at_once, run_command, send, until, write
 from tui_agent.agent.events import CompactionEnded, CompactionStarted, EntryAppended, Notice
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.app.run_state import Phase as RunPhase
@@ -128,6 +130,33 @@ async def test_a_failed_summary_says_why_and_can_be_tried_again(tmp_path: Path) 
         stage.client.script = [Reply(SUMMARY)]
         await pilot.press("enter")
         await until(lambda: stage.screen.phase is CompactPhase.EDIT, pilot)
+
+
+@pytest.mark.parametrize(
+    "keys", [("f4",), (*"/compact", "escape", "enter")], ids=["key", "command"]
+)
+async def test_what_is_typed_while_the_plan_is_made_is_the_focus(
+    tmp_path: Path, keys: tuple[str, ...]
+) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run(after=looks(TURNS)) as pilot:
+        compactor = stage.harness.agent.context.compactor
+        plan = compactor.plan
+        pressed = asyncio.Event()
+
+        async def plan_later(order: Any) -> Any:
+            await pressed.wait()
+            return await plan(order)
+
+        compactor.plan = plan_later
+        press_at_once(stage.app, *keys, *"the login map")
+        await until(lambda: isinstance(stage.screen, CompactScreen), pilot)
+        await pilot.pause()
+        pressed.set()
+        await until(lambda: stage.screen.field.has_focus, pilot)
+        await pilot.pause()
+        assert stage.screen.field.value == "the login map"
+        assert stage.main.prompt.text == ""
 
 
 BAD = "I can't help with that."
