@@ -78,11 +78,13 @@ async def test_keys_after_a_commands_key_go_to_what_it_opens(tmp_path: Path, key
 
 
 async def test_a_key_pressed_before_a_commands_question_is_there_answers_it(tmp_path: Path) -> None:
+    begun = threading.Event()
     looked = threading.Event()
     answers: list[str | None] = []
     held_back = ProjectState((TrustItem("hook", "Stop", "runs x"),), "digest")
 
     def look() -> ProjectState:
+        begun.set()
         assert looked.wait(60)
         return held_back
 
@@ -90,7 +92,7 @@ async def test_a_key_pressed_before_a_commands_question_is_there_answers_it(tmp_
     stage = make_stage(tmp_path, settings=settings, project_state=look, answer_trust=answers.append)
     async with stage.run():
         press_at_once(stage.app, *"/trust", "escape", "enter", "y")
-        await asyncio.sleep(0.05)
+        await until(begun.is_set)
         looked.set()
         await until(lambda: answers)
         assert answers == ["trusted"]

@@ -186,9 +186,12 @@ class TuiAgentApp(ErrorBoundary[int]):
         if self._keys.holds(event):
             return
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
-            if self.main.takes_back(event):
-                return
-            self.main.key_pressed()
+            focused = self.focused
+            # The prompt notes the time of its own keys: a letter has to cost little.
+            if focused is None or focused is not self.main.prompt:
+                if self.main.takes_back(event):
+                    return
+                self.main.key_pressed()
         await super().on_event(event)
 
     def on_key_done(self, message: KeyDone) -> None:

@@ -109,7 +109,7 @@ class MainScreen(SessionFrame):
         self._typing_pause = 0.0
         self._grace = 0.0
         self._key_at = float("-inf")
-        """When a key was last pressed on any screen, in seconds of ``clock``."""
+        """When a key was last pressed outside the prompt, in seconds of ``clock``."""
         self._held_letter = ""
         self._is_writing = False
         self._cooled_at: float | None = None
@@ -255,7 +255,7 @@ class MainScreen(SessionFrame):
         asked for by a command, only the keys in the prompt count, since the last command.
         """
         asked_at = requested_at.get()
-        typed = self._key_at
+        typed = max(self._key_at, self.prompt.last_typed)
         if asked_at is None and self.app.screen is not self:
             return 0.0
         if asked_at is None:
@@ -271,7 +271,8 @@ class MainScreen(SessionFrame):
         asked_at = requested_at.get()
         if asked_at is None or asked_at == BY_ITSELF:
             return False
-        return self._key_at <= max(asked_at, _answered_at.get())
+        typed = max(self._key_at, self.prompt.last_typed)
+        return typed <= max(asked_at, _answered_at.get())
 
     def key_pressed(self) -> None:
         self._key_at = self.clock()
