@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import cache
 from typing import NamedTuple
 
-from tui_agent.context.budget import Report, judge
+from tui_agent.context.budget import Report, judge_report
 from tui_agent.context.cache import CAUSE_OF_KIND, BreakCause, CacheMiss, missed_tokens
 from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
@@ -109,7 +109,7 @@ def steps_of(
     for at, record, between, has_returned in _walk(shape):
         earlier_head = head
         head = newest(between, SystemEntry) or head
-        exact = record.prompt > 0 and judge(record, record.estimate) is Report.USABLE
+        exact = record.prompt > 0 and judge_report(record, record.estimate) is Report.USABLE
         total = record.prompt if exact else record.estimate or record.prompt
         if not total:  # imported from a program that records no sizes
             before = record

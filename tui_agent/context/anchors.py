@@ -2,7 +2,7 @@
 
 Anchors are paths, commands with their exit codes, error lines, identifiers, hashes, numbers with
 units, and sentences with must, never, don't or always. Each names an entry that contains it, for
-``recall("#412")``. The same entries always give the same anchors.
+``recall("#412")``. The same entries always give the same anchors; the caches here only save time.
 """
 
 import re
@@ -245,7 +245,7 @@ class _Finder:
         self._command(command, code or 0, "assistant", entry.id)
 
     def _command(self, command: str, code: int | None, source: str, entry_id: int) -> None:
-        line = f"`{one_line(command, _COMMAND_CHARS)}`"
+        line = f"`{cut_line(command, _COMMAND_CHARS)}`"
         if code is not None:
             line = f"{line} → exit {code}"
         self._refer("command", line, entry_id, _WEIGHTS[source])
@@ -255,7 +255,7 @@ class _Finder:
             return
         for sentence in _SENTENCE.split(text):
             if sentence and len(sentence) <= 4 * _LINE_CHARS and _RULE.search(sentence):
-                self._refer("rule", one_line(sentence, 2 * _LINE_CHARS), entry_id, _WEIGHTS[source])
+                self._refer("rule", cut_line(sentence, 2 * _LINE_CHARS), entry_id, _WEIGHTS[source])
 
 
 def _remembering(function: Callable[[str], T]) -> Callable[[str], T]:
@@ -309,11 +309,11 @@ def _error_lines(text: str) -> tuple[tuple[AnchorKind, str], ...]:
     for match in islice(_ERROR.finditer(text), _ERROR_LINES):
         start = text.rfind("\n", 0, match.start()) + 1
         end = text.find("\n", match.end())
-        lines.append(("error", one_line(text[start : end if end >= 0 else len(text)], _LINE_CHARS)))
+        lines.append(("error", cut_line(text[start : end if end >= 0 else len(text)], _LINE_CHARS)))
     return tuple(lines)
 
 
-def one_line(text: str, limit: int) -> str:
+def cut_line(text: str, limit: int) -> str:
     """Return the beginning of a text as one line, cut to ``limit`` characters that end with "…".
 
     Runs of white space become one space. Of the text at most ``4 * limit`` characters are used; if

@@ -1,10 +1,14 @@
-"""Plans moves to another place in the tree, and the summary of the branch that a move leaves."""
+"""Plans moves in the tree, and the summary of the branch that a move leaves or a merge brings in.
+
+``agent.navigator`` carries the plans out: it moves the leaf, has the summary written, and appends
+it.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from tui_agent.context.anchors import one_line
+from tui_agent.context.anchors import cut_line
 from tui_agent.context.files import file_operations
 from tui_agent.context.preserved import Budgets, CountText, Summarised, carry, fit
 from tui_agent.context.serialise import blocks_of
@@ -47,6 +51,7 @@ class MovePlan:
     ``leaf`` is the new leaf (None: an empty conversation); ``prompt`` is the user's message to put
     back into the prompt for editing, () for none. ``abandoned`` are the entries that leave the
     path: those after ``ancestor``, the deepest entry on both paths, up to the old leaf ``from_id``.
+    A plan of `plan_merge` moves nothing; it only says which entries the summary is to cover.
     """
 
     leaf: int | None
@@ -126,7 +131,7 @@ class BranchSummaryPlan:
 
     def task(self, mode: InputMode = "serialised") -> SummaryTask:
         """Return the summariser's task; in mode "live" it first tries the live conversation."""
-        begins = next((one_line(block, _BEGINS_CHARS) for block in self.blocks), "")
+        begins = next((cut_line(block, _BEGINS_CHARS) for block in self.blocks), "")
         return SummaryTask(
             "branch_summary", self.blocks, focus=self.focus, live=mode == "live", begins=begins
         )

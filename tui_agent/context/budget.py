@@ -2,7 +2,9 @@
 
 There are three measures. `Meter` gives the size that is shown and acted on; it builds on the
 provider's reports. `Weights` counts each entry of a view exactly as it is sent. `ViewWeights` is a
-faster estimate, for plans that compare many cuts.
+faster estimate, for plans that compare many cuts. Which reports are believed is decided here, too
+(`_tells_size`, `judge_report`), and when the head is so large that the user is warned (`overhead`).
+Nothing is appended, sent or shown here.
 """
 
 import re
@@ -431,8 +433,8 @@ class Meter:
         searched = 0
         if self._barren.begins(path):
             searched = self._barren.length
-        anchor = find_anchor(path, limits.model, searched)
-        if anchor is None:
+        reported_at = place_of_report(path, limits.model, searched)
+        if reported_at is None:
             self._barren = PathMark.of(path)
             self._estimate = estimate_path(path, self.counter, asked, self._estimate)
             fixed = self.counter.calibrated(self._estimate.head)
@@ -440,13 +442,13 @@ class Meter:
             exact_until = None
             estimated = True
         else:
-            appended = appended_tokens(path[anchor:], self.counter, asked)
+            appended = appended_tokens(path[reported_at:], self.counter, asked)
             fixed = self.counter.calibrated(self._fixed(path))
-            reported, says_all = reported_tokens(path[anchor], self.counter)
+            reported, says_all = reported_tokens(path[reported_at], self.counter)
             total = reported + self.counter.calibrated(appended)
-            exact_until = path[anchor].id
+            exact_until = path[reported_at].id
             # The report of an imported answer includes another program's head.
-            head = newest(path[: min(anchor, _HEAD_AMONG)], SystemEntry)
+            head = newest(path[: min(reported_at, _HEAD_AMONG)], SystemEntry)
             is_ours = head is not None and head.id > 0
             estimated = appended > 0 or not says_all or not is_ours
         return ContextSize(
@@ -489,7 +491,7 @@ class Meter:
         return self._head[1]
 
 
-def find_anchor(path: Sequence[Entry], model: str, start: int = 0) -> int | None:
+def place_of_report(path: Sequence[Entry], model: str, start: int = 0) -> int | None:
     """Return the index of the newest answer whose reported usage is still valid, or None.
 
     A report is not valid if the answer failed, was interrupted or is another model's, if the report
@@ -506,7 +508,11 @@ def find_anchor(path: Sequence[Entry], model: str, start: int = 0) -> int | None
 
 
 def newest_report(path: Sequence[Entry]) -> AssistantEntry | None:
-    """Return the path's newest answer if its report is usable and no compaction follows it."""
+    """Return the path's newest answer, None if its report isn't usable or a compaction follows it.
+
+    Unlike for `place_of_report` the answer may be any model's, and the request may have changed
+    since.
+    """
     at = place_of_newest(path, AssistantEntry, CompactionEntry)
     if at is None:
         return None
@@ -524,7 +530,7 @@ def _tells_size(path: Sequence[Entry], at: int) -> bool:
     failed = (
         answer.error is not None or answer.interrupted or answer.finish in ("error", "interrupted")
     )
-    if failed or judge(answer.usage, answer.estimate) is not Report.USABLE:
+    if failed or judge_report(answer.usage, answer.estimate) is not Report.USABLE:
         return False
     # Some servers report the tokens of their first request every time, from which the calibration
     # must not learn.
@@ -578,7 +584,7 @@ class Report(StrEnum):
     TOO_MANY = "too_many"
 
 
-def judge(usage: Reported | None, estimate: int) -> Report:
+def judge_report(usage: Reported | None, estimate: int) -> Report:
     """Compare a provider's report with our estimate of the same request, in the model's tokens.
 
     If the estimate is 0 (unknown), every report is usable. A report of 0 tokens counts as missing.
@@ -615,7 +621,7 @@ def is_silent_overflow(answer: AssistantEntry, window: int) -> bool:
     Some servers silently cut off the oldest messages instead of refusing such a request. False for
     an answer with an error.
     """
-    usable = judge(answer.usage, answer.estimate) is Report.USABLE and answer.error is None
+    usable = judge_report(answer.usage, answer.estimate) is Report.USABLE and answer.error is None
     return usable and answer.usage is not None and answer.usage.prompt > window
 
 
@@ -630,7 +636,7 @@ def complaint(answer: AssistantEntry, window: int) -> str | None:
             "oldest messages. The next request will be made smaller. "
             "If the model's window is larger, set it in /settings."
         )
-    verdict = judge(answer.usage, answer.estimate)
+    verdict = judge_report(answer.usage, answer.estimate)
     if answer.usage is None or verdict in (Report.USABLE, Report.MISSING):
         return None
     said = f"The server reports {answer.usage.prompt:,} tokens for a request of about {answer.estimate:,}"

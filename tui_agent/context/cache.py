@@ -1,5 +1,8 @@
 """Predicts the provider's prompt cache: whether it is warm, what is cached, and why a prefix broke.
 
+Also decides which cache lifetime a request asks for (`cache_ttl`), and whether a request missed the
+cache (`missed_tokens`). ``agent.context_keeper`` remembers the requests sent and sums up a miss.
+
 While a provider has a request cached, it can reuse the beginning of the next request to the same
 model, as far as both are the same byte for byte.
 """

@@ -1,7 +1,7 @@
 """Converts counted tokens into a model's own tokens, with a ratio for each class of characters.
 
 The ratios start from known values of the tokenizer's family, and are corrected by the usage that
-providers report.
+providers report. Nothing is kept here: ``model.directory`` keeps and stores what was learnt.
 """
 
 import math
@@ -179,6 +179,7 @@ def _classes(counted: int) -> dict[str, int]:
 
 
 def first_calibration(model: str) -> Calibration:
+    """Return the calibration for a model's name, before anything is learnt of the model."""
     name = model.lower()
     family = next((family for pattern, family in _FAMILY_NAMES if pattern.search(name)), "")
     return Calibration(family or ("" if _OWN_ENCODING.search(name) else "other"))

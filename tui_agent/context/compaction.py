@@ -1,6 +1,8 @@
 """Plans a compaction: where to cut the history, which entries are summarised, which stay.
 
-Pure functions; ``summariser`` and ``commit_plan`` carry a plan out.
+Pure functions. ``summariser`` has the summary written, ``commit_plan`` decides whether the result
+makes enough room, and ``agent.compactor`` appends it. The text and details of the entry are made
+here (`compaction_entry`).
 
 The rules are those of OpenCode and Pi, without their known mistakes: the range to summarise starts
 at the previous compaction's first kept entry; a cut is never between a call and its result; whether

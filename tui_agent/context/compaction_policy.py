@@ -1,7 +1,7 @@
 """Decides when automatic compaction acts, when it waits, and when a summary is prepared ahead.
 
-The decisions depend on the path alone, and on a ``FailureRecord`` that the agent keeps, because
-failed compactions leave no entry.
+The decisions depend on the path, its size and the settings, and on a ``FailureRecord`` that the
+agent keeps, because failed compactions leave no entry. ``agent.context_keeper`` asks and acts.
 """
 
 import math

@@ -1,7 +1,8 @@
 """Plans which texts are cut in their middle if clearing old outputs does not free enough tokens.
 
-Limits are in tokens, so that Chinese and English texts keep equal shares. A cut text names its
-entry (``#412``), and the session keeps the whole text.
+Limits are in tokens, so that Chinese and English texts keep equal shares. A plan has only entries
+and lengths; once its prune is appended, ``rendering`` cuts the texts of each request. A cut text
+names its entry (``#412``), and the session keeps the whole text.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,8 @@
 """Compacts without a model if the usual compaction failed because of a defect in the program.
 
 The summary is a list of the entries, one line each. As little of the usual code as possible is
-used, so that the session can continue.
+used, so that the session can continue. ``agent.compactor`` appends the first of the compactions
+that makes enough room.
 """
 
 import logging

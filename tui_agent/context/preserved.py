@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
-from tui_agent.context.anchors import REMEMBERED, find_anchors, one_line
+from tui_agent.context.anchors import REMEMBERED, cut_line, find_anchors
 from tui_agent.context.files import FileOperations
 from tui_agent.context.kept_lines import Source, choose_lines, decode_lines, encode_lines, title_of
 from tui_agent.context.settings import CompactionSettings
@@ -387,7 +387,7 @@ def _digest_lines(entries: Sequence[Entry]) -> Iterable[str]:
     for entry in entries:
         match entry:
             case AssistantEntry():
-                text = one_line(entry.text, _TEXT_CHARS)
+                text = cut_line(entry.text, _TEXT_CHARS)
                 if text:
                     yield f"- #{entry.id} {text}"
                 for call in entry.tool_calls:
@@ -398,12 +398,12 @@ def _digest_lines(entries: Sequence[Entry]) -> Iterable[str]:
                         subject = result.title or subject
                         number = result.id
                         ending = _ending(result)
-                    yield f"- #{number} {call.tool} {one_line(subject, _CALL_CHARS)} → {ending}"
+                    yield f"- #{number} {call.tool} {cut_line(subject, _CALL_CHARS)} → {ending}"
             case ShellEntry():
                 if entry.is_sent:
-                    yield f"- #{entry.id} user ran `{one_line(entry.command, _CALL_CHARS)}` → exit {entry.exit_code}"
+                    yield f"- #{entry.id} user ran `{cut_line(entry.command, _CALL_CHARS)}` → exit {entry.exit_code}"
             case BranchSummaryEntry():
-                yield f"- #{entry.id} summary of a branch: {one_line(entry.summary, _TEXT_CHARS)}"
+                yield f"- #{entry.id} summary of a branch: {cut_line(entry.summary, _TEXT_CHARS)}"
             case UserEntry() | ToolResultEntry() | CompactionEntry() | BookkeepingEntry():
                 pass
 

@@ -1,4 +1,7 @@
-"""Makes the request for a path of entries: the only place that decides what a model is sent.
+"""Makes the request for a path of entries; every request of a conversation is made here.
+
+``view.resolve`` decides which entries count and in which state, ``rendering`` how an entry reads in
+that state. Here they become messages. The caller adds images' bytes, effort and other options.
 
 Requests have the same form for every provider:
 

@@ -1,7 +1,10 @@
 """Pruning, the second defence: decides when old tool outputs are cleared, and plans which ones.
 
 Pruning changes messages that were sent before, which breaks the provider's prompt cache. So it
-waits until that costs nothing or is necessary, and then clears as much as it may in one entry.
+waits until that costs nothing or is necessary (`occasion`), and then clears as much as it may, or
+as is wanted, in one entry: outputs, under pressure also long arguments. Images that exceed their
+limits are planned apart (`plan_image_prune`). ``agent.context_keeper`` calls and appends; a
+compaction prunes without asking `occasion`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -62,7 +65,7 @@ class Occasion(StrEnum):
 
 @frozen
 class Moment:
-    """The circumstances that decide whether to prune now."""
+    """The circumstances that decide whether to prune now and (``in_work``) what is protected."""
 
     asked: bool = False
     """The user asked for it."""

@@ -1,4 +1,6 @@
-"""Chooses the lines that the tool ``recall`` shows of an entry too long for one output.
+"""Chooses the lines to show of a text too long for one output.
+
+The tool ``recall`` shows an entry so, and a compaction sends large files again so.
 
 These are its beginning, the lines with names that are in use, and an outline of the rest: first
 whole lines, then lines cut to the names in them. The same text, names and limits always give the

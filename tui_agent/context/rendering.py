@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, assert_never
 
-from tui_agent.context.anchors import one_line
+from tui_agent.context.anchors import cut_line
 from tui_agent.context.arguments import LONG_ARGUMENT_CHARS, parse_object
 from tui_agent.context.files import path_rows
 from tui_agent.context.request import ContentText, ImageRef, Message
@@ -349,16 +349,16 @@ def gist(entry: Entry) -> str:
             ending = _STATUS[entry.status]
             if code := entry.metadata.exit_code:
                 ending = f"exit {code}"
-            subject = one_line(entry.title or entry.metadata.path or "", GIST_CHARS)
+            subject = cut_line(entry.title or entry.metadata.path or "", GIST_CHARS)
             source = f"{entry.tool} {subject}".strip()
         case ShellEntry():
             if entry.exit_code is not None:
                 ending = f"exit {entry.exit_code}"
-            source = f"$ {one_line(entry.command, GIST_CHARS)}"
+            source = f"$ {cut_line(entry.command, GIST_CHARS)}"
         case UserEntry():
-            source = f"user message “{one_line(entry.text, GIST_CHARS)}”"
+            source = f"user message “{cut_line(entry.text, GIST_CHARS)}”"
         case AssistantEntry():
-            source = f"answer “{one_line(entry.text, GIST_CHARS)}”"
+            source = f"answer “{cut_line(entry.text, GIST_CHARS)}”"
         case SummaryEntry():
             source = "summary"
         case BookkeepingEntry():

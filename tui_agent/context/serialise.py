@@ -1,4 +1,7 @@
-"""Makes a summariser's tasks: the conversation as plain text, with what to write about it."""
+"""Writes entries as plain text for a summariser, and makes a compaction's tasks from it.
+
+`BranchSummaryPlan.task` makes the task of a branch summary.
+"""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -73,9 +76,9 @@ def blocks_of(
 ) -> tuple[str, ...]:
     """Return entries as blocks of text for a summariser.
 
-    ``entries`` are those of ``view``, in which the user's edits are applied already. Entries that the
-    user hid are left out, with their calls; those that the user cleared become placeholders. Outputs
-    that a prune cleared are given with their text.
+    ``entries`` are those of ``view``, in which the user's edits are applied already. Entries that
+    the user hid are left out, with their calls; those that the user cleared become placeholders.
+    Outputs that a prune cleared are given with their text.
     """
     replaced: dict[int, str | None] = {}
     for entry in entries:

@@ -1,7 +1,8 @@
 """Finds standing rules in the user's messages: "never touch vendor", "always run the tests".
 
-Every compaction carries them verbatim. A rule is recognised by its form alone: an order such as
-"never …" or "only …", or a sentence with "must", "is forbidden" and the like.
+A compaction carries them verbatim, the newest first, as far as its budget allows (`carried`). A
+rule is recognised by its form alone (`binds`): an order such as "never …" or "only …", or a
+sentence with "must", "is forbidden" and the like.
 """
 
 import re

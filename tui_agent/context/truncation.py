@@ -1,7 +1,8 @@
 """Truncation, the first defence: shortens a tool output to its limits when it is recorded.
 
-No text is lost: the caller stores the whole output and passes a hint that says how to get it.
-Counts are exact; lines are numbered as in the whole output, bytes are those of UTF-8.
+No text is lost: the caller (``tools.outputs``) stores the whole output and passes a hint that says
+how to get it. `cut_middle` is also used for texts that a prune cut and for placeholders. Counts are
+exact; lines are numbered as in the whole output, bytes are those of UTF-8.
 """
 
 import re

@@ -1,6 +1,7 @@
 """Classifies a model's answer: does it end the turn, call tools, was it cut off, is it unusable?
 
-The same verdicts are used for the conversation, subagents and summarisers.
+The same verdicts are used for the conversation, subagents and summarisers. What follows from a
+verdict is up to the caller (``agent.loop``, ``summariser``).
 """
 
 from enum import StrEnum

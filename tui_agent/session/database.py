@@ -6,6 +6,10 @@ program. A power failure may lose the last transactions, but never corrupts the 
 Before an older file is migrated it is backed up, and the backup is kept. A copy is then migrated
 and checked, and renamed over the file. If anything fails before the rename, the old file is
 unchanged.
+
+A file beside it, with the suffix ``.lock``, is locked while a program has the store open. Once the
+file was found damaged, deleted or replaced, this program writes nothing more to it
+(`Database.refusal`).
 """
 
 import contextlib

@@ -1,4 +1,8 @@
-"""Drafts: the answer being streamed, saved so that a crash loses only the newest text."""
+"""Drafts: the answer being streamed, saved so that a crash loses only the newest text.
+
+The functions run in the caller's transaction. `Session` saves a draft, deletes it with the answer
+that replaces it, and appends those that ended programs left (`Session.recover`).
+"""
 
 import json
 import sqlite3

@@ -1,10 +1,11 @@
 """The entries of a session: a closed union of immutable records that form an append-only tree.
 
-Everything stored in a session is an entry. A compaction, prune, context edit or model change is an
-entry too: it changes what the model is sent of other entries, never the entries themselves. Ids are
-integers that ascend within a session and are written ``#412`` for people and models. Tokens are
-estimates, times are milliseconds since the epoch, blobs are hexadecimal SHA-256 digests of content
-kept in the store.
+What happens in a session is stored as entries; the leaf, its moves, labels, the title and drafts
+are stored beside them. A compaction, prune, context edit or model change is an entry too: it
+changes what the model is sent of other entries, never the entries themselves. Ids are integers that
+ascend within a session and are written ``#412`` for people and models. Tokens are estimates, times
+are milliseconds since the epoch, blobs are hexadecimal SHA-256 digests of content kept in the
+store.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

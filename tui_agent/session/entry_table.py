@@ -1,6 +1,8 @@
-"""The SQL statements on entries, labels, moves, blobs and the search index.
+"""The SQL statements on entries, labels, moves, blobs, costs and the search index.
 
-The functions run in the caller's transaction. ``session`` is always a session's number in the file.
+Also those on the fields of a session's row that follow from its entries: leaf, last id, model,
+first message. The functions run in the caller's transaction. ``session`` is always a session's
+number in the file.
 """
 
 import hashlib
@@ -104,6 +106,8 @@ def reserve(connection: sqlite3.Connection, session: int, count: int) -> int:
 
 def append(connection: sqlite3.Connection, session: int, entries: Sequence[Entry]) -> None:
     """Insert entries with ids and parents: header, body, search index and uses of blobs.
+
+    The session's row stays as it is; see `reserve`, `note` and `set_leaf`.
 
     Raises:
         EntryNotFound: the parent of the first entry does not exist.

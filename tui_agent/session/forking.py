@@ -1,4 +1,8 @@
-"""Creates, forks and deletes whole sessions; the functions run in the caller's transaction."""
+"""Creates, forks and deletes whole sessions; the functions run in the caller's transaction.
+
+`Store.fork` makes a fork in several transactions: `begin` and `path_to`, `copy` for each batch of
+entries, then `finish`. `Store.purge` decides which sessions are removed for good.
+"""
 
 import re
 import sqlite3

@@ -1,5 +1,7 @@
 """Full-text search: the text to index for an entry, the query for typed words, and snippets.
 
+Pure functions: ``entry_table`` and ``forking`` write the index, ``store_reader`` runs the queries.
+
 The index is FTS5 with the ``unicode61`` tokenizer, over text prepared as below. The ``trigram``
 tokenizer would take about four times the text in space and can't find words of two characters, as
 most Chinese words are. Preparing the text means:

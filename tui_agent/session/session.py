@@ -1,4 +1,8 @@
-"""A session's tree of entries: append, read, move the leaf, label; drafts and write access."""
+"""A session's tree of entries: append, read, move the leaf, undo, label; drafts and write access.
+
+`WriteAccess` decides whether an object may change the session, `History` which step undo and redo
+apply to. Every change is committed before the method returns; nothing here tells anybody of it.
+"""
 
 import os
 import socket

@@ -1,7 +1,8 @@
 """Changes the store, which has all sessions of a user in one SQLite file.
 
-It creates, forks and deletes whole sessions, and stores blobs and unsent texts. `Session` changes
-what is in a session.
+It creates, renames, forks and deletes whole sessions, and stores blobs, unsent texts, and the keys
+and outcomes of runs without a screen. `Session` changes what is in a session, in transactions of
+`Store.writer`.
 """
 
 import json

@@ -1,4 +1,8 @@
-"""Reads the session file: lists of sessions, totals, blobs, and search in all sessions."""
+"""Reads the session file: lists of sessions, totals, blobs, and search in all sessions.
+
+It also finds out which programs are running (`StoreReader.alive`), from lock files in a directory
+beside the session file; those of ended programs are deleted.
+"""
 
 import json
 import sqlite3

@@ -1,4 +1,8 @@
-"""Imports sessions: finds other programs' session files, reads them, and stores the new entries."""
+"""Imports sessions: finds other programs' session files, reads them, and stores the new entries.
+
+A session that was imported before gets only its new entries, or is stored as a copy if its first
+ones differ; if it was deleted since, it is undeleted. The files are only read.
+"""
 
 import hashlib
 import os
