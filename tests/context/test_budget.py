@@ -17,7 +17,7 @@ from tui_agent.context.budget import (
     complaint,
     estimate_path,
     is_silent_overflow,
-    judge,
+    judge_report,
     newest_report,
     overhead,
     overhead_parts,
@@ -362,7 +362,7 @@ def test_a_meter_gives_what_measuring_afresh_gives(path, model):
     ],
 )
 def test_what_a_report_is_worth(usage: Usage | None, estimate: int, verdict: Report) -> None:
-    assert judge(usage, estimate) is verdict
+    assert judge_report(usage, estimate) is verdict
 
 
 def test_a_report_that_is_not_used_or_tells_of_an_overflow_is_explained() -> None:

@@ -49,9 +49,9 @@ from tui_agent.model.protocol import (
     UsageReport,
 )
 from tui_agent.model.steps import read_step
+from tui_agent.model.streamed_calls import CallIds, plain_arguments, plain_name
 from tui_agent.model.text_calls import Check, read_text_calls
 from tui_agent.model.waits import LOADING_DELAY, LOADING_PATIENCE, retry_delay
-from tui_agent.model.written_calls import CallIds, plain_arguments, plain_name
 from tui_agent.session.entries import (
     AssistantEntry,
     AssistantPart,

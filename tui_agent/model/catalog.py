@@ -4,6 +4,9 @@ Sources, the first that knows a fact wins: the user's settings, the server's ans
 the price list with its corrections, and facts about the model's family. A gateway is assumed to
 offer the maker's window and prices; for a model with open weights on a server at a private address,
 at most ``ASSUMED_WINDOW`` is assumed. The price list is read when it is first needed.
+
+No server is asked here (``discovery`` does), and windows learnt from refused requests are not known
+here: `CatalogDirectory.with_learnt` puts them in.
 """
 
 import difflib

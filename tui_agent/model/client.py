@@ -1,7 +1,9 @@
 """Sends model requests to providers and streams the answers.
 
 Providers with a format in ``wires`` are called from this process, all others through litellm in a
-process of its own (``hosted``). After a refusal the request is sent again in another form.
+process of its own (``hosted``). After a refusal the request is sent again in another form:
+``refusals`` finds the refused part, ``forms`` chooses the form, and a form that worked is stored
+(``learnt``). All other retries are the agent's.
 """
 
 import asyncio

@@ -1,4 +1,8 @@
-"""Answers the agent's questions about models, from the catalog, the settings and learnt facts."""
+"""Answers the agent's questions about models, and stores what the agent learns about them.
+
+The answers come from the catalog, which knows the settings, and from learnt facts. When a session
+begins to use a model on a private server, the server is asked first (`CatalogDirectory.refresh`).
+"""
 
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,8 @@
 """Adapts requests to what a server accepts, and chooses the next form after a refusal.
 
 Limits that a server always has are kept in its ``ServerForm``, which the client stores. A part that
-is wrong in one request only is left out of that request (``Shape``). All functions are pure.
+is wrong in one request only is left out of that request (``Shape``). All functions are pure:
+`next_shape` decides, `shaped` changes the request; ``client`` sends it.
 """
 
 import hashlib

@@ -1,7 +1,8 @@
 """Stores facts about models that were learnt by using them, in a JSON file beside the sessions.
 
 They are calibrations of token estimates, windows that providers named in refusals, and the form of
-requests that each server accepts.
+requests that each server accepts. ``directory`` and ``client`` decide what is learnt. The file is
+read once; a program that saves replaces what another one has stored since.
 """
 
 import json

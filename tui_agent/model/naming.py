@@ -1,6 +1,7 @@
 """Recognises one model in the different spellings of gateways, clouds and hosts, and its maker.
 
-A name is matched as a whole: ``gpt-5-mini`` is never taken for ``gpt-5``.
+A name is matched as a whole: ``gpt-5-mini`` is never taken for ``gpt-5``. Also has the verdicts on
+a name that a user gives, with their sentences; `Catalog.judge` gives the verdict.
 """
 
 import re

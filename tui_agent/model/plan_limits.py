@@ -1,4 +1,6 @@
-"""Reads a subscription's usage limits from the headers of an answer, and warns when they fill up.
+"""Reads a subscription's usage limits from the headers of an answer, and words notices about them.
+
+`PlanUse` keeps the latest ones in memory and decides when a notice is due; the agent shows it.
 
 Anthropic sends them to subscriptions, OpenAI to ChatGPT plans: the used share of each window of
 time, such as five hours. Limits per minute are ignored, because they reset too soon to matter.

@@ -1,7 +1,8 @@
 """Finds the part of a request that a provider refuses, from the provider's error message.
 
 The patterns match the wording of providers' documentation, chat templates and public reports; the
-tests have an example of each. ``forms`` decides how the request is changed and sent again.
+tests have an example of each. ``forms`` decides how the request is changed, ``client`` sends it
+again.
 """
 
 import re

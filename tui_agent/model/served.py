@@ -1,4 +1,8 @@
-"""Stores on disk what model servers report about their models, with the time of each answer."""
+"""Stores on disk what model servers report about their models, with the time of each answer.
+
+``discovery`` asks the servers and stores here. A catalog that has used an older answer has to be
+told (`Catalog.forget`).
+"""
 
 import json
 import logging

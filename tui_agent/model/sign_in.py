@@ -1,4 +1,8 @@
-"""Gets a key from a provider by a sign-in in the user's browser (OAuth with PKCE)."""
+"""Gets a key from a provider by a sign-in in the user's browser (OAuth with PKCE).
+
+It listens on a local port and exchanges the code for the key. The caller opens the browser and
+stores the key.
+"""
 
 import asyncio
 import base64

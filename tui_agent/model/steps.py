@@ -3,7 +3,7 @@
 A model below a billion parameters copies the calls and schemas that it sees instead of making
 calls. So it is shown neither: the files that it has read come before the task, and the last
 sentence says what it may answer. It answers with a file's name to read it, or with the whole new
-file in a fence.
+file in a fence. ``forms`` uses `in_steps`, the agent `read_step`.
 """
 
 import json

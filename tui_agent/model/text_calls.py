@@ -18,7 +18,7 @@ from typing import Any
 
 from tui_agent.json_text import as_dict, loads, objects, read_literal
 from tui_agent.lazy import LazyPattern, frozen
-from tui_agent.model.written_calls import plain_name
+from tui_agent.model.streamed_calls import plain_name
 from tui_agent.session.entries import ToolSchema
 
 _TAG = r"<(?:(?:minimax:)?tool_calls?|tools|function_calls?)>|<\|python_tag\|>|<[|｜]tool[\w▁]*begin[|｜]>"

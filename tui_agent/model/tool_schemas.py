@@ -4,7 +4,7 @@ All formats accept this form: an object at the top without alternatives, no refe
 each array, property names of plain characters, limited depth. A schema that already has this form
 stays byte for byte the same. Sources: OpenAI, "Function calling" and "Structured outputs";
 Anthropic, "Tool use" (pattern of property names); Google, "Function calling"
-(``parametersJsonSchema``).
+(``parametersJsonSchema``). Schemas that a server refuses all the same are simplified in ``forms``.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""Computes how long to wait before a failed request is sent again."""
+"""Computes how long to wait before a failed request is sent again, or that it isn't.
+
+`retry_after` reads the provider's wishes, `retry_delay` decides; the agent waits.
+"""
 
 import re
 from collections.abc import Callable, Mapping

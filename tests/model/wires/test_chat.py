@@ -11,11 +11,11 @@ from tests.support.wire_rounds import Heard, first_path, read, request_of, route
 from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall
 from tui_agent.model.errors import classify
 from tui_agent.model.protocol import ErrorKind, PromptProgress, TextDelta, TextWasReasoning
+from tui_agent.model.streamed_calls import plain_arguments
 from tui_agent.model.waits import RETRIED
 from tui_agent.model.wires import chat
 from tui_agent.model.wires.http import EventDecoder
 from tui_agent.model.wires.wire import MAX_TOKENS, WireFailure, usage_of
-from tui_agent.model.written_calls import plain_arguments
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import Usage
 

@@ -1,4 +1,8 @@
-"""Sends requests to the model host, the process that runs litellm, and restarts it if needed."""
+"""Sends requests to the model host, the process that runs litellm, and restarts it if needed.
+
+It builds litellm's arguments, and decides when the host hangs and is killed. ``link`` has the
+process and its pipes.
+"""
 
 import asyncio
 import itertools

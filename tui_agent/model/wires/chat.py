@@ -30,6 +30,7 @@ from tui_agent.model.protocol import (
 )
 from tui_agent.model.providers import ChatFormat
 from tui_agent.model.route import Route
+from tui_agent.model.streamed_calls import StreamedCalls, is_object
 from tui_agent.model.wires.thinking_tags import CLOSE, OPEN, ThinkingTags
 from tui_agent.model.wires.wire import (
     PROGRESS,
@@ -45,7 +46,6 @@ from tui_agent.model.wires.wire import (
     progress_of,
     stand_in,
 )
-from tui_agent.model.written_calls import WrittenCalls, is_object
 from tui_agent.pictures import PDF
 from tui_agent.session.effort import Effort
 
@@ -251,7 +251,7 @@ class ChatReader(Reader):
         self._finish = ""
         self._refused = False
         self._has_content = False
-        self._written = WrittenCalls(self.ids)
+        self._streamed = StreamedCalls(self.ids)
         self._reasoning: dict[str, list[str]] = {}
         self._details = _Blocks()
         self._blocks = _Blocks()
@@ -279,7 +279,7 @@ class ChatReader(Reader):
         return events
 
     def end(self) -> list[ModelEvent]:
-        calls = self._written.calls
+        calls = self._streamed.calls
         is_whole = self._has_content and all(is_object(call.arguments) for call in calls)
         marked = self.finished or self.done
         if not self.finished and not (is_whole and (marked or self.route.is_small_server)):
@@ -354,7 +354,7 @@ class ChatReader(Reader):
         function = as_dict(piece.get("function"))
         given = as_text(piece.get("id"))
         tool = as_text(function.get("name"))
-        position, call, arguments = self._written.take(
+        position, call, arguments = self._streamed.take(
             piece.get("index"), given, tool, function.get("arguments")
         )
         if extra := piece.get("extra_content"):

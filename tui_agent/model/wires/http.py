@@ -35,8 +35,8 @@ from tui_agent.model.protocol import (
 from tui_agent.model.redaction import redact
 from tui_agent.model.route import Route
 from tui_agent.model.settings import HostSettings
+from tui_agent.model.streamed_calls import is_object
 from tui_agent.model.wires.wire import Call, Reader, WireFailure
-from tui_agent.model.written_calls import is_object
 from tui_agent.web.proxies import read_proxies
 
 _ERROR_BODY = 64 << 10

@@ -31,6 +31,7 @@ from tui_agent.model.protocol import (
 )
 from tui_agent.model.providers import LEVELS
 from tui_agent.model.route import Route
+from tui_agent.model.streamed_calls import is_object
 from tui_agent.model.wires.wire import (
     Call,
     Reader,
@@ -42,7 +43,6 @@ from tui_agent.model.wires.wire import (
     parse,
     stand_in,
 )
-from tui_agent.model.written_calls import is_object
 from tui_agent.pictures import PDF
 from tui_agent.session.effort import Effort
 

@@ -31,6 +31,7 @@ from tui_agent.model.protocol import (
 from tui_agent.model.providers import LEVELS, ResponsesFormat
 from tui_agent.model.request_pictures import images_in
 from tui_agent.model.route import Route
+from tui_agent.model.streamed_calls import is_object
 from tui_agent.model.wires.wire import (
     PROGRESS,
     Call,
@@ -45,7 +46,6 @@ from tui_agent.model.wires.wire import (
     progress_of,
     stand_in,
 )
-from tui_agent.model.written_calls import is_object
 from tui_agent.pictures import PDF
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import ToolSchema

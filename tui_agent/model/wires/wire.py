@@ -27,7 +27,7 @@ from tui_agent.model.protocol import (
     UsageReport,
 )
 from tui_agent.model.route import Route
-from tui_agent.model.written_calls import CallIds
+from tui_agent.model.streamed_calls import CallIds
 from tui_agent.session.entries import Usage
 
 PROGRESS = "return_progress"
@@ -115,8 +115,8 @@ class Reader(ABC):
     def reason(self, of_answer: FinishReason, *, marked: bool) -> FinishReason:
         """Return ``of_answer``, or "length" if the answer was cut off.
 
-        An answer counts as cut off if it has no end mark (``marked`` is False) and the server normally
-        sends one (`Route.end_marks`).
+        An answer counts as cut off if it has no end mark (``marked`` is False) and the server
+        normally sends one (`Route.end_marks`).
         """
         if marked or not self.route.end_marks:
             return of_answer

@@ -1,6 +1,7 @@
-"""Assembles the tool calls of a streamed answer from their pieces.
+"""Assembles the native tool calls of a streamed answer from their pieces, and gives them unique ids.
 
-Providers number and split calls in different ways; all known ones are understood.
+Providers number and split calls in different ways; all known ones are understood. Calls that a
+model writes in its answer's text are read by ``text_calls``.
 """
 
 import json
@@ -65,7 +66,7 @@ class CallIds:
 
 
 @dataclass
-class WrittenCall:
+class StreamedCall:
     """A tool call as far as it was received.
 
     ``given`` is the provider's id, "" for none; ``call_id`` is the id that this program uses.
@@ -81,17 +82,17 @@ class WrittenCall:
         return "".join(self.pieces)
 
 
-class WrittenCalls:
+class StreamedCalls:
     """Collects the calls of one answer, in the order of their first pieces."""
 
     def __init__(self, ids: CallIds) -> None:
-        self.calls: list[WrittenCall] = []
+        self.calls: list[StreamedCall] = []
         self._ids = ids
         self._by_index: dict[int, int] = {}
 
     def take(
         self, index: Any, given: str, tool: str, arguments: Any
-    ) -> tuple[int, WrittenCall, str]:
+    ) -> tuple[int, StreamedCall, str]:
         """Add a piece; return its call's index in ``calls``, the call, and the piece of arguments.
 
         ``index`` is the number that the provider gives the call, if it is an int. ``arguments``
@@ -135,7 +136,7 @@ class WrittenCalls:
             if not starts_another:
                 return known
         position = len(self.calls)
-        self.calls.append(WrittenCall(given, self._ids.take(given)))
+        self.calls.append(StreamedCall(given, self._ids.take(given)))
         if isinstance(index, int):
             self._by_index[index] = position
         return position
