@@ -1,4 +1,8 @@
-"""Base classes of tools, the context that a tool call gets, and the result that it returns."""
+"""Base classes of tools, the context that a tool call gets, and the result that it returns.
+
+Also the interfaces by which tools reach the session (`Archive`, `SubagentHost`, `EditorText`; the
+agent implements them), and the schemas of parameters as they are sent to models.
+"""
 
 import json
 from abc import ABC, abstractmethod

@@ -1,4 +1,8 @@
-"""The ``bash`` tool: runs a shell command, and returns its output and exit code."""
+"""The ``bash`` tool: runs a shell command, and returns its output and exit code.
+
+Decides whether a command runs in the sandbox (`_sandbox_of`). ``programs`` runs it, ``sandbox``
+decides what it may see and which of its changes are kept.
+"""
 
 import asyncio
 import contextlib

@@ -1,4 +1,8 @@
-"""Base of the tools ``write`` and ``edit``: plans a change, shows it as a diff, writes the file."""
+"""Base of the tools ``write`` and ``edit``: finds the permissions of a change, and writes the file.
+
+The subclass plans the change (`ChangeTool.plan`): once for the diff in the question about
+permission, and again when the call runs. Checkpoints are recorded around the call, not here.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,8 @@
-"""The ``job`` tool: lists background jobs, shows new output, types into jobs, waits, stops them."""
+"""The ``job`` tool: lists background jobs, shows new output, types into jobs, waits, stops them.
+
+A job whose end the tool has shown counts as known to the model (``Job.told``), so that it is not
+reported again.
+"""
 
 import asyncio
 import contextlib

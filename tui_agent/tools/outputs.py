@@ -1,6 +1,7 @@
 """Turns a tool's text into its result: cuts the text to the limits, stores all of it, adds a hint.
 
-The hint says how the model gets the rest. Tools with text output end with ``finish``.
+The hint says how the model gets the rest. Tools with text output end with ``finish``. Pictures are
+scaled and stored for a result here, too (`shown_picture`, `image_part`).
 """
 
 import asyncio

@@ -1,4 +1,8 @@
-"""Runs a call's program, in the sandbox or outside; again if the user grants access it lacked."""
+"""Runs a call's program, in the sandbox or outside; again if the user grants access it lacked.
+
+Processes that it leaves running become a background job. The caller has decided on the sandbox and
+on the view.
+"""
 
 import asyncio
 import contextlib

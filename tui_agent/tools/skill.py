@@ -1,4 +1,7 @@
-"""The ``skill`` tool: gives the model the text of a skill, whose name and description it knows."""
+"""The ``skill`` tool: gives the model the text of a skill, whose name and description it knows.
+
+Also what a skill is (`Skill`), for the agent too, which reads skills from files.
+"""
 
 import asyncio
 import difflib

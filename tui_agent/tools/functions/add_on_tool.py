@@ -1,4 +1,8 @@
-"""The tool made of an add-on's function, and the object with which add-ons register functions."""
+"""The tool made of an add-on's function, and the object with which add-ons register functions.
+
+What an add-on's code prints goes to standard error: ``sys.stdout`` is replaced for the whole
+process when such code runs first (`add_on_running`).
+"""
 
 import asyncio
 import functools

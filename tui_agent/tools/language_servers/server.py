@@ -1,4 +1,7 @@
-"""Runs one language server for a project: starts it in the sandbox, and sends it requests."""
+"""Runs one language server for a project: starts and ends its process, and sends it requests.
+
+It runs in the sandbox; without one only if the user's settings name the server.
+"""
 
 import asyncio
 import os
