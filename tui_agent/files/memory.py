@@ -1,7 +1,8 @@
 """A project's memory: lines, one for each topic, that the model gets in every session.
 
 The model can only propose lines; a proposal is never sent until the user accepts it. Lines and
-proposals are stored in the program's data directory. The methods of `MemoryState` are pure.
+proposals are stored in the program's data directory. The methods of `MemoryState` are pure; those
+of `Memory` write, and drop and restore the notes in the project's file, too.
 """
 
 import hashlib

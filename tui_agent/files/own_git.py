@@ -5,7 +5,9 @@ hooks, remotes from which missing objects are fetched) and lead to other files (
 ``include.path``); so can those of submodules and embedded repositories. So none of these settings
 are read. `run_git` gives git a temporary directory with this program's own configuration and links
 to the repository's index and objects, and runs only the subcommands in ``_SUBCOMMANDS``, which
-read. git looks into no submodule, fetches nothing and writes nothing.
+read. git looks into no submodule, fetches nothing and writes nothing. `call_git` runs any command,
+for ``git_writing`` and ``plugin_sources``, on a git directory with this program's own
+configuration.
 """
 
 import contextlib

@@ -1,4 +1,8 @@
-"""Background jobs: commands that keep running after their tool call, until the program ends."""
+"""Background jobs: commands that keep running after their tool call, until the program ends.
+
+The end of a job is reported to ``on_end``; what the model is told of it, and when, is decided by
+the agent. ``Job.told`` only remembers that it knows.
+"""
 
 import asyncio
 import codecs

@@ -1,10 +1,13 @@
 """The sandbox that commands run in: each gets a view, runs, and has its changes judged.
 
+- ``detection``: finds the kind of sandbox that works on this machine.
 - ``view``: what a command may change and reach.
-- ``machine``, ``project_scan``: find the paths that commands see.
-- ``plan``, ``layout``: turn a view into mounts, and these into options of the sandbox program.
-- ``network``: the proxy that is a command's only way to other hosts.
-- ``sandbox``: combines all of this for a session.
+- ``machine``, ``project_scan``, ``unreadable``: find the paths that commands see, and those hidden.
+- ``plan``, ``layout``: turn a view into mounts, and these into options of the sandbox program, which
+  is bubblewrap, sandbox-exec or, for Landlock, ``landlock_start``.
+- ``network``: the proxy that is a command's only way to other hosts; ``hosts`` decides on addresses,
+  ``masks`` and ``authority`` let it insert masked credentials.
+- ``sandbox``: combines all of this for a session; ``copy_pool`` and ``devices`` serve it.
 - ``judge_program``: a separate process that judges and keeps changes, by means of ``layer``,
   ``project_copy`` and ``change_policy``; ``judging`` starts it and talks to it.
 - ``lacking``: finds the grants a failed command lacked, from its output.

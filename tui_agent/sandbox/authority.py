@@ -1,7 +1,8 @@
 """Issues the TLS certificates with which the sandbox's proxy intercepts connections to some hosts.
 
 These are the hosts named in ``[sandbox.mask]``: in requests to them the proxy replaces a
-credential's placeholder with its value.
+credential's placeholder with its value. Nothing is kept on disk; a host's key is in a temporary
+file while it is loaded.
 """
 
 import datetime as dt

@@ -1,7 +1,8 @@
 """Decides which of a command's changes the project keeps, and which grants the others need.
 
 Changes on a layer are judged before they reach the project. Changes made in the project itself are
-judged afterwards, and dangerous files renamed or removed.
+judged afterwards, and dangerous files renamed or removed (`WorkedOnItself.tidied`). The judge
+process calls this; it moves, copies and discards changes by ``layer``.
 """
 
 import contextlib

@@ -1,4 +1,6 @@
-"""Decides which hosts commands can reach: public ones, and private ones that the settings name.
+"""Decides which addresses commands may connect to: public ones, and private ones in the settings.
+
+The proxy (``network``) asks here, and asks the user about each host.
 
 Names that only this machine or its local network can resolve are looked up before the user is
 asked. For any other name the question comes first, because a look-up alone can send data to a

@@ -4,7 +4,7 @@ The kernel's overlay shows the project with the command's changes over it. The c
 a separate directory until all processes of the command have ended. Then each change is judged:
 those that the command's view allows are moved into the project, the others are discarded and
 reported. So every change is judged by its real path before it is made, and only that directory has
-to be searched for changes.
+to be searched for changes. ``change_policy`` judges; both run in the judge process.
 """
 
 import contextlib

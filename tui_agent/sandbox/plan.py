@@ -1,4 +1,8 @@
-"""Decides which paths one command sees, and which of them it can change. Looks at files."""
+"""Decides which paths one command sees, and which of them it can change.
+
+Looks at files. `ViewPlan.layout` also writes copies of git's settings without passwords, and makes
+the directories that mounts of caches and layers need, all in the program's own directories.
+"""
 
 import asyncio
 import fnmatch

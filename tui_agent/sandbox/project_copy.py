@@ -4,7 +4,7 @@ The judge makes it once and brings it up to date before each command: files that
 project since, or that the last command has changed in the copy, are copied again or removed. Blocks
 are shared if the file system can do that. Hard links are never used, because a command could change
 the project's file through one. Copying 10,000 files takes a second, checking as many unchanged ones
-0.15 s.
+0.15 s. Which of a command's changes conflict with those of others is decided here, too.
 """
 
 import contextlib

@@ -1,4 +1,9 @@
-"""The sandbox of a session: prepares each command's view and keeps its allowed changes."""
+"""The sandbox of a session: prepares each command's view and keeps its allowed changes.
+
+It owns the session's network, judges, layers, copies and scans of projects, and its directories for
+temporary files and caches. The caller starts the command between `Sandbox.launch` and
+`Sandbox.finish`, waits for it, and asks the user for grants.
+"""
 
 import asyncio
 import contextlib
