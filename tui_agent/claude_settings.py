@@ -1,8 +1,8 @@
 """Reads Claude Code's ``settings.json`` files; ``agent/programs`` decides what the settings mean here.
 
-From weakest to strongest: the machine's file, the user's, the project's, the project's local one.
-Lists are joined; for a single value the strongest file wins. (In Claude Code itself the machine's
-file is the strongest.)
+The files are returned one by one, from weakest to strongest: the machine's, the user's, the
+project's, the project's local one. The callers combine them. (In Claude Code itself the machine's
+file is the strongest.) Whether a project's file may be used is decided in `tui_agent.trust`.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,11 @@
 """The configuration: defaults, the user's TOML file, a trusted project's, ``TUI_AGENT_*`` variables, flags.
 
-Each source overrides those before it, and the origin of every value is recorded. Unknown keys are
-reported when a file is read, and kept when it is written. An error names the file, the key, the
-value and what is accepted.
+Each source overrides those before it, and the origin of every value is recorded. From a project's
+file only some settings are used: it can't set what only the user may set, nor widen the sandbox,
+and its permission rules are returned apart. Whether the project is trusted is the caller's
+decision. Only `set_value` writes, and only the user's file. Unknown keys are reported when a file
+is read, and kept when it is written. An error names the file, the key, the value and what is
+accepted.
 """
 
 import os
@@ -409,7 +412,8 @@ class Config(BaseModel):
 class LoadedConfig:
     """A configuration, with the origin of each value and warnings for the user.
 
-    ``path`` is the user's file. ``origins`` is by dotted key; settings with their default are missing.
+    ``path`` is the user's file. ``origins`` is by dotted key; settings with their default are
+    missing.
     """
 
     config: Config
@@ -558,8 +562,8 @@ def _tighten(brought: Table) -> list[str]:
 def _beside(own: Table, brought: Table) -> Table:
     """Return a project's settings (``brought``), ready to be merged over the user's (``own``).
 
-    The project's hooks are added after the user's, and its MCP servers don't replace the user's. All
-    of the project's hooks and servers are marked to run in the sandbox.
+    The project's hooks are added after the user's, and its MCP servers don't replace the user's.
+    All of the project's hooks and servers are marked to run in the sandbox.
     """
     beside = dict(brought)
 

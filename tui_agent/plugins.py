@@ -1,7 +1,9 @@
 """Plugins in Claude Code's layout: folders with skills, commands, agents, hooks and servers.
 
-An added plugin is copied into the data directory, and a digest of its files is recorded. A plugin
-whose copy has changed since is not used. Source: Claude Code's plugins reference.
+An added plugin is copied into the data directory, and a digest of its files is recorded there, in
+``plugins.json``. A plugin whose copy has changed since is not used. What a plugin brings is only
+read here; other modules offer its skills, run its hooks and start its servers. Source: Claude
+Code's plugins reference.
 """
 
 import hashlib
@@ -191,9 +193,8 @@ class PluginStore:
 
         ``digest`` is the digest of the files that the user agreed to.
 
-        Raises:
-            PluginError: a link leads out of the plugin's folder, the plugin is too large, or its files
-                no longer have this digest.
+                Raises: PluginError: a link leads out of the plugin's folder, the plugin is too
+                large, or its files no longer have this digest.
         """
         target = self._place / plugin.name
         self._place.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,9 +1,11 @@
 """Finds secrets in text, such as keys, tokens and passwords.
 
-There are three kinds of rules. *Shapes*: the forms of known services' keys. *Named*: values that are
-assigned to a name, a header or an option for a secret. *Wrapped*: private keys, and any of the
-others in base64. A rule is tried only on a text that contains one of its literal traces, so most
-texts cost no more than the search for a few words. Whether a key is valid is never checked.
+There are three kinds of rules. *Shapes*: the forms of known services' keys. *Named*: values that
+are assigned to a name, a header or an option for a secret. *Wrapped*: private keys, and any of the
+others in base64. To save time, the rule for a shape is tried only on a text that contains one of
+its literal traces, and a named value is looked for only in lines with a word such as ``key``. Seed
+phrases of wallets have no mark; they are found by their words. Whether a key is valid is never
+checked.
 
 Code that passes on a password, a type, a placeholder or a sentence about keys is not a secret.
 """
@@ -76,8 +78,8 @@ _FEWEST_IN_SETTING = 4
 _PAIR_BEFORE = re.compile(r"(?:^|[\s\"'`;])[\w.-]+=[^\s,;()\"'`]+(?:[ \t]+|;[ \t]*)$")
 
 _PAIR_AFTER = re.compile(r"[\"']?(?:[ \t]+|;[ \t]*)[A-Za-z][\w. -]*=[^\s,;()=]")
-"""Matches the next setting in a list without commas, such as libpq's ``host=db password=…``. In code,
-arguments are separated by commas."""
+"""Matches the next setting in a list without commas, such as libpq's ``host=db password=…``. In
+code, arguments are separated by commas."""
 
 _NAME = re.compile(
     r"""
@@ -96,8 +98,8 @@ _NAME = re.compile(
 )
 
 _KEPT = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_PAGER", "GPG_KEY"})
-"""Variables that are named like secrets but hold none. GPG_KEY is a public fingerprint in the official
-Python images."""
+"""Variables that are named like secrets but hold none. GPG_KEY is a public fingerprint in the
+official Python images."""
 
 _PASSWORD_NAME = re.compile(r"PASS|PWD|(^|_)PW($|_)")
 

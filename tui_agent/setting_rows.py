@@ -1,6 +1,7 @@
 """Lists every setting as a row: its value, the source of the value, its meaning and what it accepts.
 
-Pure functions for /config and the settings page.
+For /config and the settings page. The descriptions are those of the fields of `Config`; some are
+docstrings, which are read from the program's source files. Nothing is written here.
 """
 
 import ast
@@ -66,8 +67,8 @@ def changed_keys(before: BaseModel, after: BaseModel, prefix: str = "") -> Itera
 class SettingRow:
     """One setting, for display.
 
-    ``key`` is dotted, as in ``ui.theme``. ``value`` is `UNSET` if there is none, the number of entries
-    for a table or list, and "…" for an API key. ``origin`` is where the value was set.
+    ``key`` is dotted, as in ``ui.theme``. ``value`` is `UNSET` if there is none, the number of
+    entries for a table or list, and "…" for an API key. ``origin`` is where the value was set.
     """
 
     key: str

@@ -1,8 +1,9 @@
 """Trust in a project: whether its settings, rules, commands, hooks and servers may be used.
 
-None of them takes effect until the user trusts the project. The answer is stored with the
-project's directory and a digest of the files that need trust: after a change in one of them, the
-user is asked again.
+None of them takes effect until the user trusts the project. This module finds the files, and reads
+and stores the answer; its callers ask the user and leave the files out. The answer is stored with
+the project's directory and a digest of the files that need trust: after a change in one of them,
+the user is asked again.
 """
 
 import hashlib
@@ -87,8 +88,8 @@ class TrustItem:
 class ProjectState:
     """Everything in a project that needs trust (``items``), and whether the project is trusted.
 
-    ``digest`` identifies the contents of the files. ``refused`` is True if the user answered "never".
-    ``problem`` says why the project can't be trusted at all, "" if it can.
+    ``digest`` identifies the contents of the files. ``refused`` is True if the user answered
+    "never". ``problem`` says why the project can't be trusted at all, "" if it can.
     """
 
     items: tuple[TrustItem, ...] = ()

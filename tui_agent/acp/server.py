@@ -1,4 +1,8 @@
-"""The methods of the Agent Client Protocol: open, prompt, list, configure and close sessions."""
+"""The methods of the Agent Client Protocol: open, prompt, list, configure and close sessions.
+
+Each open session is an `EditorSession`, which runs the agent; stored ones are listed and deleted in
+the session store. The settings files are read again before every prompt.
+"""
 
 import asyncio
 import json

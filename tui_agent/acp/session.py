@@ -1,4 +1,8 @@
-"""A session open in an editor: runs its agent, sends updates in order, and asks its questions."""
+"""A session open in an editor: runs its agent, sends updates in order, and asks its questions.
+
+The `Controller` of `tui_agent.app` runs the agent and the commands, as for the screen; here its
+events become updates of the protocol, and its questions requests to the editor.
+"""
 
 from __future__ import annotations
 

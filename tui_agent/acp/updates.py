@@ -1,4 +1,9 @@
-"""Turns an editor's prompts into messages, and events and entries into the protocol's updates."""
+"""Turns an editor's prompts into messages, and events and entries into the protocol's updates.
+
+Pictures and PDFs in a prompt are checked, scaled if necessary, and stored as blobs of the session;
+a PDF is converted to text in a separate process, to look for secrets. The updates are sent by
+`tui_agent.acp.session`.
+"""
 
 import base64
 import binascii

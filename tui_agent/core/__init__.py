@@ -1,7 +1,8 @@
 """The context engine's public API: stores a conversation as a tree and makes requests from it.
 
 docs/embedding.md shows how each name is used. Nothing here starts a process, opens a connection or
-reads the user's settings; the modules behind it import nothing from the rest of the program.
+reads the user's settings. The names come from the packages ``context`` and ``session``, which
+import only small helper modules from the rest of the program.
 """
 
 from tui_agent.context.budget import ContextSize, Meter, ModelLimits

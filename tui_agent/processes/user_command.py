@@ -32,7 +32,7 @@ def shell_command(
     return Command(("/bin/sh", "-c", text), cwd, given, timeout)
 
 
-async def run_command(command: Command, given: bytes) -> tuple[int, bytes, bytes]:
+async def run_with_input(command: Command, given: bytes) -> tuple[int, bytes, bytes]:
     """Run a command with ``given`` as input; returns exit code, standard output and standard error.
 
     If it takes too long or writes too much, or the caller is cancelled, all its processes are

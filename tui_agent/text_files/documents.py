@@ -1,7 +1,8 @@
 """Converts documents to text, and lists archives: PDF, Office, OpenDocument, zip and tar.
 
-Runs as a separate process with limited memory and time. It reads the document from standard input
-and writes the text to standard output. Links, macros and addresses in the document are ignored.
+Runs as a separate process with limited memory and time, which `tui_agent.processes.converters`
+starts. It reads the document from standard input and writes the text to standard output. Links,
+macros and addresses in the document are ignored.
 """
 
 import io

@@ -1,7 +1,7 @@
 """Checks whether a change made a file invalid in the format that its name suggests. Pure.
 
 Only what the change broke counts: a file that wasn't valid JSON before, such as a template, isn't
-called invalid after it.
+called invalid after it. The change is made all the same; the model is only told.
 """
 
 import ast

@@ -17,11 +17,11 @@ async def run(command: str, cwd: Path, given: bytes, *, seconds: float) -> tuple
     """
     # Imported here because few users have such a command.
     from tui_agent.files.own_git import find_project
-    from tui_agent.processes.user_command import CommandFailedError, run_command, shell_command
+    from tui_agent.processes.user_command import CommandFailedError, run_with_input, shell_command
 
     asked = shell_command(command, cwd, os.environ, seconds, find_project(cwd))
     try:
-        code, out, errors = await run_command(asked, given)
+        code, out, errors = await run_with_input(asked, given)
     except CommandFailedError as error:
         return "", str(error)
     problem = ""

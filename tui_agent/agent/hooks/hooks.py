@@ -50,7 +50,7 @@ from tui_agent.files.own_git import find_project
 from tui_agent.json_text import loads
 from tui_agent.lazy import frozen
 from tui_agent.processes.process import Command
-from tui_agent.processes.user_command import CommandFailedError, run_command, shell_command
+from tui_agent.processes.user_command import CommandFailedError, run_with_input, shell_command
 from tui_agent.safe_text import one_line
 from tui_agent.sandbox import Sandbox, SandboxError, View
 from tui_agent.tools.arguments import parse_arguments
@@ -180,7 +180,7 @@ class CommandHook:
             raise HookError(
                 f"{changed} changed since you trusted it, so it was not run; restart the program to review it"
             )
-        return await run_command(command, given)
+        return await run_with_input(command, given)
 
     async def _run_inside(
         self, sandbox: Sandbox, view: View, command: Command, given: bytes
@@ -198,7 +198,7 @@ class CommandHook:
         said = ""
         code = None
         try:
-            code, out, errors = await run_command(held_command, given)
+            code, out, errors = await run_with_input(held_command, given)
             said = errors.decode("utf-8", "replace")
         finally:
             ending = asyncio.ensure_future(sandbox.finish(launch, said, code))
