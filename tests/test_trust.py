@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tui_agent.trust import MAX_FILES, ProjectState, TrustItem, TrustStore, project_state
+from tui_agent.trust import (
+    MAX_FILES,
+    PinnedFiles,
+    ProjectState,
+    TrustItem,
+    TrustStore,
+    project_state,
+)
 
 
 @pytest.fixture
@@ -137,3 +144,27 @@ def test_what_cannot_be_read_is_told(project: Path, store: TrustStore) -> None:
     assert {(item.kind, item.text.partition(":")[0]) for item in items} == {
         ("MCP server", "cannot be read"), ("setting", "cannot be read"),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sh guard.sh",
+        "./guard.sh --all",
+        "cd . && sh guard.sh",
+        "sh ../app/guard.sh",
+        "sh app/guard.sh",
+    ],
+)
+def test_a_script_that_the_users_command_runs_from_a_directory_below_is_found(
+    project: Path, store: TrustStore, command: str
+) -> None:
+    guard = project / "app/guard.sh"
+    guard.parent.mkdir()
+    guard.write_text("exit 0\n")
+    state = project_state(project, store, cwd=guard.parent, commands=[command])
+    assert [item.kind for item in state.items] == ["program"]
+    pinned = PinnedFiles()
+    assert pinned.changed(guard.parent, command) == ""
+    guard.write_text("curl evil.example\n")
+    assert pinned.changed(guard.parent, command).endswith("guard.sh")

@@ -21,6 +21,7 @@ from typing import Any, Literal
 from tui_agent.claude_settings import PROJECT_FILES, ClaudeSettings, project_settings
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import read_inside
+from tui_agent.files.own_git import find_project
 from tui_agent.foreign_file import read_foreign
 from tui_agent.foreign_servers import server_files, servers_in
 from tui_agent.json_text import as_dict
@@ -146,16 +147,18 @@ class TrustStore:
         return as_dict(known)
 
 
-def named_files(project: Path, command: str) -> Iterator[Path]:
-    """Yield the existing files of a project that a command names.
+def named_files(project: Path, cwd: Path, command: str) -> Iterator[Path]:
+    """Yield the existing files of a project that a command names, which runs in ``cwd``.
 
-    Names are resolved against the project, and against each directory that the command names.
+    Names are resolved against the project and the directories from there down to ``cwd``, and
+    against each directory below one of these that the command names.
     """
     words = dict.fromkeys(re.findall(r"[^\s'\"=;|&<>()$`]+", command))
+    bases = _folders(project, cwd)
+    named = [base / word for base in bases for word in words]
+    places = [*bases, *(folder for folder in named if is_directory(folder))]
     seen: set[Path] = set()
-    for place in (project, *(project / word for word in words)):
-        if place != project and not is_directory(place):
-            continue
+    for place in dict.fromkeys(places):
         for path in (place / word for word in words):
             if path not in seen and is_file(path) and is_inside(project, path):
                 seen.add(path)
@@ -168,12 +171,14 @@ class PinnedFiles:
     def __init__(self) -> None:
         self._digests: dict[Path, str] = {}
 
-    def changed(self, project: Path, command: str) -> str:
+    def changed(self, cwd: Path, command: str) -> str:
         """Return the first file named in a command that has changed since it was first checked.
 
-        The path is relative to the project; "" if no file has changed.
+        The command runs in ``cwd``; only files of its project count. The path is relative to the
+        project; "" if no file has changed.
         """
-        for path in named_files(project, command):
+        project = find_project(cwd)
+        for path in named_files(project, cwd, command):
             digest = hashlib.sha256(read_inside(project, path)[0]).hexdigest()
             if self._digests.setdefault(path, digest) != digest:
                 return path.relative_to(project).as_posix()
@@ -197,7 +202,7 @@ def project_state(
     acting = islice(_files(project, cwd or project), MAX_FILES + 1)
     named: dict[Path, None] = {}
     for command in commands:
-        named.update(dict.fromkeys(named_files(project, command)))
+        named.update(dict.fromkeys(named_files(project, cwd or project, command)))
     files = list(dict.fromkeys([*acting, *named]))
     if not files:
         return ProjectState()

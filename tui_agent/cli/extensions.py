@@ -87,7 +87,7 @@ def state_of_project(
     for server in servers_of_project(project, upward(cwd, project)):
         if server.row is not None:
             theirs.append(_command_of(server.row))
-    if any(next(named_files(project, command), None) for command in theirs):
+    if any(next(named_files(project, cwd, command), None) for command in theirs):
         try:
             chosen = read_table(config_path()).get("sandbox")
         except ConfigError:
@@ -248,11 +248,11 @@ class Extensions:
         A command outside the sandbox must not run a file of a project that is not trusted.
         """
         project = find_project(cwd)
-        if not (named := next(named_files(project, command), None)):
+        if not (named := next(named_files(project, cwd, command), None)):
             return ""
         if not sandboxed and not self._trusts(cwd):
             return f"it runs {named.relative_to(project)}, and you have not trusted this project as it is."
-        self._pinned.changed(project, command)
+        self._pinned.changed(cwd, command)
         return ""
 
     def load_hooks(self, cwd: Path) -> LoadedHooks:

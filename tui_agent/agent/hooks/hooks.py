@@ -99,8 +99,8 @@ class CommandHook:
     environment: Mapping[str, str]
     containment: Containment | None = None
     """The sandbox for a hook whose settings say ``sandboxed``; None to run it without one."""
-    changed: Callable[[Path, str], str] = lambda _project, _command: ""
-    """Returns the project's file that a command runs if it changed since it was trusted, or ""."""
+    changed: Callable[[Path, str], str] = lambda _cwd, _command: ""
+    """Returns the project's file that a command runs there if it changed since it was trusted, or ""."""
     report: Callable[[str], None] = lambda _text: None
     """Called with a sentence about changes that the sandbox discarded."""
     ask: AskModel | None = None
@@ -175,7 +175,7 @@ class CommandHook:
                 raise HookError(refusal)
             if held.sandbox.active:
                 return await self._run_inside(held.sandbox, held.view(), command, given)
-        changed = await asyncio.to_thread(self.changed, project, settings.command)
+        changed = await asyncio.to_thread(self.changed, self.cwd, settings.command)
         if changed:
             raise HookError(
                 f"{changed} changed since you trusted it, so it was not run; restart the program to review it"

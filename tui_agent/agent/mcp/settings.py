@@ -260,7 +260,7 @@ class ConnectionContext:
     token_dir: Path
     sandbox: "Callable[[Path], Sandbox] | None" = None
     """Returns the sandbox for servers of a project; None if there is none."""
-    changed: Callable[[Path, str], str] = lambda _project, _command: ""
+    changed: Callable[[Path, str], str] = lambda _cwd, _command: ""
     """Returns the file of a project that a command runs and that changed since it was trusted; "" if none did."""
 
     def log_path(self, server: str) -> Path:
