@@ -17,7 +17,7 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import SecretStr, ValidationError
 
 from tui_agent.agent.agent import Agent as SessionAgent
-from tui_agent.agent.assembly import Models, ModelSources, hold, make_ports, web_tools
+from tui_agent.agent.assembly import Models, ModelSources, hold_and_recover, make_ports, web_tools
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import (
     AgentEvent,
@@ -163,7 +163,9 @@ class Session:
         estimate = TokenCounter("").estimate
         try:
             session_id = self._named(id) or self._store.create_session(real_path(Path(cwd))).id
-            self._session = hold(StoredSession(self._store, session_id, estimate=estimate))
+            self._session = hold_and_recover(
+                StoredSession(self._store, session_id, estimate=estimate)
+            )
         except BaseException:
             self.close()
             raise

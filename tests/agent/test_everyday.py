@@ -19,7 +19,7 @@ from tui_agent.agent.permissions import (
     Rule,
     decide,
     decide_in_mode,
-    session_rules,
+    offered_rules,
 )
 from tui_agent.sandbox import Sandbox, SandboxState
 from tui_agent.sandbox.settings import SandboxSettings
@@ -63,7 +63,7 @@ def asked_about(project: Path, *, boxed: bool, always: bool) -> list[str]:
         ]
         if asked:
             asked_for.append(command)
-            rules += session_rules(asked) if always else ()
+            rules += offered_rules(asked) if always else ()
     return asked_for
 
 

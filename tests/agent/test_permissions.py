@@ -17,13 +17,13 @@ from tui_agent.agent.permissions import (
     decide_in_mode,
     files_under_rules,
     next_mode,
+    offered_rules,
     parse_rule,
     reason_for,
     reasons_for,
     refusal_of_tool,
     rule_of_reading,
     rules_from_table,
-    session_rules,
 )
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.shell.needs import command_needs
@@ -61,7 +61,7 @@ def command(text: str, **more: Any) -> PermissionNeed:
 
 
 def always(*asked: PermissionNeed) -> tuple[Rule, ...]:
-    return session_rules([(request, decide(request, DEFAULT_RULES)) for request in asked])
+    return offered_rules([(request, decide(request, DEFAULT_RULES)) for request in asked])
 
 
 GIT = [

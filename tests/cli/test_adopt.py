@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.knowledge import write
-from tui_agent.agent.programs.inventory import read_programs
+from tui_agent.agent.programs.settings import read_programs
 from tui_agent.cli.extensions import folders_of
 from tui_agent.cli.main import run
 from tui_agent.config import load_config

@@ -564,13 +564,13 @@ async def test_the_key_that_stops_a_command_is_offered_no_longer_than_the_comman
 ) -> None:
     async with stage.run() as pilot:
         command = asyncio.ensure_future(asyncio.Event().wait())
-        stage.agent.beside.add(command)
+        stage.agent.shell_tasks.add(command)
         stage.agent.emit(ToolStarted("$1", "$", "ls", ""))
         await until(lambda: "interrupt" in screen_text(stage), pilot)
         await emit(
             stage, pilot, ToolFinished("$1", "$", "completed", ToolMetadata(exit_code=0), 0.1)
         )
-        stage.agent.beside.clear()
+        stage.agent.shell_tasks.clear()
         command.cancel()
         stage.agent.append(ShellEntry(command="ls", output=""))
         await until(lambda: "interrupt" not in screen_text(stage), pilot)

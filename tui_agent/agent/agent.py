@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tui_agent.agent.allowance import Allowance
 from tui_agent.agent.answer import Answerer
 from tui_agent.agent.attachments import Prepared
-from tui_agent.agent.channel import EventChannel, Journal, Questions, joined
+from tui_agent.agent.channel import EventChannel, Journal, Questions, register
 from tui_agent.agent.checkpoints.rewind import FileRewind
 from tui_agent.agent.closing_check import ClosingCheck
 from tui_agent.agent.compaction_outcome import CompactionOutcome, Postponed
@@ -38,7 +38,7 @@ from tui_agent.agent.memory.keeper import MemoryKeeper
 from tui_agent.agent.message_queue import QueuedMessage
 from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import Adjustable, AgentPorts
-from tui_agent.agent.repeats import Repeats
+from tui_agent.agent.repeated_message import RepeatedMessage
 from tui_agent.agent.shell import interrupted, run_shell
 from tui_agent.agent.small_questions import ask_small_model
 from tui_agent.agent.subagents import Subagents
@@ -84,7 +84,7 @@ class SessionMcp:
     def __init__(self, agent: "Agent") -> None:
         self._agent = agent
         self._hub = hub = agent.ports.mcp
-        self._leave = (joined(hub.listeners, agent.channel.emit), joined(hub.sessions, self))
+        self._leave = (register(hub.listeners, agent.channel.emit), register(hub.sessions, self))
 
     @property
     def asker(self) -> Asker | None:
@@ -164,7 +164,7 @@ class Agent:
         """The budgets of the session and of the day."""
         self.goals = Goals(self._journal, self.ports, lambda: self.model)
         """The goal that the session works towards, if the user set one."""
-        self.repeats = Repeats(
+        self.repeated_message = RepeatedMessage(
             submit=self.submit,
             is_running=lambda: self.running,
             say=self.channel.say,
@@ -176,7 +176,7 @@ class Agent:
         self._loop = self._make_loop(intake)
         self._run: asyncio.Task[RunEnded] | None = None
         self._compacting: asyncio.Future[CompactionOutcome] | None = None
-        self.beside: set[asyncio.Future[Any]] = set()
+        self.shell_tasks: set[asyncio.Future[Any]] = set()
         """The tasks of the shell commands that the user has running now."""
         self._is_project_ready = True
         self.channel.subscribe(ports.meter.hear)
@@ -410,11 +410,11 @@ class Agent:
 
     def interrupt(self) -> None:
         """Cancel the run, any compaction, the user's shell commands and the repeated message."""
-        self.repeats.drop()
+        self.repeated_message.drop()
         writing = None
         if self.context.prepared is not None:
             writing = self.context.prepared.task
-        for task in (self._run, self._compacting, *self.beside, writing):
+        for task in (self._run, self._compacting, *self.shell_tasks, writing):
             if task is not None:
                 task.cancel()
 
@@ -535,11 +535,11 @@ class Agent:
             self._journal.append(ModeChangeEntry(mode=self.mode))
         work = run_shell(command, self.ports, self.channel, self.files.recorder, excluded=excluded)
         task = asyncio.ensure_future(work)
-        self.beside.add(task)
+        self.shell_tasks.add(task)
         try:
             await asyncio.wait([task])
         finally:
-            self.beside.discard(task)
+            self.shell_tasks.discard(task)
             task.cancel()
         if task.cancelled():
             entry = interrupted(command, excluded=excluded)

@@ -23,8 +23,8 @@ from tui_agent.agent.events import (
     RetryScheduled,
     ToolCallProgress,
 )
-from tui_agent.agent.left_out import edits_without
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.refused_parts import edits_without
 from tui_agent.agent.repeated_text import (
     CHECKED_CHARS,
     Repetition,

@@ -166,7 +166,7 @@ def find_tool_files(folders: Folders, *, trusted: bool) -> tuple[list[FoundFile]
     return found, problems
 
 
-def hold(session: Session, *, take_over: bool = False) -> Session:
+def hold_and_recover(session: Session, *, take_over: bool = False) -> Session:
     """Claim a session for this program, store drafts left by a crash as answers, and return it.
 
     Raises SessionHeld if another program has it open and ``take_over`` is not set.

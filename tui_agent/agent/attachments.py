@@ -13,7 +13,7 @@ from tui_agent.agent.mentions import (
     file_mentions,
     has_mention,
 )
-from tui_agent.agent.other_sessions import block_of, names_session
+from tui_agent.agent.other_sessions import attached_part, names_session
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.recalling import fits, names_in_use, outline
 from tui_agent.context.settings import ContextSettings
@@ -166,7 +166,7 @@ async def load_message(
         elif part is not None:
             files.append(await _stored(part, put_blob))
         elif names_session(mention.written) and mention.written in typed:
-            brought_over = await asyncio.to_thread(block_of, mention.written, session)
+            brought_over = await asyncio.to_thread(attached_part, mention.written, session)
             if isinstance(brought_over, FilePart):
                 files.append(brought_over)
             else:

@@ -25,7 +25,7 @@ T = TypeVar("T")
 EntryT = TypeVar("EntryT", bound=EntryBase)
 
 
-def joined(members: list[T], member: T) -> Callable[[], None]:
+def register(members: list[T], member: T) -> Callable[[], None]:
     """Add a member to a list and return a function that removes it again."""
     members.append(member)
 
@@ -44,7 +44,7 @@ class EventChannel:
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Call ``subscriber`` with every event from now on; return a function that ends this."""
-        return joined(self._subscribers, subscriber)
+        return register(self._subscribers, subscriber)
 
     def emit(self, event: AgentEvent) -> None:
         for subscriber in tuple(self._subscribers):

@@ -36,7 +36,7 @@ from tui_agent.agent.events import (
     ToolCallProgress,
 )
 from tui_agent.agent.hooks.payloads import AfterCompact, CompactAnswer
-from tui_agent.agent.hooks.preparation import compaction_payload
+from tui_agent.agent.hooks.summary_payloads import compaction_payload
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetUsedUpError
 from tui_agent.agent.threads import in_thread

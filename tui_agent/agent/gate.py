@@ -26,9 +26,9 @@ from tui_agent.agent.permissions import (
     files_under_rules,
     in_words,
     is_named,
+    offered_rules,
     reasons_for,
     refusal_of_tool,
-    session_rules,
     view_in_mode,
 )
 from tui_agent.agent.ports import AgentPorts
@@ -274,7 +274,7 @@ class Gate:
             return with_note("A hook of the user refused this call.", said.message)
         words = f"{tool.name} {title}: {reason}"
         hooks.tell(Notification(about=hooks.about, kind="permission", message=words))
-        offered = session_rules(asked)
+        offered = offered_rules(asked)
         question = PermissionRequest(
             call_id=call_id,
             tool=tool.name,

@@ -11,7 +11,7 @@ from tui_agent.agent.compactor import SummaryCalls
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import LeafMoved
 from tui_agent.agent.hooks.payloads import AfterTree, SummaryAnswer
-from tui_agent.agent.hooks.preparation import move_payload
+from tui_agent.agent.hooks.summary_payloads import move_payload
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.branch_summary import (
     BranchBudget,

@@ -39,7 +39,7 @@ def names_session(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def block_of(name: str, session: Session) -> FilePart | str:
+def attached_part(name: str, session: Session) -> FilePart | str:
     """Return what ``name`` stands for as an attachment: a session's overview, or one entry of it.
 
     ``session`` is the open one. If there is nothing to attach, a clause that says why is returned.

@@ -588,7 +588,7 @@ def _is_plain_edit(need: PermissionNeed) -> bool:
 # -- answers -------------------------------------------------------------------------------------------------
 
 
-def session_rules(asked: Sequence[tuple[PermissionNeed, Rule]]) -> tuple[Rule, ...]:
+def offered_rules(asked: Sequence[tuple[PermissionNeed, Rule]]) -> tuple[Rule, ...]:
     """Return the rules that allow these needs for the rest of the session.
 
     ``asked`` has each need with the rule that asks about it. There is no rule for commands that

@@ -170,6 +170,19 @@ class AgentPorts(Adjustable):
         taken = {tool.name for tool in self.own_tools}
         return tuple(tool for tool in tools if tool.name not in taken)
 
+    @property
+    def gives_tasks(self) -> bool:
+        """Whether the agent can start subagents."""
+        return not self.is_subagent and any(tool.traits.starts_agents for tool in self.tools)
+
+    def subagents(self) -> dict[str, AgentSpec]:
+        """Return the kinds of agents that can be given a task, by name.
+
+        Those defined in files are as read last, and replace built-in ones with the same name.
+        """
+        specs = {spec.name: spec for spec in (*self.agents, *self.knowledge.specs)}
+        return {spec.name: spec for spec in specs.values() if spec.subagent}
+
     def adjustable(self) -> Adjustable:
         return Adjustable(
             **{changed.name: getattr(self, changed.name) for changed in fields(Adjustable)}

@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.attachments import Naming, Prepared, load_message
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.knowledge.commands import UserCommand, fill_command, fill_template
@@ -172,25 +171,11 @@ class Named:
     """"template": a resource whose name has ``{placeholders}`` that the user fills in."""
 
 
-def subagents_of(ports: AgentPorts) -> dict[str, AgentSpec]:
-    """Return the kinds of agents that can be given a task, by name.
-
-    Those defined in files are as read last, and replace built-in ones with the same name.
-    """
-    specs = {spec.name: spec for spec in (*ports.agents, *ports.knowledge.specs)}
-    return {spec.name: spec for spec in specs.values() if spec.subagent}
-
-
-def gives_tasks(ports: AgentPorts) -> bool:
-    """Return True if the agent can start subagents."""
-    return not ports.is_subagent and any(tool.traits.starts_agents for tool in ports.tools)
-
-
 def all_named(ports: AgentPorts) -> tuple[Named, ...]:
     """Return what a message can name after ``@`` besides files: subagents, then MCP resources."""
     agents: list[Named] = []
-    if gives_tasks(ports):
-        for spec in subagents_of(ports).values():
+    if ports.gives_tasks:
+        for spec in ports.subagents().values():
             agents.append(Named(spec.name, spec.description, "agent"))
     resources: list[Named] = []
     templates: list[Named] = []
@@ -208,7 +193,7 @@ async def load_named(ports: AgentPorts, name: str) -> tuple[UserPart, ...]:
     Empty if the name is unknown, or if the server can't return the resource.
     For a subagent, the part asks the model to give that subagent the task.
     """
-    if gives_tasks(ports) and name in subagents_of(ports):
+    if ports.gives_tasks and name in ports.subagents():
         text = fill(ports.prompt("agent_mention"), name=name)
         return (FilePart(path=f"{AGENT_PREFIX}{name}", text=text),)
     if ":" not in name:

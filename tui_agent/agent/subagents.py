@@ -27,7 +27,6 @@ from tui_agent.agent.hooks.payloads import SubagentStart
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import Adjustable, AgentPorts
-from tui_agent.agent.preparing import subagents_of
 from tui_agent.agent.prompt_head import with_system_prompt
 from tui_agent.context.templates import fill
 from tui_agent.context.tokens import TokenCounter
@@ -109,7 +108,7 @@ class Subagents(Generic[A]):
 
     def names(self) -> dict[str, str]:
         """Return the descriptions of the kinds of subagents, by the kind's name."""
-        return {spec.name: spec.description for spec in subagents_of(self._parent.ports).values()}
+        return {spec.name: spec.description for spec in self._parent.ports.subagents().values()}
 
     async def run(
         self,
@@ -172,7 +171,7 @@ class Subagents(Generic[A]):
         )
 
     def _spec(self, agent: str) -> AgentSpec:
-        specs = subagents_of(self._parent.ports)
+        specs = self._parent.ports.subagents()
         spec = specs.get(agent)
         if spec is None:
             raise ToolError(f"There is no agent {agent!r}. Use one of: {', '.join(specs)}.")

@@ -73,16 +73,16 @@ async def goal(controller: Controller, argument: str) -> None:
     words="repeat, schedule, every, cron",
 )
 async def loop(controller: Controller, argument: str) -> None:
-    repeats = controller.open_agent.repeats
+    repeated = controller.open_agent.repeated_message
     text = argument.strip()
     is_off = text.lower() in OFF
-    if not repeats.message and (is_off or not text):
+    if not repeated.message and (is_off or not text):
         controller.say(NO_LOOP)
     elif not text:
-        controller.say(f"The {repeats.words}: {one_line(repeats.message, 200)}")
+        controller.say(f"The {repeated.words}: {one_line(repeated.message, 200)}")
     elif is_off:
         controller.say("The loop is ended.")
-        repeats.drop()
+        repeated.drop()
     else:
         controller.require_writable()
         found = _INTERVAL.fullmatch(text)
@@ -91,5 +91,5 @@ async def loop(controller: Controller, argument: str) -> None:
             seconds = int(found[1]) * _SECONDS[found[2]]
         if found is None or not _SHORTEST <= seconds <= _LONGEST:
             raise CommandError(HOW_TO_LOOP)
-        repeats.begin(found[3], seconds)
+        repeated.begin(found[3], seconds)
     controller.frontend.refresh_facts()

@@ -149,7 +149,7 @@ class Aside:
 
 def is_busy(agent: Agent, race: Race | None) -> bool:
     """Return whether an agent runs, has running jobs or a ``/loop``, or there is a race."""
-    works = agent.running or agent.jobs.running > 0 or bool(agent.repeats.message)
+    works = agent.running or agent.jobs.running > 0 or bool(agent.repeated_message.message)
     return works or race is not None
 
 

@@ -17,7 +17,7 @@ from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.permissions import Action, Rule, rules_from_table
 from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.agent.programs.found import ForeignSettings
-from tui_agent.agent.programs.inventory import read_programs
+from tui_agent.agent.programs.settings import read_programs
 from tui_agent.cli.extensions import folders_of, folders_without_plugins
 from tui_agent.cli.kept_rules import keep_rule
 from tui_agent.context.view import resolve

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from tui_agent.agent.agent_specs import AgentSpec, load_specs
-from tui_agent.agent.assembly import Models, ModelSources, hold
+from tui_agent.agent.assembly import Models, ModelSources, hold_and_recover
 from tui_agent.agent.knowledge.folders import TrustDoor
 from tui_agent.agent.permissions import Action, Rule, parse_rule, rules_from_table
 from tui_agent.cli.arguments import MODES, RUN_LIMITS, UsageError
@@ -213,7 +213,7 @@ class Wiring:
             read_only=read_only,
         )
 
-    hold = staticmethod(hold)
+    hold = staticmethod(hold_and_recover)
 
     def close(self, session: Session) -> None:
         """Release a session; delete it if it has no entries and is not read-only."""

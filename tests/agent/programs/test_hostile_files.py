@@ -12,7 +12,7 @@ from tests.support.knowledge import folders, write
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, decide
 from tui_agent.agent.programs.hooks import foreign_hooks
-from tui_agent.agent.programs.inventory import read_programs
+from tui_agent.agent.programs.settings import read_programs
 from tui_agent.agent.programs.tool_rules import allowed_tools
 from tui_agent.foreign_servers import (
     servers_of_project,

@@ -25,7 +25,7 @@ from tests.support.model_server import ModelServer
 from tests.support.scripted_client import ScriptedClient
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.preparing import prepare_command
-from tui_agent.agent.programs.inventory import read_programs
+from tui_agent.agent.programs.settings import read_programs
 from tui_agent.cli.extensions import Extensions, folders_of
 from tui_agent.config import load_config
 from tui_agent.resources import prompt

@@ -23,7 +23,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
 
-from tui_agent.agent.mcp.containment import Containment
 from tui_agent.agent.mcp.content import Reader
 from tui_agent.agent.mcp.leniency import (
     repair_introduction,
@@ -45,6 +44,7 @@ from tui_agent.agent.mcp.records import (
     shortened,
     tidy_schema,
 )
+from tui_agent.agent.mcp.sandbox_limits import SandboxLimits
 from tui_agent.agent.mcp.settings import ConnectionContext, McpServerSettings, ServerSpec, expanded
 from tui_agent.json_text import as_dict
 from tui_agent.lazy import dataclass, frozen
@@ -169,7 +169,7 @@ class Listener:
     ``asker`` returns the function that asks the user, None if there is no user. ``lost`` is called
     when the connection ends, ``changed`` when the server's lists may have changed. ``login`` gets the
     address to open in the browser, ``refused`` the HTTP status of a failed request, ``said`` a log
-    message, ``noise`` a line of standard output that is not an MCP message, and ``contained`` the
+    message, ``noise`` a line of standard output that is not an MCP message, and ``limited`` the
     server's sandbox.
     """
 
@@ -180,7 +180,7 @@ class Listener:
     refused: Callable[[int], None]
     said: Callable[[ServerMessage], None]
     noise: Callable[[str], None]
-    contained: Callable[[Containment], None]
+    limited: Callable[[SandboxLimits], None]
 
 
 @asynccontextmanager
@@ -387,7 +387,7 @@ async def _program(
         is_granted = any(path.is_relative_to(granted) for granted in spec.reads)
         return is_granted or hides.shows(path, project=spec.cwd)
 
-    heard.listener.contained(Containment(spec.cwd, named, sees, launch.gateway.refused))
+    heard.listener.limited(SandboxLimits(spec.cwd, named, sees, launch.gateway.refused))
     try:
         yield _parameters(launch.arguments, spec, launch.environment)
     finally:

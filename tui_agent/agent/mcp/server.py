@@ -17,9 +17,9 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from tui_agent.agent.mcp.connection import Connection, Listener, connect
-from tui_agent.agent.mcp.containment import Containment
 from tui_agent.agent.mcp.oauth import LOGIN_SECONDS
 from tui_agent.agent.mcp.records import McpError, Remedy, ServerMessage, ServerOffer, ServerState
+from tui_agent.agent.mcp.sandbox_limits import SandboxLimits
 from tui_agent.agent.mcp.settings import ConnectionContext, McpConfigError, ServerSpec, Timeouts
 from tui_agent.lazy import frozen
 from tui_agent.safe_text import one_line
@@ -194,7 +194,7 @@ class McpServer:
             refused=self._refuse,
             said=self._keep,
             noise=self._keep_noise,
-            contained=partial(setattr, self, "_containment"),
+            limited=partial(setattr, self, "_sandbox_limits"),
         )
         self._on_change = on_change
         self._connection: Connection | None = None
@@ -207,7 +207,7 @@ class McpServer:
         self._deadline: asyncio.Timeout | None = None
         self._refusal: int | None = None
         self._noise = ""
-        self._containment: Containment | None = None
+        self._sandbox_limits: SandboxLimits | None = None
         self.messages: deque[ServerMessage] = deque(maxlen=MESSAGES_KEPT)
         """The server's newest messages, oldest first."""
 
@@ -395,9 +395,9 @@ class McpServer:
         if self._deadline is not None and self._deadline.expired():
             late = self._most
         lacks = ""
-        if self._containment is not None:
-            lacks = self._containment.lacks(text)
-            self.hidden = self._containment.hidden(text)
+        if self._sandbox_limits is not None:
+            lacks = self._sandbox_limits.lacks(text)
+            self.hidden = self._sandbox_limits.hidden(text)
         around = Circumstances(
             late,
             self._refusal,

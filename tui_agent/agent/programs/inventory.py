@@ -1,6 +1,8 @@
 """Lists the files and settings that users wrote for other programs, and whether this program uses them.
 
-The other modules of this package, ``knowledge`` and ``mcp`` decide what is used.
+The list is only shown (``tui-agent adopt``, ``doctor``, a notice at the first start). What is used is
+decided by ``settings`` and ``hooks`` of this package, ``knowledge`` and ``mcp``; this module repeats
+their conditions (trust, the user's exclusions) to find the state of each item.
 """
 
 import os
@@ -15,17 +17,9 @@ from tui_agent.agent.knowledge.commands import UserCommand
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.mcp.settings import FoundServers
-from tui_agent.agent.programs.claude_code import read_claude_code
-from tui_agent.agent.programs.codex import read_codex
-from tui_agent.agent.programs.found import (
-    ForeignSettings,
-    FoundItem,
-    ItemState,
-    joined,
-    without_effect,
-)
+from tui_agent.agent.programs.found import FoundItem, ItemState, without_effect
 from tui_agent.agent.programs.hooks import found_hooks
-from tui_agent.agent.programs.opencode import read_opencode
+from tui_agent.agent.programs.settings import read_programs
 from tui_agent.claude_settings import PROJECT_FILES
 from tui_agent.foreign_servers import (
     SERVER_FILES,
@@ -107,20 +101,6 @@ _IN_FOLDERS = {
 """Known paths in ``_FOLDERS``: used, listed in ``_UNREAD``, or not written by the user."""
 
 
-def read_programs(folders: Folders, *, trusted: bool) -> ForeignSettings:
-    """Return the settings of Claude Code, Codex and OpenCode, without those the user excludes.
-
-    The excluded ones are still in ``items``.
-    """
-    return joined(
-        [
-            _without("Claude Code", read_claude_code(folders, trusted=trusted), folders.left_out),
-            _without("Codex", read_codex(folders), folders.left_out),
-            _without("OpenCode", read_opencode(folders), folders.left_out),
-        ]
-    )
-
-
 def inventory(
     folders: Folders, knowledge: Knowledge, servers: FoundServers, *, trusted: bool
 ) -> tuple[FoundItem, ...]:
@@ -157,17 +137,6 @@ def _told(item: FoundItem, left_out: LeftOut) -> FoundItem:
     if item.state is ItemState.WITHOUT_EFFECT or not left_out.covers(item.program, item.group):
         return item
     return replace(item, state=ItemState.LEFT_OUT)
-
-
-def _without(program: str, found: ForeignSettings, left_out: LeftOut) -> ForeignSettings:
-    """Return a program's settings without the groups that the user excludes."""
-    if left_out.covers(program, "permissions"):
-        found = replace(found, rules=())
-    if left_out.covers(program, "environment"):
-        found = replace(found, environment={})
-    if left_out.covers(program, "instructions"):
-        found = replace(found, instructions=())
-    return found
 
 
 def _of_knowledge(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> Iterator[FoundItem]:

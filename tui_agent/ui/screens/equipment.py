@@ -10,7 +10,7 @@ from textual import getters, on, work
 from textual.app import ComposeResult
 from textual.content import Content
 
-from tui_agent.agent.channel import joined
+from tui_agent.agent.channel import register
 from tui_agent.agent.mcp.records import (
     LoginState,
     McpError,
@@ -273,7 +273,7 @@ class EquipmentScreen(Page[None]):
         yield PlainText(id="about")
 
     def on_mount(self) -> None:
-        self.when_left(joined(self._hub.watchers, self._looking.after_refresh))
+        self.when_left(register(self._hub.watchers, self._looking.after_refresh))
         self._hub.start()
         self._look()
         if self._page.at:

@@ -583,7 +583,7 @@ class MainScreen(SessionFrame):
         match action:
             case "interrupt":
                 return agent is not None and (
-                    agent.running or bool(agent.beside) or self.status.state.active
+                    agent.running or bool(agent.shell_tasks) or self.status.state.active
                 )
             case "step_back":
                 return self._nearest() is not None

@@ -193,7 +193,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self.status.budgets = budget_words(agent.allowance)
         self.status.plan = agent.ports.directory.plan.words(agent.model, now=self.clock())
         self.status.used = agent.session_tokens()
-        self.status.goal = agent.goals.words or agent.repeats.words
+        self.status.goal = agent.goals.words or agent.repeated_message.words
         self.show_race()
         self.refresh_bindings()
         self.attention.show_title()

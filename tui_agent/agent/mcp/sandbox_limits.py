@@ -18,7 +18,7 @@ _MAX_NAMED = 2
 
 
 @frozen
-class Containment:
+class SandboxLimits:
     """The limits of the sandbox that a server runs in.
 
     ``words`` is the server's command line, ``sees`` returns whether a path outside the project is

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from tests.support.contained import SYSTEM_PATH, Contained, needs_layer
 from tests.support.mcp_place import PLAIN_SERVER, QUICK
-from tui_agent.agent.mcp.containment import Containment
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.records import ServerState
+from tui_agent.agent.mcp.sandbox_limits import SandboxLimits
 from tui_agent.agent.mcp.settings import (
     ConnectionContext,
     FoundServers,
@@ -22,7 +22,7 @@ def test_paths_that_are_there_and_not_in_the_view_are_named(tmp_path: Path) -> N
     tool, lost = box.file("tools/x/index.js", at=box.home), box.file("lib/own.js", at=box.home)
     box.file("src/inside.js")
     sees = partial(box.sandbox.shows, project=box.root)
-    found = Containment(
+    found = SandboxLimits(
         box.root, ("/usr/bin/env", str(tool), "/", "src/inside.js", "--port=1"), sees, {}
     )
     assert (
@@ -34,9 +34,9 @@ def test_paths_that_are_there_and_not_in_the_view_are_named(tmp_path: Path) -> N
         f"{tmp_path}/nowhere {box.root}/src/inside.js:3"
     )
     assert str(lost) in found.lacks(said)
-    assert Containment(box.root, ("env",), sees, {}).lacks("bye /usr/bin/env /dev/null") == ""
+    assert SandboxLimits(box.root, ("env",), sees, {}).lacks("bye /usr/bin/env /dev/null") == ""
     assert (
-        Containment(box.root, ("env",), sees, {"npm.corp": "No command reaches it."}).lacks("")
+        SandboxLimits(box.root, ("env",), sees, {"npm.corp": "No command reaches it."}).lacks("")
         == "No command reaches it"
     )
 

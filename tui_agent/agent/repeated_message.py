@@ -9,7 +9,7 @@ MAX_ROUNDS = 100
 """Maximum times a message is sent, so that a forgotten repetition ends."""
 
 
-class Repeats:
+class RepeatedMessage:
     """Sends one session's repeated message, if the user set one.
 
     ``submit`` sends a message, ``is_running`` returns whether a run goes on, ``say`` shows the user

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.app.test_race_commands import controller_of, do
 from tests.support.agents import make_agent
 from tests.support.scripted_client import Reply
-from tui_agent.agent.repeats import MAX_ROUNDS, Repeats
+from tui_agent.agent.repeated_message import MAX_ROUNDS, RepeatedMessage
 from tui_agent.session.entries import UserEntry
 
 
@@ -24,7 +24,9 @@ class Session:
         self.sent: list[str] = []
         self.pauses: list[float] = []
         self.said: list[str] = []
-        self.repeats = Repeats(self.submit, self.is_running, self.said.append, self.pause)
+        self.repeated_message = RepeatedMessage(
+            self.submit, self.is_running, self.said.append, self.pause
+        )
 
     def submit(self, message: str) -> None:
         if self.fails:
@@ -50,7 +52,7 @@ class Session:
 def test_it_sends_only_while_idle_and_ends_after_many_rounds(busy: frozenset[int]) -> None:
     async def run() -> Session:
         session = Session(busy)
-        session.repeats.begin("look", 600)
+        session.repeated_message.begin("look", 600)
         await session.ends()
         return session
 
@@ -59,15 +61,15 @@ def test_it_sends_only_while_idle_and_ends_after_many_rounds(busy: frozenset[int
     assert set(session.pauses) == {600}
     assert session.looks == MAX_ROUNDS + len(busy)
     assert session.said == [f"The loop ended after {MAX_ROUNDS} rounds. /loop starts it again."]
-    assert session.repeats.words == ""
+    assert session.repeated_message.words == ""
 
 
 async def test_a_message_that_cannot_be_sent_ends_it(caplog: pytest.LogCaptureFixture) -> None:
     session = Session(fails=True)
-    session.repeats.begin("look", 600)
+    session.repeated_message.begin("look", 600)
     await session.ends()
     assert [text.partition(":")[0] for text in session.said] == ["The loop ended"]
-    assert session.repeats.message == ""
+    assert session.repeated_message.message == ""
     caplog.clear()
 
 
@@ -83,7 +85,7 @@ async def test_the_command_begins_it_at_once_and_escape_ends_it(tmp_path: Path) 
     assert await do(controller, "loop")
     assert said[-1] == f"The loop, round 1 of {MAX_ROUNDS}: look at the build"
     harness.agent.interrupt()
-    assert harness.agent.repeats.words == ""
+    assert harness.agent.repeated_message.words == ""
 
 
 @pytest.mark.parametrize("wrong", ["10m", "look", "5s x", "25h x", "99999h x", "1d x", "-5m x"])
@@ -91,4 +93,4 @@ async def test_an_interval_that_is_none_is_refused(tmp_path: Path, wrong: str) -
     harness = make_agent(tmp_path, [])
     controller = await controller_of(harness)
     assert not await do(controller, "loop", wrong)
-    assert harness.agent.repeats.message == ""
+    assert harness.agent.repeated_message.message == ""
