@@ -1,7 +1,9 @@
 """Makes and connects the parts of one session's agent: context, tools, run loop, subagents.
 
-Frontends use only `Agent`: they call its methods and subscribe to its channel for events. The steps
-of a run are in `Loop`.
+Frontends use only `Agent`: they call its methods and subscribe to its channel for events. It starts
+`Loop.run` as a task for each run, emits `RunEnded` after it, and holds back entries made meanwhile
+from outside until the run's next step (`Agent.keep`). The steps of a run are in `Loop`; the session
+is opened and claimed by ``cli`` or the library.
 """
 
 import asyncio
@@ -565,9 +567,9 @@ class Agent:
         self.keep(*(ContextEditEntry(target=one, action=action, text=text) for one in targets))
 
     async def warm(self) -> None:
-        """Load in advance what the first request needs: knowledge, tools, MCP servers, modules.
+        """Load in advance what the first request needs: knowledge, tools, hooks, modules.
 
-        For a long session also add up its costs.
+        Starts the MCP servers and doesn't wait for them. For a long session, adds up its costs, too.
         """
         await self.context.warm()
         await asyncio.to_thread(self.allowance.refresh)
@@ -595,7 +597,10 @@ class Agent:
             await asyncio.wait([self._run])
 
     async def aclose(self) -> None:
-        """Interrupt the run and end everything the agent started; its session stays open."""
+        """Interrupt the run and end everything the agent started; its session stays open.
+
+        So do the MCP servers, which other agents of the project may use.
+        """
         self.interrupt()
         await self.wait_idle()
         if (

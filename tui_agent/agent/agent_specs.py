@@ -1,6 +1,7 @@
 """Defines kinds of agents: built-in ones, and those loaded from the user's and the project's files.
 
-A primary agent replaces the main agent (``/agent NAME``); a subagent is given one task.
+A primary agent replaces the main agent (``/agent NAME``); a subagent is given one task. Nothing is
+run or switched here: `Agent.choose_agent` and ``subagents`` do that.
 """
 
 from collections.abc import Callable, Iterable, Mapping

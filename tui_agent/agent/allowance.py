@@ -1,6 +1,9 @@
 """Checks the money budgets of a session and of a day before each request.
 
-When one is used up, the user is asked whether to spend as much again.
+When one is used up, the user is asked whether to spend as much again; without that, `check` raises
+and the loop ends the run. Only requests of the conversation are checked, not single questions to
+the small model or summaries. What the user has allowed is kept in ``ports.meter``, which an agent
+shares with its subagents.
 """
 
 import asyncio

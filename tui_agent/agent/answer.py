@@ -2,7 +2,9 @@
 
 The streamed text is saved as a draft within a quarter of a second. An answer that ended, complete
 or not, is appended as an entry. A failed attempt that is retried is stored as a branch of its own
-if it has text or calls.
+if it has text or calls. An answer that repeats itself is stopped; parts of the request that the
+provider refused are left out of later ones by context edits. What happens after an answer, an
+overflow or an error that is not retried is decided by `Loop`.
 """
 
 import asyncio

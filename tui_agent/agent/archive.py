@@ -1,4 +1,8 @@
-"""Reads a session's past for the ``recall`` tool: entries of every branch, with full outputs."""
+"""Reads a session's past for the ``recall`` tool: entries of every branch, with full outputs.
+
+Also reads single entries of other sessions, for lines of the memory and for messages that name them
+(`entry_named`). Changes nothing.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice

@@ -1,4 +1,8 @@
-"""Builds an agent's access to models and its other ports, for the program and for the library."""
+"""Builds an agent's access to models and its other ports, for the program and for the library.
+
+Also builds the web tools, finds tool files, and claims a session (`hold_and_recover`). ``cli``
+reads the settings and chooses what goes in; nothing is started here.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,9 @@
-"""Attaches files to messages: those that a message names, and those in use at a compaction."""
+"""Loads what a message names: files, directories, pictures, PDFs, entries (``#12``), other sessions.
+
+Also loads the files to send again after a compaction (`files_back`). Returns parts of messages and
+stores the bytes of pictures and PDFs; nothing is appended. Which names a text has is found by
+``mentions``.
+"""
 
 import asyncio
 import os

@@ -1,7 +1,8 @@
 """Keeps the provider's cache of a conversation warm by pings while its user is away.
 
 A ping sends the last request again and asks for the shortest possible answer. It is not an entry,
-so it changes no later request.
+so it changes no later request; its cost is added to the session. ``app.cold_cache`` calls
+`CachePings.ping` shortly before the cache expires; whether a ping pays is decided here.
 """
 
 from __future__ import annotations

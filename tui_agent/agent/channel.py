@@ -1,4 +1,9 @@
-"""Connects an agent with its frontends: events and entries go out, answers to questions come in."""
+"""Connects an agent with its frontends, by events and questions, and stores a session's entries.
+
+`Journal` is the way in for entries: it appends to the session and then emits their events. Entries
+of other branches (failed attempts, side questions, subagents) are appended to the session directly,
+without an event here.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -26,7 +31,7 @@ EntryT = TypeVar("EntryT", bound=EntryBase)
 
 
 def register(members: list[T], member: T) -> Callable[[], None]:
-    """Add a member to a list and return a function that removes it again."""
+    """Add a member to a list; return a function that removes it, and does nothing the second time."""
     members.append(member)
 
     def leave() -> None:
@@ -62,7 +67,10 @@ class EventChannel:
 
 
 class Questions:
-    """Asks the user permission questions, one at a time; parallel calls wait their turn."""
+    """Asks the user permission questions, one at a time; parallel calls wait their turn.
+
+    A subscriber of the channel has to show each question and call `answer`, or `ask` waits for ever.
+    """
 
     def __init__(self, channel: EventChannel) -> None:
         self._channel = channel

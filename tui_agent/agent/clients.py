@@ -1,6 +1,7 @@
 """Sends requests to the demo's client or the providers' one, by model.
 
-Also sends single requests outside the conversation and returns their whole answers.
+Also sends single requests outside the conversation and returns their whole answers. Nothing here
+retries. `complete_in_time` adds the cost to the session; callers of `complete` have to do so.
 """
 
 import asyncio

@@ -1,5 +1,10 @@
 """Carries out compactions: plans, has a model write the summary, measures the result, appends it.
 
+`ContextKeeper` decides when; the dialog ``ui.screens.compact`` calls the steps one by one
+(`Compactor.plan`, ``draft``, ``commit``). Where to cut is decided by ``context.compaction``,
+whether the result is small enough by ``context.commit_plan``. `PreparedSummary` writes the next
+summary ahead.
+
 A compaction is appended only if it makes the history small enough. One that fails or is interrupted
 leaves the path as it was; instead of a refused one, old outputs may be cleared or cut. Planning and
 measuring are pure functions over many entries, so they run in threads.

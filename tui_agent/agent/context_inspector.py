@@ -1,6 +1,7 @@
 """Computes what screens show about requests: blocks, text, timeline, cached part, cache breaks.
 
-Nothing here changes a session.
+Nothing here changes a session. Requests are built by `ContextKeeper`; here they are measured,
+explained and cached for screens. ``cache_pings`` and ``app.cold_cache`` decide by some of it, too.
 """
 
 import asyncio

@@ -2,7 +2,11 @@
 
 Pure rules in ``tui_agent.context`` decide; this module applies them to the path and appends the
 resulting entries. The cheapest way to make room comes first: prune old outputs, then summarise,
-then end the run and offer choices.
+then end the run and offer choices. When to compact is decided here, how in ``compactor``.
+
+Owns the model, mode and effort of the next request (`Agent` sets the user's choice), the change to
+a fallback model and back, and what is known of the provider's cache. Teaches ``directory`` the
+windows and token counts that providers report.
 """
 
 import asyncio

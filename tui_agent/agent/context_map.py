@@ -1,6 +1,7 @@
 """Computes the map of a request: its blocks with their sizes, ages and context status.
 
-A block also has the cost of changing it: the tokens that the provider would read again.
+A block also has the cost of changing it: the tokens that the provider would read again. Also
+compares two maps. Changes nothing.
 """
 
 from collections.abc import Iterator, Sequence

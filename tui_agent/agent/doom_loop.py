@@ -2,7 +2,7 @@
 
 Detection is a pure function of the path, so it works the same after a restart. Only calls since the
 user's last message count. They are a loop if many of them have had only a few different results,
-whatever was called and in whatever order.
+whatever was called and in whatever order. ``calls.repetition`` decides what happens to a loop.
 """
 
 from collections.abc import Hashable, Sequence

@@ -1,7 +1,8 @@
 """The events that an agent emits for its frontends.
 
 Every event is a frozen dataclass; durations are in seconds. All content that is kept is in entries;
-the events only report that something is new.
+the events only report that something is new. Also defines the questions to the user and their
+answers, which frontends give to `Agent.answer_permission`.
 """
 
 from dataclasses import field

@@ -1,4 +1,8 @@
-"""Decides which fallback model answers when the chosen one can't be used, and when to go back to it."""
+"""Says which errors a fallback model helps with, which models may be used now, and which one was chosen.
+
+`ContextKeeper.fall_back` and ``return_to_chosen`` decide by this, append the change of the model
+and tell the user.
+"""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +26,7 @@ failed model is tried again."""
 
 
 class Availability:
-    """Remembers, until the program ends, which models failed and when they may be tried again."""
+    """Remembers, as long as its agent lives, which models failed and when they may be tried again."""
 
     def __init__(self) -> None:
         self._away_until: dict[str, float] = {}

@@ -1,7 +1,9 @@
-"""Decides whether a tool call may run: by the rules and the mode, or by asking the user.
+"""Decides whether a tool call may run: by the rules and the mode, or by asking hooks and then the user.
 
-The pure rules are in ``permissions``; the gate applies them to one session and keeps the user's
-answers.
+How rules decide is in ``permissions``; the gate applies them to one session and keeps the user's
+answers: rules of the session in its list (which subagents and race runners share), rules for the
+project also in the user's settings, through ``ports.keep_here``. It also says what the sandbox
+shows and opens for a call. ``calls.stages`` carries the decision out.
 """
 
 import asyncio

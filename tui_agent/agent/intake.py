@@ -1,6 +1,7 @@
 """Turns the user's waiting messages into entries, at the start of a run and between its steps.
 
-Hooks may refuse a message or add text for the model.
+`Agent.submit` puts the messages into the queue. Hooks may refuse a message or add text for the
+model. `nothing_left` decides for the loop whether the model has finished its turn.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""Reports a session's jobs: to the frontends while they run, to the model when they have ended."""
+"""Reports a session's jobs: by events to the frontends, by an entry to the model when they have ended.
+
+The jobs themselves are run by ``processes.jobs``; `Loop` appends the entry before its next step.
+"""
 
 from collections.abc import Callable
 

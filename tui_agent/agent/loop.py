@@ -6,8 +6,11 @@
         send the path as a request, stream the answer into an entry
         run the tools it asked for, append their results
 
-Every result is an entry appended to the session; everything to show is an event. The loop keeps no
-state that a restart would lose: started again on the same path, it continues from there.
+Every result is an entry appended to the session; everything to show is an event. Started again on
+the same path, as after a crash, the loop continues from there; only counters of the run, and
+entries held back until its next step, are lost then.
+
+`Agent` starts a run in a task, and emits `RunEnded` with what `Loop.run` returned.
 """
 
 import asyncio
@@ -86,6 +89,10 @@ class Loop:
     """Whether `stop_step` has cancelled the current step."""
 
     async def run(self) -> RunEnded:
+        """Carry out one run and return how it ended: errors and a cancellation are returned, not raised.
+
+        Emits `RunStarted`, but not the returned `RunEnded`: the caller emits it.
+        """
         self.journal.channel.emit(RunStarted())
         self.step = 0
         self.sent_back = 0

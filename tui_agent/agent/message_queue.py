@@ -1,4 +1,8 @@
-"""Queues the user's messages during a run, for its next step (steer) or its end (follow-up)."""
+"""Holds the user's messages until they are appended: at a run's next step (steer) or end (follow-up).
+
+`Agent` adds and takes back messages, also the one that starts a run; `Intake` takes them out and
+appends them. Both emit `QueueChanged`; the queue itself does not.
+"""
 
 from collections import deque
 from dataclasses import replace

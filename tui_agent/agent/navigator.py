@@ -1,6 +1,8 @@
-"""Moves the leaf in a session's tree: moves, undo and redo, with a summary of the branch left.
+"""Moves the leaf in a session's tree (moves, undo, redo), and summarises branches for moves and merges.
 
-A summary is written before anything changes: if it fails or is cancelled, the leaf stays.
+A summary is written before anything changes: if it fails or is cancelled, the leaf stays. Files are
+not restored here: ``app.moves`` plans that before the move and does it after
+(``checkpoints.rewind``).
 """
 
 import asyncio

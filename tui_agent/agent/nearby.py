@@ -1,4 +1,8 @@
-"""Attaches the instruction files of a directory when the model first works in it."""
+"""Makes the message with a directory's instruction files, when the model works there and lacks them.
+
+`Loop` asks for it after each answer's calls and appends it. Files that have left the context are
+attached again.
+"""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -24,7 +28,8 @@ async def nearby_instructions(journal: Journal, ports: AgentPorts) -> UserEntry 
     """Return an entry with the instructions for the files that the newest answer's calls touched.
 
     The entry is not appended. None if there are no such instruction files, or the model has them
-    already. Problems with the files are shown to the user as a notice.
+    already: in the head, attached here before, or read or changed by these calls. Problems with the
+    files are shown to the user as a notice.
     """
     path = journal.session.active_path()
     touched: dict[str, None] = {}

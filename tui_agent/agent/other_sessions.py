@@ -1,6 +1,7 @@
-"""Attaches other sessions that a message names: ``@session:1a2b3c4d``, or ``…#34`` for one entry of it.
+"""Returns as text what a message names of other sessions: ``@session:1a2b3c4d``, or ``…#34``, one entry.
 
-``@session`` alone is the session of the same directory that was used last.
+``@session`` alone is the session of the same directory that was used last. ``attachments`` puts the
+text into the message. The other session is only read, also while another program writes to it.
 """
 
 from collections.abc import Iterator, Sequence

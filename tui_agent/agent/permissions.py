@@ -1,6 +1,6 @@
 """Decides by permission rules and the mode whether a call's need is allowed, asked about or denied.
 
-Pure. A need is one thing that a tool call wants to do (`PermissionNeed`). Within a source the last
+A need is one thing that a tool call wants to do (`PermissionNeed`). Within a source the last
 matching rule counts, and a stronger source overrides a weaker one, with two exceptions: a denial
 holds unless a rule of the command line matches, and not every rule that allows covers unusual needs
 (secrets, files that configure programs, commands that can't be understood; see ``_covers``).
@@ -8,6 +8,10 @@ holds unless a rule of the command line matches, and not every rule that allows 
 Modes without a question: ``plan`` changes nothing, ``build`` writes build output, ``auto-edit``
 changes files of the project, ``yolo`` runs everything that no rule denies. In the sandbox the mode
 limits where any command may write.
+
+Also parses rules, words them for the user, and makes the rules offered with a question. Changes
+nothing, and only `files_under_rules` looks at the disk: `Gate` collects a session's rules, asks the
+user and keeps the answers.
 """
 
 import os

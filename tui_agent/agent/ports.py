@@ -1,6 +1,8 @@
 """Defines an agent's ports, which is all it needs from outside: clients, tools, settings, clocks.
 
-All of it is passed in, so that tests and other frontends can replace it.
+All of it is passed in, so that tests and other frontends can replace it. ``assembly`` and
+``cli.agent_making`` make the ports; `Agent.adopt` replaces the `Adjustable` ones when the user
+changes settings, `Gate.remove` takes rules out of them.
 """
 
 import asyncio
@@ -63,7 +65,7 @@ class Adjustable:
     max_steps: int = 200
     """Maximum steps of a run."""
     budget: RunBudget = RunBudget()
-    """The limits of a run."""
+    """The limits of a run, of the session and of a day."""
     diagnostics: DiagnosticSettings = DiagnosticSettings.model_construct(enabled=False)
     """Settings of the checkers of edited files."""
     parallel_calls: int = 8

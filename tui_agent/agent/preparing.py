@@ -1,4 +1,9 @@
-"""Makes a message of the user's text: fills in a command or skill, and attaches what is named."""
+"""Makes a message of the user's text: fills in a command or skill, and attaches what is named.
+
+Runs the shell commands in a template (outside the sandbox, as the user's own) and asks MCP servers
+for prompts and resources. The message is not sent, and its model and mode are not switched to: the
+caller does both (`Agent.switch_for`, `Agent.submit`).
+"""
 
 import asyncio
 import re

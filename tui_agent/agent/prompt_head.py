@@ -1,7 +1,9 @@
 """Owns the head of a session: the system text, the opening and the tool schemas of every request.
 
 A new head makes the provider read the whole next request uncached. So one is rendered only when the
-cache is lost anyway; until then a notice tells the user which changes the model does not see yet.
+cache is lost anyway; until then a notice tells the user which changes the model does not see yet. A
+head is stored as a system entry, which `Head.ensure` appends when `ContextKeeper` calls it before a
+request. Which of the MCP servers' tools it gets is decided by ``mcp.hub``.
 """
 
 import platform

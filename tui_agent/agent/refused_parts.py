@@ -1,4 +1,7 @@
-"""Makes the context edits that leave out the images and reasoning that a provider refused."""
+"""Makes the context edits that leave out the images and reasoning that a provider refused.
+
+``model`` finds out what was refused; `Answerer` appends the edits.
+"""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,6 +1,8 @@
-"""Makes the messages that the program sends to the model, each with the user's task at the end.
+"""Makes the program's messages that correct or continue the model's work, with the user's task at the end.
 
-The task is repeated because a small model that has to correct a mistake forgets what it was doing.
+`nudge` appends its message and decides that a second one would be in vain; the others are appended
+by their callers. Messages that only bring facts (jobs, instructions, hooks) are made elsewhere. The
+task is repeated because a small model that has to correct a mistake forgets what it was doing.
 """
 
 from collections.abc import Callable, Sequence

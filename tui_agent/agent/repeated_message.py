@@ -1,4 +1,7 @@
-"""Sends one message at intervals while its session is idle (``/loop``)."""
+"""Sends one message at intervals while its session is idle (``/loop``).
+
+Not to be confused with ``loop``, which carries out runs. `Agent.interrupt` ends the repetition.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,8 @@
-"""Detects that a streaming answer repeats itself: equal text, similar sentences, equal calls."""
+"""Detects that a streaming answer repeats itself: equal text, similar sentences, equal calls. Pure.
+
+`Answerer` looks while it streams, and cuts and stops the answer; ``calls.repetition`` decides
+whether answers are stopped at all, and what follows.
+"""
 
 import re
 from collections.abc import Collection, Sequence

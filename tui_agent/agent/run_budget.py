@@ -1,6 +1,12 @@
-"""Counts the money, tokens and time that a run uses, and ends the run when its budget is used up.
+"""Counts the money, tokens and time that a run uses, and refuses a request that its budget can't pay.
 
-The work of subagents counts too.
+`Loop` asks before each request of the conversation and ends the run when `BudgetMeter.check`
+raises; when the time is up, the meter cancels the run's task. Answers and summaries of the agent
+and its subagents are counted by their events, failed attempts and prepared summaries by `spend`.
+Single questions outside the conversation (``clients.complete_in_time``) are not counted.
+
+The meter also keeps the state of the budgets of session and day for ``allowance``, which checks
+them.
 """
 
 import asyncio

@@ -1,4 +1,9 @@
-"""Runs the user's own commands without asking: those typed with ``!``, and the project's check."""
+"""Runs the user's own commands without asking: those typed with ``!`` or in a template, and checks.
+
+A typed command or one of a template (`run_shell`) runs outside the sandbox; a check (`run_check`)
+runs in it. Both note changes to files with the recorder, if one is given. Nothing is appended here:
+the caller appends the entry if it is wanted, and the checkpoint with the changes.
+"""
 
 import asyncio
 import time

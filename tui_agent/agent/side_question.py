@@ -1,6 +1,7 @@
 """Asks the model a side question: it answers once, with the whole context and without tools.
 
-Question and answer don't become part of the conversation unless the user wants that.
+Question and answer don't become part of the conversation unless the user wants that, which
+``app.side_commands`` asks.
 """
 
 from __future__ import annotations

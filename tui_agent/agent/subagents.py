@@ -2,7 +2,8 @@
 
 The branch begins below the parent's conversation, or as a new root if the subagent should not see
 it. A subagent shares the parent's client, settings and permissions; it has a context window, step
-limit and tools of its own, and ends with its parent. Its last answer is its report.
+limit and tools of its own, and ends with its parent. Its last answer is its report, which the task
+tool returns as its result. Whether a subagent may be started is decided by the call's permissions.
 """
 
 import asyncio

@@ -1,6 +1,7 @@
 """Computes the timeline of a path: the size of each request, and what changed between them. Pure.
 
-It is computed from the answers on the path, their reported usage and the entries between them.
+It is computed from the answers on the path, their reported usage and the entries between them,
+which `ContextInspector` loads.
 """
 
 from bisect import bisect_left

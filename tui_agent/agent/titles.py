@@ -1,7 +1,8 @@
 """Sets a session's title: the first line of the first message, later one that a small model writes.
 
 The model is asked once, in the background, after the first run that was completed. Failures are
-only logged. A title that the user gave is never changed.
+only logged. A title that the user gave is never changed. The title is stored with the session;
+`TitleChanged` is emitted only for the model's.
 """
 
 import asyncio

@@ -3,6 +3,9 @@
 Every call gets exactly one result. All calls pass the same stages (`agent/calls`); an error or an
 interrupt on the way becomes the call's result. Consecutive calls that only read run in parallel;
 others run one by one in the order of the answer.
+
+Makes and owns what the calls of one session share: the gate, the jobs, the diagnostics and the
+watch for repetition. Checkpoints of changed files are appended by `Loop`.
 """
 
 import asyncio
@@ -136,7 +139,10 @@ class ToolRunner:
         )
 
     def share(self, parent: "ToolRunner") -> None:
-        """Use the parent agent's permissions and record of changed files, for a subagent."""
+        """Use the parent agent's list of session rules and its record of changed files.
+
+        For a subagent: a rule made for one of them then holds for both.
+        """
         self.gate.session_rules = parent.gate.session_rules
         self.recorded.recorder = parent.recorded.recorder
 

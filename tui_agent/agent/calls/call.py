@@ -1,6 +1,7 @@
 """Defines a tool call, the stages it passes through, and its outcome.
 
-A call gets exactly one outcome, even if a stage raises an exception.
+A call gets exactly one outcome, even if a stage raises an exception. `ToolRunner` makes the calls,
+sends them through the stages of ``stages`` and ``repetition``, and appends the outcomes as results.
 """
 
 import asyncio

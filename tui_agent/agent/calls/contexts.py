@@ -1,4 +1,9 @@
-"""Makes the `ToolContext` of a call: everything that the tool may use while it runs."""
+"""Makes the `ToolContext` of a call: everything that the tool may use while it runs.
+
+Owns what lasts from call to call: which files the session's tools have read (`FileReads`), and its
+archive. The later stages restrict the context: `Allowed` to the permissions found, `Opened` to a
+view of the sandbox.
+"""
 
 from collections.abc import Callable
 

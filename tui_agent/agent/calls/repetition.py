@@ -1,6 +1,8 @@
 """Stops doom loops (repeated tool calls without news) and answers that repeat themselves.
 
-The permission rules decide whether to stop one, to allow it, or to ask the user.
+``doom_loop`` and ``repeated_text`` find them; here the permission rules decide whether to stop one,
+to allow it, or to ask the user. A stopped call's result is appended by `ToolRunner`, the message
+after a stopped answer by `Loop`.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,8 @@
-"""Takes snapshots of regular files: their bytes and permission bits. A link has no snapshot."""
+"""Takes snapshots of regular files: their bytes and permission bits. A link has no snapshot.
+
+Only reads; `Recorder` and `Restorer` store the bytes. `place_in` keeps a recorded path from leading
+out of the project.
+"""
 
 import errno
 import hashlib

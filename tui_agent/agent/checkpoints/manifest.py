@@ -2,7 +2,7 @@
 
 Between two listings the project is watched (Linux inotify), and only files that were touched are
 examined. If the watch can't name them for sure (new or deleted directories, too many events,
-another system), the project is listed again.
+another system), the project is listed again. `Recorder` compares the manifests and reads the files.
 """
 
 import asyncio
@@ -202,7 +202,8 @@ class WatchedProject:
     async def look(self) -> Manifest:
         """Return the manifest now: the same object as the last time if nothing changed.
 
-        Calls must not overlap. Raises TooLargeError and OSError, as `manifest_of`.
+        The caller may correct stamps in it: the next one begins with them. Calls must not overlap.
+        Raises TooLargeError and OSError, as `manifest_of`.
         """
         last = self._last
         self._last = None

@@ -1,5 +1,8 @@
 """Records the changes of tool calls and commands to the project's files, and makes checkpoints of them.
 
+The contents go into the store of snapshots; the checkpoint entry is appended by the caller (`Loop`,
+`FileRewind`).
+
 If a call names its files, they are read before and after it. A command may change any file, so the
 project is listed before and after it, and files whose stamp differs are read (`preimages` keeps
 their earlier contents). A failure here never fails a call: the changes are not recorded, and the

@@ -1,6 +1,8 @@
 """Restores a project's files by a plan, and compares files with their snapshots.
 
-A file's content is stored before it is overwritten or deleted, so that restoring can be undone.
+A file's content is stored before it is overwritten or deleted, so that restoring can be undone. The
+only module here that writes to the project; it appends no entries. Which files to restore is
+decided by ``plan``.
 """
 
 import os

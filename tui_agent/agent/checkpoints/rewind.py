@@ -1,4 +1,10 @@
-"""Restores the project's files for moves in the tree, and compares files between entries."""
+"""Owns a session's recorder of file changes, and restores and compares files between entries.
+
+`FileRewind.plan` says what a move would restore; the caller (``app.moves``) asks the user about
+conflicts, moves the leaf, and then calls ``restore``. The leaf is not moved here. What may be
+restored is decided by ``checkpoints.plan``. Checkpoints of changes are appended here
+(``keep_changes``) and, after a run's calls, by `Loop`.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -39,7 +45,10 @@ class FileRewind:
         self._end_calls = end_calls
         self._session = session = agent.session
         self.stayed: set[frozenset[int | None]] = set()
-        """Pairs of entries between which the user moved without restoring files."""
+        """Pairs of entries between which the user moved without restoring files.
+
+        Only ``app.moves`` reads and changes it, so that undoing such a move leaves the files, too.
+        """
         self._accepted: dict[str, Snapshot] = {}
         self._warming: asyncio.Task[None] | None = None
         self.recorder: Recorder | None = None
@@ -66,7 +75,7 @@ class FileRewind:
             self._warming = asyncio.get_running_loop().create_task(self.recorder.warm())
 
     def keep_changes(self) -> None:
-        """Append a checkpoint with the changes recorded so far to the session, if there are any."""
+        """Append a checkpoint with the changes recorded so far, if any; during a run at its next step."""
         entry = None
         if self.recorder is not None:
             entry = self.recorder.take_checkpoint()

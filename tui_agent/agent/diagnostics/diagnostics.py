@@ -1,7 +1,9 @@
-"""Runs checkers in the background after edits and reports new problems to the model.
+"""Runs checkers in the background after edits and returns new problems for the model.
 
-Edits never wait for a check. The next request waits for a check briefly, once; problems found later
-are sent with a later request, always in a new entry at the end.
+`Loop` asks for them before each request and appends the entry. ``checks`` decides which checkers a
+file has and which problems are new. Edits never wait for a check. The next request waits for a
+check briefly, once; problems found later are sent with a later request, always in a new entry at
+the end.
 
 To know which problems an edit caused, a checker's first run is repeated in a sandbox that shows the
 edited files as they were before. Later runs are compared with the findings of the previous one.

@@ -1,7 +1,9 @@
 """Runs the hooks of one session in their order, and combines their answers.
 
 A hook that fails is reported and otherwise ignored. `claude_hooks` translates hooks that are
-written in Claude Code's format.
+written in Claude Code's format. ``cli.extensions`` finds the hooks and decides which may run. What
+an answer means for the work is carried out by the callers: the message, call, move or compaction is
+refused or changed there.
 """
 
 import asyncio

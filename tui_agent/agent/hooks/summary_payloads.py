@@ -1,4 +1,4 @@
-"""Builds the payloads for hooks of the events ``before_compact`` and ``before_tree`` (moves)."""
+"""Builds the payloads of the hooks that may write summaries: ``before_compact``, ``before_tree`` (moves)."""
 
 from collections.abc import Sequence
 

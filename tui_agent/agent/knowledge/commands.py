@@ -2,7 +2,8 @@
 
 A template can contain placeholders for arguments (``placeholders``), shell commands whose output
 is inserted, and files named with an at sign. Arguments are never inserted into a shell command: the
-shell gets them as parameters, so text that a user pastes is never run.
+shell gets them as parameters, so text that a user pastes is never run. ``preparing`` runs the shell
+commands and makes the message.
 """
 
 import shlex

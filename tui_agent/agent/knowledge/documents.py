@@ -1,6 +1,7 @@
 """Reads Markdown files with front matter, and keeps them in memory until they change.
 
-A file of the project is read only if it is still inside the project after links are followed.
+A file of the project is read only if it is still inside the project after links are followed. Which
+files are read is decided by the callers.
 """
 
 import os

@@ -1,7 +1,9 @@
 """Loads what a session knows from files: instructions, skills, commands, agents and memory.
 
 Everything is loaded together; a later load only reads files that have changed. ``folders`` decides
-which folders are searched, ``documents`` parses a file.
+which folders are searched, ``documents`` parses a file; skills are found and parsed here. Also
+writes the head's sections about all of it; when a head is rendered is decided by ``prompt_head``.
+Problems are collected, and shown by whoever takes them (`ContextKeeper.warm`, ``nearby``).
 """
 
 import logging

@@ -1,6 +1,9 @@
 """One connection to an MCP server: opens it, and translates between the SDK's types and ours.
 
-Imports the SDK, but only when a connection is opened.
+Starts the server's program, in the sandbox if its settings say so, or reaches its URL; writes the
+server's log; repairs its messages (``leniency``); asks the user what the server wants to know. When
+to connect, and what to do about a lost connection, is decided by ``server``. Imports the SDK, but
+only when a connection is opened.
 """
 
 import asyncio
@@ -170,7 +173,7 @@ class Listener:
     when the connection ends, ``changed`` when the server's lists may have changed. ``login`` gets the
     address to open in the browser, ``refused`` the HTTP status of a failed request, ``said`` a log
     message, ``noise`` a line of standard output that is not an MCP message, and ``limited`` the
-    server's sandbox.
+    limits of the server's sandbox, to explain a failure.
     """
 
     asker: Callable[[], Asker | None]

@@ -1,4 +1,4 @@
-"""Converts the content of an MCP server's answers to text and stored images."""
+"""Converts the content of an MCP server's answers to text and images; images are stored as blobs."""
 
 import base64
 import binascii

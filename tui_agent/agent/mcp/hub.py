@@ -1,7 +1,9 @@
-"""Starts all MCP servers of a project in the background, and decides which of their tools a head has.
+"""Owns the MCP servers of a project: starts and stops them, and decides which of their tools a head has.
 
-``server`` runs one server, ``tools`` has the tools for the model. The code that runs servers is only
-imported if there are any.
+The hub is shared by the project's sessions; ``cli.extensions`` makes and closes it. It also gives
+out the servers' prompts, resources and states. When a head is rendered is decided by
+``prompt_head``, which tells the hub what the model knows. ``server`` runs one server, ``tools`` has
+the tools for the model. The code that runs servers is only imported if there are any.
 """
 
 from __future__ import annotations

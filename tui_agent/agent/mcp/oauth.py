@@ -1,6 +1,7 @@
 """Logs in to MCP servers with OAuth: the SDK runs the protocol, the user logs in with a browser.
 
-Also reads and writes the files with tokens, which only the user can read.
+Also reads and writes the files with tokens, which only the user can read. The address to open is
+shown by the caller; the answer of the browser comes to a port of this machine.
 """
 
 import asyncio

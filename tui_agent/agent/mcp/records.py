@@ -1,6 +1,7 @@
 """Data types for MCP servers: state, tools, prompts, resources, answers; and names of their tools.
 
-The rest of the program uses only these types, none of the SDK's.
+The rest of the program uses only these types, none of the SDK's. Also shortens servers' texts and
+drops what only costs tokens from their schemas.
 """
 
 import hashlib

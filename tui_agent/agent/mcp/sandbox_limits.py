@@ -1,6 +1,7 @@
 """Finds out which path or host an MCP server failed to reach because of the sandbox.
 
 Searches the server's command line and its last output for paths, and checks whether they exist.
+Limits nothing itself: ``connection`` puts the server into the sandbox.
 """
 
 import re

@@ -1,6 +1,7 @@
 """Runs one MCP server: starts it, watches it, and restarts it if it ends, up to a number of attempts.
 
-Also explains failures to the user.
+Also explains failures in words for the user; ``hub`` shows them, and decides when servers start and
+stop. The connection itself is ``connection``.
 """
 
 import asyncio

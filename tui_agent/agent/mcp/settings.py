@@ -1,6 +1,8 @@
 """Settings of MCP servers, from the user's ``[mcp.NAME]`` tables, other programs, and trusted projects.
 
-Also decides which of several servers with the same name is used.
+Also decides which of several servers with the same name is used. Nothing is read here: the callers
+(``cli.extensions``) bring the tables, and of projects only those that are trusted. Also defines
+what surrounds the servers: environment, directories, sandbox, timeouts.
 """
 
 import re

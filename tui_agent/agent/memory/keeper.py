@@ -1,8 +1,12 @@
-"""After each run, counts which lines of the project's memory were used, and proposes new lines.
+"""After each run, counts which lines of the project's memory were used, and proposes changes to it.
+
+Lines that the model proposes by a tool during a run come here, too (`MemoryKeeper.propose`).
 
 A small model finds the lines after a run with enough tool calls (one request). Without such a
 model, if it fails, and after other runs they are found by rules (``proposals``). They become part
-of the memory only when the user accepts them. The memory's files are written by ``files.memory``.
+of the memory only when the user accepts them (``app.memory_commands``). The memory's files,
+proposals included, are written by ``files.memory``. Nothing is done after runs of subagents and
+race runners.
 """
 
 import asyncio

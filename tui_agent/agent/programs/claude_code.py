@@ -1,7 +1,8 @@
 """Converts rules, variables and directories of Claude Code's settings, and lists all other settings.
 
 Of a project's settings, rules that ask or deny always apply; rules that allow, directories and
-variables apply only once the project is trusted.
+variables apply only once the project is trusted. Hooks, MCP servers, agents, commands and skills
+are read elsewhere.
 """
 
 import glob

@@ -1,6 +1,7 @@
 """Types and helpers for reading other programs' settings (``claude_code``, ``codex``, ``opencode``).
 
-Every setting found becomes an item with the file it is in and whether this program uses it.
+Every setting found becomes an item with the file it is in and whether this program uses it. Each
+program's module decides the state of its items; here files are read and results joined.
 """
 
 import os

@@ -1,4 +1,7 @@
-"""Finds hooks in the files of Claude Code and Codex."""
+"""Finds hooks in the files of Claude Code and Codex, and decides by trust and settings which are used.
+
+``hooks.claude_hooks`` parses them; ``cli.extensions`` makes the hooks that run of `foreign_hooks`.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,9 @@
 """Runs a race: agents, its runners, work on one prompt in parallel, each in a copy of the project.
 
 A runner is an ordinary agent, on a session object with a leaf of its own, so on its own branch. The
-changes to its copy are recorded as checkpoints there: taking its result is a move in the tree.
+changes to its copy are recorded as checkpoints there: taking its result is a move in the tree, made
+by ``app.race_commands``. The race stays with its session's controller until `finish` records it in
+an entry and removes the copies.
 """
 
 import asyncio

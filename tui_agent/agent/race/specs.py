@@ -1,4 +1,4 @@
-"""Parses the runners of a race as the user types them: ``2x same, sonnet, effort=high``. Pure."""
+"""Parses and names the runners of a race as the user types them: ``2x same, sonnet, effort=high``. Pure."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
