@@ -79,6 +79,24 @@ async def test_a_branch_can_be_merged_back_without_moving(tmp_path: Path) -> Non
         await harness.agent.navigator.merge(harness.path()[1].id)
 
 
+async def test_the_cost_of_a_branch_summary_that_failed_counts(tmp_path: Path) -> None:
+    refused = ModelError(ErrorKind.AUTH, "The key was refused.")
+    harness, plan = await two_branches(tmp_path, Reply("x", error=refused, cost=0.02))
+    with pytest.raises(NavigationError, match="key was refused"):
+        await harness.agent.navigator.move(plan, focus="")
+    tried = [request for request in harness.client.requests if not request.tools]
+    assert harness.agent.session_cost() == pytest.approx(0.02 * len(tried))
+
+
+async def test_the_cost_of_a_branch_summary_counts_once(tmp_path: Path) -> None:
+    harness, plan = await two_branches(tmp_path, Reply(SUMMARY, cost=0.02))
+    await harness.agent.navigator.move(plan, focus="")
+    entry = harness.path()[-1]
+    assert isinstance(entry, BranchSummaryEntry)
+    assert entry.cost == 0.02
+    assert harness.agent.session_cost() == pytest.approx(0.02)
+
+
 async def test_nothing_moves_while_the_agent_works(tmp_path: Path) -> None:
     harness = make_agent(tmp_path, [Reply("x"), Reply("half", hang=True)])
     await harness.say("one")

@@ -20,6 +20,7 @@ from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.thoroughness import NIGHTLY, thorough
 from tests.tools.test_read import png
 from tui_agent.agent.compaction_outcome import CompactionOutcome
+from tui_agent.agent.compactor import Draft
 from tui_agent.agent.events import (
     AgentEvent,
     CompactionEnded,
@@ -268,6 +269,39 @@ async def test_a_summary_that_is_none_is_asked_for_again_and_then_written_by_rul
     assert "can't help" not in summary.summary
     assert "Answer." in summary.summary
     assert any("Compacted without a model" in notice for notice in harness.notices())
+
+
+async def test_the_cost_of_a_summary_that_is_not_used_counts(tmp_path: Path) -> None:
+    said = Reply("I can't help with that request.", cost=0.02)
+    client = ScriptedClient(lambda request: said if is_summary_call(request) else Reply("Fine."))
+    harness = make_agent(tmp_path, client, window=20_000)
+    remember(harness)
+    await harness.say("and now?")
+    before = len(client.requests)
+    await harness.agent.compact()
+    refused = len(client.requests) - before
+    (summary,) = harness.entries(CompactionEntry)
+    assert summary.cost is None
+    assert harness.agent.session_cost() == pytest.approx(0.02 * refused)
+
+
+async def test_the_cost_of_a_summary_counts_once_and_also_before_it_is_committed(
+    tmp_path: Path,
+) -> None:
+    said = Reply(SUMMARY, cost=0.02)
+    client = ScriptedClient(lambda request: said if is_summary_call(request) else Reply("Fine."))
+    harness = make_agent(tmp_path, client, window=20_000)
+    remember(harness)
+    await harness.say("and now?")
+    compactor = harness.agent.context.compactor
+    draft = await compactor.draft(harness.agent.context.order("manual"))
+    assert isinstance(draft, Draft)
+    assert harness.agent.session_cost() == pytest.approx(0.02), "the user may discard it"
+    await compactor.commit(draft)
+    (summary,) = harness.entries(CompactionEntry)
+    assert summary.cost == 0.02
+    assert harness.agent.session_cost() == pytest.approx(0.02)
+    assert harness.session.info.side_cost == pytest.approx(0)
 
 
 async def test_an_engine_that_always_fails_ends_no_work(

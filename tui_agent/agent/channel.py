@@ -11,6 +11,7 @@ from typing import TypeVar, cast
 
 from tui_agent.agent.events import (
     AgentEvent,
+    CostKnown,
     Decision,
     EntryAppended,
     Notice,
@@ -22,6 +23,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.lazy import frozen
 from tui_agent.session.entries import Entry, EntryBase
+from tui_agent.session.records import Purpose
 from tui_agent.session.session import Session
 
 Subscriber = Callable[[AgentEvent], None]
@@ -134,7 +136,7 @@ class Questions:
 
 @frozen
 class Journal:
-    """Appends entries to a session and emits an event for each."""
+    """Stores a session's entries, and costs that no entry has, and emits an event for each."""
 
     session: Session
     channel: EventChannel
@@ -159,3 +161,11 @@ class Journal:
         for entry in saved:
             self.channel.emit(EntryAppended(entry))
         return saved
+
+    def add_cost(self, dollars: float, purpose: Purpose) -> None:
+        """Add US dollars of calls without an entry to the session's cost; raises StoreError.
+
+        A negative amount is subtracted: the cost of calls that have an entry now.
+        """
+        self.session.add_cost(dollars, purpose)
+        self.channel.emit(CostKnown())

@@ -10,7 +10,6 @@ from contextlib import aclosing
 from dataclasses import field
 
 from tui_agent.agent.channel import Journal
-from tui_agent.agent.events import CostKnown
 from tui_agent.context.request import ModelRequest
 from tui_agent.lazy import dataclass
 from tui_agent.model.client import ProviderClient
@@ -148,5 +147,4 @@ async def complete_in_time(
             return await complete(client, request, spent)
     finally:
         if spent.cost:
-            journal.session.add_cost(spent.cost, purpose)
-            journal.channel.emit(CostKnown())
+            journal.add_cost(spent.cost, purpose)

@@ -42,7 +42,7 @@ class ClosingCheck:
         self.has_called = False
         self.ended = None
 
-    async def demands_more(self, settle_files: Callable[[], Awaitable[None]]) -> bool:
+    async def demand_more(self, settle_files: Callable[[], Awaitable[None]]) -> bool:
         """Run the check if a tool was called in this run, and append its entry.
 
         Return True if it failed and a message was appended that sends the model back to work; that

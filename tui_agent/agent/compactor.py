@@ -391,6 +391,9 @@ class Compactor:
         if isinstance(commit, Commit):
             self._append(_with_origin(entry, draft) for entry in commit.entries)
             self.prepared.committed(draft)
+            if any(isinstance(entry, CompactionEntry) for entry in commit.entries):
+                # The entry has the cost now.
+                self.count(draft.spent, -1)
         return commit
 
     async def _compact(self, order: CompactionOrder, *, without_model: bool) -> CompactionOutcome:
@@ -503,9 +506,21 @@ class Compactor:
     ) -> Draft | SummaryFailure:
         """Have a model write the summary of a plan.
 
+        Usage and cost are added to ``spent``, to the session's cost and to the run's, also on
+        failure; `commit` moves them to the compaction's entry.
+        """
+        try:
+            return await self._summarise(plan, order, spent)
+        finally:
+            self.count(spent, 1)
+
+    async def _summarise(
+        self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost
+    ) -> Draft | SummaryFailure:
+        """Have a model write the summary of a plan.
+
         With the style "native" the provider's own compaction is tried first, if the session's own
-        model summarises and the plan has no instructions. Usage and cost are added to ``spent``,
-        also on failure.
+        model summarises and the plan has no instructions.
         """
         settings = plan.settings.compaction
         model = order.writer or settings.model or order.summariser or order.model
@@ -613,6 +628,16 @@ class Compactor:
         )
         return None
 
+    def count(self, spent: CallCost, sign: int) -> None:
+        """Add the cost of a summary to the session's and the run's; subtract it if ``sign`` is -1."""
+        self._ports.meter.spend(sign * (spent.cost or 0.0), sign * spent.usage.total)
+        if not spent.cost:
+            return
+        try:
+            self._journal.add_cost(sign * spent.cost, Purpose.SUMMARIES)
+        except StoreError as error:
+            log.warning("the cost of a summary was not counted: %s", error)
+
     def _append(self, entries: Iterable[Entry]) -> None:
         hooks = self._ports.hooks
         for entry in self._journal.append_many(entries):
@@ -697,8 +722,7 @@ class PreparedSummary:
     """The summary of the next compaction, written in the background so that the run need not wait.
 
     There is at most one. It can be used while its cut is on the path and no entry before the cut
-    has been changed. Its cost is booked on the session at first, and moved to the compaction's
-    entry when that is committed.
+    has been changed.
     """
 
     def __init__(self, compactor: "Compactor", journal: Journal, ports: AgentPorts) -> None:
@@ -806,13 +830,9 @@ class PreparedSummary:
         return None
 
     def committed(self, draft: "Draft") -> None:
-        """Forget the summary if ``draft`` was made from it, and take its cost off the session's.
-
-        The compaction's entry has the cost now.
-        """
+        """Forget the summary if ``draft``, which was just committed, was made from it."""
         if self.ready is not None and self.ready.spent is draft.spent:
             self._forget()
-            self._count(draft.spent, -1)
 
     def drop(self, why: str) -> None:
         """Forget the summary and cancel its task.
@@ -845,7 +865,7 @@ class PreparedSummary:
                 self.task = None
                 self.ready = drafted
                 self._place = self._place if drafted is not None else None
-            self._count(spent, 1)
+            self._channel.emit(CostKnown())
         if is_wanted and drafted is None and not self.is_too_early:
             self._tried = tried
         self.review(order.model)
@@ -939,13 +959,3 @@ class PreparedSummary:
         self.ready = None
         if task is not None:
             task.cancel()
-
-    def _count(self, spent: CallCost, sign: int) -> None:
-        """Add the cost to the session's and the run's; subtract it if ``sign`` is -1."""
-        self._ports.meter.spend(sign * (spent.cost or 0.0), sign * spent.usage.total)
-        if spent.cost:
-            try:
-                self._session.add_cost(sign * spent.cost, Purpose.SUMMARIES)
-            except StoreError as error:
-                log.warning("the cost of a summary was not counted: %s", error)
-        self._channel.emit(CostKnown())

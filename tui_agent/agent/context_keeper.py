@@ -255,10 +255,11 @@ class ContextKeeper:
         """Return the size of the next request, or of one that would follow the entry ``at``."""
         return self._meter().measure(self.path() if at is None else self._session.path(at))
 
-    def request(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
-        """Return the next request and the program's own count of its tokens; set ``sent``.
+    def request_to_send(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
+        """Return the next request and the program's own count of its tokens, and set ``sent``.
 
-        With ``tools_allowed`` False the request has the tools, but the model may not call them.
+        The caller sends it at once. Warns, once, of an effort that the model can't give. With
+        ``tools_allowed`` False the request has the tools, but the model may not call them.
         """
         self.announce_effort()
         request = self.next_request(tools_allowed=tools_allowed)
@@ -736,6 +737,7 @@ class ContextKeeper:
         self._journal.append(reminder(path, "continue", self._ports.prompt("continue"), back))
 
     def _hold(self, trigger: "Trigger") -> HoldReason | None:
+        """Return why no compaction may be made for this trigger now; None if one may."""
         return hold(
             self._session.active_path(),
             self.settings().compaction,
@@ -746,6 +748,7 @@ class ContextKeeper:
     def order(
         self, trigger: "Trigger", focus: str | None = None, boundary: int | None = None
     ) -> "CompactionOrder":
+        """Return an order to compact the path as it is now; `Compactor` carries it out."""
         from tui_agent.agent.compactor import CompactionOrder
 
         warm = not self._cache_cold()

@@ -183,7 +183,7 @@ class Loop:
                 self._append(await self.tools.diagnostics.findings())
                 if self.intake.nothing_left():
                     await self._settle_files()
-                    if await self.closing_check.demands_more(self._settle_files):
+                    if await self.closing_check.demand_more(self._settle_files):
                         continue
                     if await self._ask_end_hooks():
                         continue
@@ -303,7 +303,7 @@ class Loop:
             self._remind("step_limit", self.ports.prompt("step_limit"))
         while True:
             await self.allowance.check()
-            request, estimate = self.context.request(tools_allowed=not wrap_up)
+            request, estimate = self.context.request_to_send(tools_allowed=not wrap_up)
             self.ports.meter.check(self.ports.budget, request.model, estimate)
             try:
                 answer = await self.answerer.answer(

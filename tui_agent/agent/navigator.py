@@ -35,6 +35,7 @@ from tui_agent.context.summariser import (
 from tui_agent.context.templates import Templates
 from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import BranchSummaryEntry, CompactionEntry, Entry
+from tui_agent.session.records import Purpose
 from tui_agent.tools.registry import tool_traits
 
 
@@ -101,7 +102,7 @@ class Navigator:
         self._session.move(plan.leaf)
         self._channel.emit(LeafMoved(plan.leaf))
         if entry is not None:
-            self._journal.append(entry)
+            self._append(entry)
         self._notify_hooks(plan.leaf, plan.from_id, None if entry is None else entry.summary)
         self._context.follow_path()
 
@@ -193,7 +194,14 @@ class Navigator:
         entry = await self._summarise(plan, focus, progress)
         if entry is None:
             raise NavigationError("That branch has nothing to summarise.")
-        return self._journal.append(entry)
+        return self._append(entry)
+
+    def _append(self, entry: BranchSummaryEntry) -> BranchSummaryEntry:
+        """Append a summary and return it as stored; the entry has its cost from now on."""
+        stored = self._journal.append(entry)
+        if stored.cost:
+            self._journal.add_cost(-stored.cost, Purpose.SUMMARIES)
+        return stored
 
     async def _left(self, plan: MovePlan) -> list[Entry]:
         """Return the entries that leave the path with a move; loads them in a thread."""
@@ -205,7 +213,8 @@ class Navigator:
         """Return the summary of the branch that a move leaves or a merge brings in, not appended.
 
         None if there is nothing to summarise. ``supplied`` is a summary from a hook, used instead
-        of the model's; "" for none. Raises NavigationError if the model fails.
+        of the model's; "" for none. The model's cost is added to the session's, also on failure.
+        Raises NavigationError if the model fails.
         """
         plan, model, limits = await self._plan_summary(move, focus)
         if plan is None:
@@ -230,7 +239,11 @@ class Navigator:
                 cache_warm=order.cache_warm,
             )
         calls = SummaryCalls(self._ports.client, model, live, progress or (lambda _text: None))
-        summary = await calls.run(summarise((plan.task(mode),), self._prompts, limits, count))
+        try:
+            summary = await calls.run(summarise((plan.task(mode),), self._prompts, limits, count))
+        finally:
+            if calls.spent.cost:
+                self._journal.add_cost(calls.spent.cost, Purpose.SUMMARIES)
         if isinstance(summary, SummaryFailure):
             raise NavigationError(summary.reason)
         entry = await asyncio.to_thread(branch_summary_entry, plan, summary, count)

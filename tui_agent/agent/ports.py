@@ -177,7 +177,7 @@ class AgentPorts(Adjustable):
         """Whether the agent can start subagents."""
         return not self.is_subagent and any(tool.traits.starts_agents for tool in self.tools)
 
-    def subagents(self) -> dict[str, AgentSpec]:
+    def subagent_kinds(self) -> dict[str, AgentSpec]:
         """Return the kinds of agents that can be given a task, by name.
 
         Those defined in files are as read last, and replace built-in ones with the same name.

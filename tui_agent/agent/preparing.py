@@ -180,7 +180,7 @@ def all_named(ports: AgentPorts) -> tuple[Named, ...]:
     """Return what a message can name after ``@`` besides files: subagents, then MCP resources."""
     agents: list[Named] = []
     if ports.gives_tasks:
-        for spec in ports.subagents().values():
+        for spec in ports.subagent_kinds().values():
             agents.append(Named(spec.name, spec.description, "agent"))
     resources: list[Named] = []
     templates: list[Named] = []
@@ -198,7 +198,7 @@ async def load_named(ports: AgentPorts, name: str) -> tuple[UserPart, ...]:
     Empty if the name is unknown, or if the server can't return the resource.
     For a subagent, the part asks the model to give that subagent the task.
     """
-    if ports.gives_tasks and name in ports.subagents():
+    if ports.gives_tasks and name in ports.subagent_kinds():
         text = fill(ports.prompt("agent_mention"), name=name)
         return (FilePart(path=f"{AGENT_PREFIX}{name}", text=text),)
     if ":" not in name:

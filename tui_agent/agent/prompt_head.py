@@ -118,7 +118,7 @@ class Head:
             self._channel.say(text, "warning", "context")
 
     async def gather_tools(self, model: str, mode: str) -> None:
-        """Start the MCP servers and wait for them a moment, if the next request has a new head.
+        """Start the MCP servers and wait for them as `McpHub.settle` does, if a new head is due.
 
         Raises:
             McpError: a required server isn't available.

@@ -109,7 +109,7 @@ class Subagents(Generic[A]):
 
     def names(self) -> dict[str, str]:
         """Return the descriptions of the kinds of subagents, by the kind's name."""
-        return {spec.name: spec.description for spec in self._parent.ports.subagents().values()}
+        return {spec.name: spec.description for spec in self._parent.ports.subagent_kinds().values()}
 
     async def run(
         self,
@@ -172,7 +172,7 @@ class Subagents(Generic[A]):
         )
 
     def _spec(self, agent: str) -> AgentSpec:
-        specs = self._parent.ports.subagents()
+        specs = self._parent.ports.subagent_kinds()
         spec = specs.get(agent)
         if spec is None:
             raise ToolError(f"There is no agent {agent!r}. Use one of: {', '.join(specs)}.")

@@ -205,7 +205,7 @@ class Recorder:
     async def settle(self) -> None:
         """Wait for changes that are still being read, and record the changes by background jobs.
 
-        Call it before `take_checkpoint`.
+        Call it before `take_checkpoint`. Now and then also begins to trim the store of snapshots.
         """
         if self._looking:
             await asyncio.wait(self._looking)

@@ -161,7 +161,7 @@ class FileRewind:
     async def diff(self, target: int | None) -> tuple[ChangedFile, ...]:
         """Return the changes to files from the entry ``target`` to now.
 
-        Includes only files that the session changed between ``target`` and the leaf.
+        First appends a checkpoint of the latest changes. Includes only files that the session changed between ``target`` and the leaf.
         """
         if self._restorer is None:
             return ()
@@ -179,7 +179,7 @@ class FileRewind:
     async def amounts(self, places: Sequence[int | None]) -> list[ChangeAmount]:
         """Return the amount of the session's changes from each entry of ``places`` to the leaf.
 
-        The entries must be on the path to the leaf.
+        First appends a checkpoint of the latest changes. The entries must be on the path to the leaf.
         """
         restorer = self._restorer
         if restorer is None:

@@ -314,7 +314,10 @@ class Hooks:
         self._report(Notice(text, "warning"))
 
     async def wanted(self, event: str, tool: str = "") -> bool:
-        """Return whether any hook is for an event; lets callers skip building a large payload."""
+        """Return whether any hook is for an event; lets callers skip building a large payload.
+
+        Loads the hooks if they are not loaded yet.
+        """
         await self.warm()
         return any(handler.handles(event, tool) for handler in self._handlers or ())
 

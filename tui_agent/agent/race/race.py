@@ -268,13 +268,13 @@ class Runner:
         except Exception as error:  # noqa: BLE001 - one runner's failure is not the others'
             self.update(state=RunnerState.ERROR, problem=report(error).sentence)
         finally:
-            self._race.after(self)
+            self._race.runner_ended(self)
 
     async def _get_ready(self) -> None:
         race = self._race
         is_new = self.record.root is None
         if self.copy is None:
-            self.copy = await race.copied(self.number)
+            self.copy = await race.make_runner_copy(self.number)
         main = race.main
         self.session = main.session.beside(race.order.start if is_new else self.record.leaf)
         changes = self.session.append_many(_changes(self.record, main)) if is_new else ()
@@ -462,7 +462,7 @@ class Race:
             runner.begin(order.parts or None)
         return race
 
-    async def copied(self, number: int) -> Copy:
+    async def make_runner_copy(self, number: int) -> Copy:
         """Make and return the project's copy for a runner, with files as at the race's start."""
         home = self.home.path
         main = self.main
@@ -626,7 +626,7 @@ class Race:
         """Emit an event with a runner's current figures."""
         self.main.channel.emit(RunnerChanged(self.id, runner.number, runner.figures))
 
-    def after(self, runner: Runner) -> None:
+    def runner_ended(self, runner: Runner) -> None:
         """Pick a runner if that is due, after one has ended; report the race's end if all have.
 
         With "first-green" the other runners are stopped when one is picked.
