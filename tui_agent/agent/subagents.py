@@ -109,7 +109,9 @@ class Subagents(Generic[A]):
 
     def names(self) -> dict[str, str]:
         """Return the descriptions of the kinds of subagents, by the kind's name."""
-        return {spec.name: spec.description for spec in self._parent.ports.subagent_kinds().values()}
+        return {
+            spec.name: spec.description for spec in self._parent.ports.subagent_kinds().values()
+        }
 
     async def run(
         self,
