@@ -11,7 +11,7 @@ from tui_agent.agent.assembly import find_tool_files
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.permissions import Action
-from tui_agent.agent.programs.inventory import read_programs
+from tui_agent.agent.programs.settings import read_programs
 from tui_agent.claude_settings import PROJECT_FILES
 from tui_agent.cli.arguments import parse
 from tui_agent.cli.extensions import Extensions, state_of_project

@@ -161,7 +161,8 @@ class FileRewind:
     async def diff(self, target: int | None) -> tuple[ChangedFile, ...]:
         """Return the changes to files from the entry ``target`` to now.
 
-        First appends a checkpoint of the latest changes. Includes only files that the session changed between ``target`` and the leaf.
+        First appends a checkpoint of the latest changes. Includes only files that the session
+        changed between ``target`` and the leaf.
         """
         if self._restorer is None:
             return ()

@@ -1,4 +1,7 @@
-"""The folders that are searched for rules, skills, commands and agents, and their names on screens."""
+"""The folders that are searched for rules, skills, commands and agents, and their names on screens.
+
+`TrustDoor` decides which of the files found in them may be used, by the user's trust in the project.
+"""
 
 import fnmatch
 import os

@@ -79,7 +79,7 @@ AGENT_CHARS = 200
 def load_skills(
     folders: Folders, files: FileCache, problems: list[str], door: TrustDoor
 ) -> dict[str, Skill]:
-    """Return the skills that ``door`` admits by name, sorted by name; unusable files are reported in ``problems``.
+    """Return the skills that ``door`` admits, by name and sorted; unusable files are reported in ``problems``.
 
     Of skills with the same name, the project's is used; of several in the project, the one nearest
     to the working directory.
