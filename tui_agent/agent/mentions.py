@@ -1,6 +1,6 @@
 """Finds the names of files and directories (``@``) and of entries (``#``) in a message. Pure.
 
-This module is quick to import.
+Whether there is such a file or entry is found out by ``attachments``. This module is quick to import.
 """
 
 import re

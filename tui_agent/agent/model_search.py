@@ -1,4 +1,8 @@
-"""Searches the web by asking a model to use its provider's search, outside the conversation."""
+"""Searches the web by asking a model to use its provider's search, outside the conversation.
+
+The websearch tool uses it if no search service is available and the setting ``service`` allows it.
+`model_search` decides which model is asked.
+"""
 
 from string import Template
 

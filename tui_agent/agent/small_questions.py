@@ -1,6 +1,6 @@
-"""Sends single questions to the small model, outside the conversation.
+"""Sends single questions outside the conversation, to the small model or else to the conversation's.
 
-The cost is added to the session's.
+The cost is added to the session's; no budget is checked before.
 """
 
 from tui_agent.agent.channel import Journal

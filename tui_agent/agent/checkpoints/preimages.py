@@ -3,7 +3,8 @@
 Small files are copied into one temporary file, and copied again when their stamp differs. If many
 have no copy yet, those unmodified in git are not copied: only the hash of the git object is
 remembered, and the content is read from the repository if a command has changed the file. Nothing
-is written to the user's repository, and nothing is fetched.
+is written to the user's repository, and nothing is fetched. `Recorder` says when to keep them, and
+stores the contents of files that a command has changed.
 """
 
 import os

@@ -1,4 +1,7 @@
-"""Finds the checkers of a file, reads problems from their output, and decides which problems are new."""
+"""Finds the checkers of a file, reads problems from their output, and decides which problems are new.
+
+Reads the project but runs nothing: `Diagnostics` runs the checks.
+"""
 
 import fnmatch
 import os
