@@ -9,7 +9,7 @@ import pytest
 
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.cli.kept_rules import forget_rule, keep_rule
-from tui_agent.config import ConfigError, load_config, set_value
+from tui_agent.config import ConfigError, get_value, load_config, set_value
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.web.settings import SearchSettings
 
@@ -138,10 +138,35 @@ def test_writing_refuses_what_reading_would_refuse_and_leaves_the_file(tmp_path:
         ("nonsense", 1),
         ("compaction.nonsense", 1),
         ("max_steps.x", 1),
+        ('models."x".foo', 1),
+        ("models.x.foo.bar", 1),
+        ("ui.nothing.x", 1),
+        ("ui", {"nothing": 1}),
+        ("models", {"a/b": {"nothing": 1}}),
     ]:
         with pytest.raises(ConfigError):
             set_value(key, value, path)
     assert path.read_text() == "max_steps = 5\n"
+
+
+def test_a_removed_setting_takes_the_tables_that_are_empty_without_it(tmp_path: Path) -> None:
+    path = write(
+        tmp_path, 'future = 1\n[ui]\ntheme = "nord"\n[models."a/b"]\nodd = 2\n[keys]\nx = "f1"\n'
+    )
+    for key in ("ui.theme", "ui.vim", "compaction.auto", 'models."a/b".odd', "future"):
+        set_value(key, None, path)
+    assert tomllib.loads(path.read_text()) == {"keys": {"x": "f1"}}
+    with pytest.raises(ConfigError, match="no setting “future”"):
+        set_value("future", None, path)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["model_dump", "model_fields", "context", "ui.copy", "ui.__class__", "model.title", "mcp.x.y"],
+)
+def test_only_settings_are_read(tmp_path: Path, key: str) -> None:
+    with pytest.raises(ConfigError, match="There is no setting"):
+        get_value(load_config(tmp_path / "config.toml", {}), key)
 
 
 def test_a_written_file_is_private_and_a_key_others_can_read_is_reported(tmp_path: Path) -> None:
@@ -208,7 +233,7 @@ def test_a_rule_for_one_project_is_kept_apart_and_taken_out_again(path: Path) ->
     assert loaded.config.permissions == {"bash": {"ls": "allow"}}
     assert loaded.config.projects[str(project)].permissions == {"bash": {"make *": "allow"}}
     assert forget_rule(rule, project) is None
-    assert load_config(path, environ={}).config.projects[str(project)].permissions == {}
+    assert load_config(path, environ={}).config.projects == {}
 
 
 def test_a_project_does_not_make_rules_in_its_users_name(tmp_path: Path) -> None:

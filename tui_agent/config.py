@@ -94,8 +94,6 @@ _OTHER_NAMES = {
 }
 """Settings of OpenCode, Pi and Claude Code, and the names of the same settings in this program."""
 
-_MISSING = object()
-
 _EXPECTED = {
     "tuple_type": 'a list, such as ["one", "two"]',
     "list_type": 'a list, such as ["one", "two"]',
@@ -486,7 +484,8 @@ def load_config(
     memory = merged.get("memory", {})
     if former is not None and isinstance(memory, dict):
         merged["memory"] = {"tokens": former, **memory}
-    known, unknown = split_known(Config, merged)
+    known, unknown_keys = split_known(Config, merged)
+    unknown = [".".join(keys) for keys in unknown_keys]
     try:
         config = Config.model_validate(known)
         permissions = Config.model_validate({"permissions": rules}).permissions
@@ -640,8 +639,9 @@ def parse_value(text: str) -> Any:
 def set_value(key: str, value: Any, path: Path | None = None) -> LoadedConfig:
     """Set one dotted key in the user's file, and return the configuration read from it.
 
-    ``None`` removes the key. All other keys stay; comments are lost. The configuration returned
-    doesn't include the environment, flags or a project's settings.
+    ``None`` removes the key, and the tables that are empty without it. All other keys stay; comments
+    are lost. The configuration returned doesn't include the environment, flags or a project's
+    settings.
 
     Raises:
         ConfigError: the file can't be read, the key is unknown, or the value is not accepted; the
@@ -650,14 +650,20 @@ def set_value(key: str, value: Any, path: Path | None = None) -> LoadedConfig:
     path = path or config_path()
     table = read_table(path)
     keys = split_key(key)
-    if keys[0] not in Config.model_fields:
+    if value is None and keys[0] in table:
+        _remove(table, keys)
+    elif keys[0] not in Config.model_fields:
         raise ConfigError(
             f"There is no setting “{key}”. Settings are: {', '.join(Config.model_fields)}."
         )
-    _put(table, keys, value)
+    elif value is not None:
+        _put(table, keys, value)
     known, unknown = split_known(Config, table)
-    if key in unknown:
-        raise ConfigError(f"There is no setting “{key}”. tui-agent config get lists them all.")
+    for name in unknown:
+        # The key is in an unknown table, or its value is a table with an unknown key.
+        shared = min(len(name), len(keys))
+        if value is not None and list(name[:shared]) == keys[:shared]:
+            raise _no_setting(".".join(name))
     try:
         Config.model_validate(known)
     except ValidationError as error:
@@ -700,10 +706,10 @@ def get_value(loaded: LoadedConfig, key: str) -> Any:
     for name in split_key(key):
         if isinstance(value, dict):
             value = value.get(name)
+        elif isinstance(value, BaseModel) and name in type(value).model_fields:
+            value = getattr(value, name)
         else:
-            value = getattr(value, name, _MISSING)
-        if value is _MISSING:
-            raise ConfigError(f"There is no setting “{key}”. tui-agent config get lists them all.")
+            raise _no_setting(key)
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_none=True)
     return value
@@ -725,10 +731,19 @@ def _put(table: Table, keys: list[str], value: Any) -> None:
                 f"“{'.'.join(keys)}” goes through “{key}”, which is a value and not a table."
             )
         table = inner
-    if value is None:
-        table.pop(keys[-1], None)
-    else:
-        table[keys[-1]] = value
+    table[keys[-1]] = value
+
+
+def _remove(table: Table, keys: list[str]) -> None:
+    """Remove a key, and then the tables around it that are empty without it."""
+    first, *rest = keys
+    inner = table.get(first)
+    if not rest:
+        table.pop(first, None)
+    elif isinstance(inner, dict):
+        _remove(inner, rest)
+        if not inner:
+            del table[first]
 
 
 def _leaves(table: Table, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -739,15 +754,17 @@ def _leaves(table: Table, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
             yield (*prefix, key), value
 
 
-def split_known(model: type[BaseModel], table: Table, prefix: str = "") -> tuple[Table, list[str]]:
-    """Split a table into the settings that ``model`` has, and the dotted names of unknown ones.
+def split_known(
+    model: type[BaseModel], table: Table, prefix: tuple[str, ...] = ()
+) -> tuple[Table, list[tuple[str, ...]]]:
+    """Split a table into the settings that ``model`` has, and the keys that lead to unknown ones.
 
-    ``prefix`` is put in front of the names, such as "ui.".
+    ``prefix``: the keys that lead to the table.
     """
     known: Table = {}
-    unknown: list[str] = []
+    unknown: list[tuple[str, ...]] = []
     for key, value in table.items():
-        name = f"{prefix}{key}"
+        name = (*prefix, key)
         info = model.model_fields.get(key)
         if info is None or is_fixed(info):
             unknown.append(name)
@@ -759,12 +776,12 @@ def split_known(model: type[BaseModel], table: Table, prefix: str = "") -> tuple
             known[key] = {}
             for item, table_of_item in value.items():
                 if isinstance(table_of_item, dict):
-                    known[key][item], more = split_known(inner, table_of_item, f"{name}.{item}.")
+                    known[key][item], more = split_known(inner, table_of_item, (*name, item))
                     unknown += more
                 else:
                     known[key][item] = table_of_item
         else:
-            known[key], more = split_known(inner, value, f"{name}.")
+            known[key], more = split_known(inner, value, name)
             unknown += more
     return known, unknown
 
@@ -802,6 +819,10 @@ def _expected(error: ErrorDetails) -> str:
     if error["type"] == "literal_error":
         return str(error["ctx"]["expected"])
     return _EXPECTED.get(error["type"], "")
+
+
+def _no_setting(key: str) -> ConfigError:
+    return ConfigError(f"There is no setting “{key}”. tui-agent config get lists them all.")
 
 
 def _unknown(path: Path, name: str) -> str:
