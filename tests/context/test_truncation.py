@@ -45,6 +45,18 @@ def test_the_head_ends_with_the_line_to_go_on_from():
     assert f"[Lines 101-{cut.next_line - 1:,} of 5,100 shown" in cut.text
 
 
+def test_lines_that_are_only_cut_inside_have_no_next_line():
+    limits = OutputLimits(lines=2_000, bytes=4_000, line_chars=2_000, tokens=20_000)
+
+    cut = truncate("\n".join(["word " * 300] * 4), "head", limits, hint="Read on at {next}.")
+
+    assert cut.truncation.kept_lines == cut.truncation.total_lines == 4
+    assert cut.truncation.kept_bytes < cut.truncation.total_bytes
+    assert cut.next_line is None
+    assert "Read on" not in cut.text
+    assert cut.text.count("characters left out") == 4
+
+
 def test_both_ends_stay_and_twenty_errors_from_the_middle_with_their_line_numbers():
     text = numbered(9_000, bad=(4_000, 5_500))
 
@@ -118,6 +130,7 @@ def test_no_output_exceeds_its_limits_and_counts_are_exact(rows, keep, size, cou
 
     assert len(cut.text.encode("utf-8", "surrogatepass")) <= size
     assert cut.text.count("\n") <= count
+    assert cut.next_line is None or cut.next_line <= len(text.splitlines())
     if cut.truncation:
         assert cut.truncation.total_bytes == len(text.encode("utf-8", "surrogatepass"))
         assert cut.truncation.kept_bytes <= cut.truncation.total_bytes

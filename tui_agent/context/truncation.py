@@ -176,8 +176,8 @@ class OutputLimits:
 class Truncated:
     """A text within its limits; ``truncation`` is None if nothing was left out.
 
-    ``next_line`` is the number of the first line left out, to continue reading from. If no line was
-    left out, it is None, or the number after the last line.
+    ``next_line`` is the number of the first line left out, to continue reading from; None if no
+    line was left out.
     """
 
     text: str
@@ -273,8 +273,11 @@ class _Cut:
 
     def head(self, hint: str) -> Truncated:
         shown, kept = self._take(self.lines, self.room, self.max_lines)
+        if len(shown) == len(self.lines):
+            # Lines were only cut inside, where a note says so: there is no line to continue from.
+            kept -= self.ends_open
+            return Truncated("\n".join(shown), self._truncation(len(shown), kept))
         last = self.first_line + len(shown) - 1
-        kept -= self.ends_open and len(shown) == len(self.lines)
         note = (
             f"[Lines {self.first_line:,}-{last:,} of {self.first_line + len(self.lines) - 1:,} shown, "
             f"{kept:,} of {self.total_bytes:,} bytes.{_after(hint, last + 1)}]"
