@@ -11,6 +11,7 @@ from tui_agent.session.entries import ToolStatus
 from tui_agent.session.formats.importing import import_file, read_file
 from tui_agent.session.formats.reading import ImportRefused
 from tui_agent.session.formats.table import files_of
+from tui_agent.session.session import session_to_read
 
 PIXEL = base64.b64encode(b"\x89PNG").decode()
 T = "2026-01-02T03:04:05.000Z"
@@ -384,6 +385,19 @@ def test_an_export_of_opencode_becomes_a_path(tmp_path, indent):
     assert (compaction.summary, aborted.interrupted, aborted.error) == ("so far", True, "stopped")
     assert session.left_out == {"“hologram” part of an answer": 1}
     assert (session.created_at, session.updated_at) == (1_000, 1_500)
+
+
+@pytest.mark.parametrize(("first", "leaf"), [("m1", None), ("m3", 3), ("", 5), ("m9", 5)])
+def test_messages_that_were_taken_back_in_opencode_are_beyond_the_leaf(
+    tmp_path, store, first, leaf
+):
+    path = tmp_path / "export.json"
+    info = OPENCODE["info"] | ({"revert": {"messageID": first}} if first else {})
+    path.write_text(json.dumps(OPENCODE | {"info": info}))
+    [session] = read_file(path)
+    assert (len(session.entries), session.leaf) == (5, leaf)
+    [imported] = import_file(store, path, estimate=lambda _entry: 1)
+    assert session_to_read(store, imported.session_id).leaf == leaf
 
 
 def test_the_format_can_be_said_and_a_directory_is_searched(tmp_path):

@@ -226,12 +226,15 @@ def _stored(source: SourceFile) -> IncomingSession:
 
 class _Reader(SessionReader):
     program = "OpenCode"
-    _leaf: int | None = None
+    _undone = False
+    _leaf_before: int | None = None
+    """The last entry before the messages that were taken back (``_undone``), None for none."""
 
     def read(self, info: Node, messages: Iterable[_Message]) -> IncomingSession:
         """Return the session with the given record and messages.
 
-        If messages were taken back (``revert``), the leaf is the last entry before them, if any.
+        If messages were taken back (``revert``), the leaf is the last entry before them, or the
+        beginning of the session if they are all of it.
         """
         undone = info.node("revert").text("messageID", "")
         for number, message in enumerate(messages, 1):
@@ -241,18 +244,21 @@ class _Reader(SessionReader):
                 if not self.source.skip_damaged:
                     raise
                 self.leave_out(f"damaged message (message {number})")
-        return self.finish(
+        session = self.finish(
             name=info.text("id", ""),
             cwd=info.text("directory", ""),
             title=info.text("title", ""),
             created_at=info.node("time").time("created"),
-            leaf=self._leaf,
         )
+        if self._undone:
+            session.leaf = self._leaf_before
+        return session
 
     def _message(self, message: Node, undone: str) -> None:
         info = message.node("info")
         if undone and info.text("id", "") == undone:
-            self._leaf = self.last
+            self._undone = True
+            self._leaf_before = self.last
         match role := info.text("role"):
             case "user":
                 self._user(info, message)
