@@ -126,6 +126,44 @@ async def test_always_is_told_listed_and_can_be_taken_back(tmp_path: Path) -> No
     assert len(asked(harness)) == 2
 
 
+async def test_a_removed_rule_goes_back_to_its_place(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, [])
+    gate = harness.agent.tools.gate
+    for pattern in ("a *", "b *", "c *"):
+        gate.session_rules.append(Rule("bash", pattern, Action.ALLOW, "here"))
+        harness.agent.ports.rules += (Rule("bash", pattern, Action.DENY, "project"),)
+    before = gate.rules()
+    for rule in before:
+        if gate.remove(rule):
+            assert rule not in gate.rules()
+            gate.restore(rule)
+            gate.restore(rule)
+        assert gate.rules() == before
+
+
+async def test_a_rule_of_another_program_is_not_removed(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, [])
+    rule = Rule("bash", "a *", Action.DENY, "other", origin=".claude/settings.json:3")
+    harness.agent.ports.rules += (rule,)
+    gate = harness.agent.tools.gate
+    assert not gate.remove(rule)
+    assert rule in gate.rules()
+
+
+async def test_a_rule_that_is_in_the_users_file_again_is_in_force(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, [])
+    rule = Rule("bash", "a *", Action.ALLOW, "here")
+    harness.agent.ports.rules += (rule,)
+    reread = harness.agent.ports.rules
+    gate = harness.agent.tools.gate
+    gate.session_rules.append(rule)
+    assert gate.remove(rule)
+    assert rule not in gate.rules()
+    harness.agent.ports.rules = reread
+    gate.remove_again()
+    assert rule in gate.rules()
+
+
 async def test_always_for_one_part_does_not_allow_the_rest(tmp_path: Path) -> None:
     commands = (
         "git commit --allow-empty -m x && rm -rf tmp",

@@ -15,6 +15,7 @@ RULES = (
     *DEFAULT_RULES,
     Rule("bash", "rm *", Action.DENY, "user"),
     Rule("bash", "npm *", Action.ALLOW, "project"),
+    Rule("bash", "make *", Action.ALLOW, "here"),
     Rule("bash", "git commit *", Action.ALLOW, "session"),
 )
 
@@ -68,8 +69,9 @@ async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(
             if any(a in line for a in ("allow ", "deny ", "ask "))
         ]
         shown = [" ".join(line.split()) for line in lines if "First match" not in line]
-        assert shown[:6] == [
+        assert shown[:7] == [
             "allow bash git commit * this session, until the program ends",
+            "allow bash make * your config.toml, for this project",
             "allow bash npm * .tui-agent/config.toml of this project",
             "deny bash rm * your config.toml",
             "allow skill * built in",
@@ -89,8 +91,13 @@ async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(
         assert "git commit" not in screen_text(stage)
 
 
-@pytest.mark.parametrize(("downs", "forgotten", "left"), [(0, "git commit *", 5), (2, "rm *", 5)])
-async def test_a_rule_is_removed(tmp_path: Path, downs: int, forgotten: str, left: int) -> None:
+@pytest.mark.parametrize(
+    ("downs", "forgotten", "is_kept"),
+    [(0, "git commit *", False), (1, "make *", True), (3, "rm *", True)],
+)
+async def test_a_rule_is_removed(
+    tmp_path: Path, downs: int, forgotten: str, is_kept: bool
+) -> None:
     asked: list[Rule] = []
     kept: list[Rule] = []
     stage = ruled_stage(tmp_path, forget_rule=asked.append, keep_rule=kept.append)
@@ -100,10 +107,10 @@ async def test_a_rule_is_removed(tmp_path: Path, downs: int, forgotten: str, lef
         assert "Remove it from" in screen_text(stage)
         await press(pilot, "enter")
         assert [rule.pattern for rule in asked] == [forgotten]
-        assert len(stage.agent.left) == left  # type: ignore[attr-defined]
+        assert len(stage.agent.left) == len(RULES) - 1  # type: ignore[attr-defined]
         await press(pilot, "ctrl+z")
         assert tuple(stage.agent.left) == RULES  # type: ignore[attr-defined]
-        assert [rule.pattern for rule in kept] == ([forgotten] if forgotten == "rm *" else [])
+        assert [rule.pattern for rule in kept] == ([forgotten] if is_kept else [])
 
 
 async def test_a_rule_of_the_session_can_be_kept_for_later(tmp_path: Path) -> None:
@@ -120,7 +127,7 @@ async def test_a_rule_that_cannot_be_removed_says_why_and_stays(tmp_path: Path) 
     stage = ruled_stage(tmp_path, forget_rule=lambda _rule: "Edit the project's file.")
     async with stage.run((120, 30)) as pilot:
         await run_command(stage, pilot, "permissions")
-        await press(pilot, "down", "enter", "enter")
+        await press(pilot, "down", "down", "enter", "enter")
         await pilot.pause()
         assert len(stage.agent.left) == len(RULES)  # type: ignore[attr-defined]
         assert stage.toasts == ["Edit the project's file."]

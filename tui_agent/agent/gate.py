@@ -59,6 +59,14 @@ class HookVerdict:
     """Why the user has to be asked in any case; "" if not."""
 
 
+@frozen
+class _Place:
+    """Where a removed rule was: its index among the session's rules, or among the settings' rules."""
+
+    index: int
+    of_session: bool
+
+
 class Gate:
     """Decides about the calls of one session, and keeps the rules that the user made in it."""
 
@@ -83,7 +91,7 @@ class Gate:
         self._one_at_a_time = asyncio.Lock()
         self.session_rules: list[Rule] = []
         """Rules that the user made by allowing a call for the session or the project."""
-        self._places: dict[Rule, int] = {}
+        self._removed: dict[Rule, _Place] = {}
 
     def rules(self) -> tuple[Rule, ...]:
         """Return all rules in force: built-in ones, then those of settings, agent and session.
@@ -109,39 +117,39 @@ class Gate:
     def remove(self, rule: Rule) -> bool:
         """Remove a rule of the session or the settings until the program ends.
 
-        Return False, and remove nothing, for a built-in rule or one from an agent's file. Rules of
-        other programs are not refused here: ask `is_fixed` first.
+        Return False, and remove nothing, for a rule that `is_fixed`.
         """
+        if self.is_fixed(rule) is not None:
+            return False
+        # A rule saved for the project in this session is in both after the settings were reread.
         if rule in self.session_rules:
-            self._places[rule] = self.session_rules.index(rule)
+            self._removed[rule] = _Place(self.session_rules.index(rule), of_session=True)
             self.session_rules.remove(rule)
-            return True
-        if rule in self._ports.rules:
-            self._places[rule] = self._ports.rules.index(rule)
-            self._ports.rules = tuple(known for known in self._ports.rules if known != rule)
-            return True
-        return False
+        else:
+            self._removed[rule] = _Place(self._ports.rules.index(rule), of_session=False)
+        self._ports.rules = tuple(known for known in self._ports.rules if known != rule)
+        return True
 
     def restore(self, rule: Rule) -> None:
         """Put a removed rule back at its old place, because the order of rules decides.
 
-        A rule that was saved for the project in this session is put among those of the settings.
         Does nothing for a rule that was not removed.
         """
-        place = self._places.pop(rule, None)
-        if place is None:
+        place = self._removed.pop(rule, None)
+        if place is None or rule in self.rules():
             return
-        if rule.source == "session":
-            self.session_rules.insert(place, rule)
+        if place.of_session:
+            self.session_rules.insert(place.index, rule)
         else:
-            self._ports.rules = (*self._ports.rules[:place], rule, *self._ports.rules[place:])
+            before = self._ports.rules[: place.index]
+            self._ports.rules = (*before, rule, *self._ports.rules[place.index :])
 
     def remove_again(self) -> None:
         """After the settings were reread, remove again the rules that the user has removed.
 
         Rules from the user's own config.toml are in force again, as the file has them.
         """
-        gone = {rule for rule in self._places if rule.source != "user"}
+        gone = {rule for rule in self._removed if not rule.is_in_users_file}
         self._ports.rules = tuple(rule for rule in self._ports.rules if rule not in gone)
 
     def decide(self, need: PermissionNeed, tool: str = "") -> Rule:

@@ -135,6 +135,11 @@ class Rule:
     unless: tuple[str, ...] = ()
     origin: str = ""
 
+    @property
+    def is_in_users_file(self) -> bool:
+        """Whether the rule is stored in the user's own config.toml."""
+        return self.source in {"user", "here"}
+
     def matches(self, need: PermissionNeed, tool: str = "") -> bool:
         """Return True if the rule applies to a tool's need.
 

@@ -31,7 +31,7 @@ def forget_rule(rule: Rule, project: Path) -> str | None:
     """
     if rule.source == "project":
         return f"The rule is in {STORED['project']}: edit that file, then trust the project again."
-    if rule.source not in {"user", "here"}:
+    if not rule.is_in_users_file:
         return None
     pattern = _written_pattern(rule)
     try:

@@ -88,7 +88,7 @@ class PermissionsScreen(PickerScreen[None]):
             return
         rule = self._removed.pop()
         self._gate.restore(rule)
-        if rule.source == "user":
+        if rule.is_in_users_file:
             self._keep(rule)
         self.notify(f"Restored: {one_line(str(rule), 160)}.")
         self.redraw()
