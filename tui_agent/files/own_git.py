@@ -225,7 +225,7 @@ def _index_time(folder: Path) -> int:
 @lru_cache(maxsize=64)
 def _tracked(folder: Path, _index: int) -> frozenset[str]:
     names = (run_git(folder, "ls-files -z") or b"").split(b"\0")
-    return frozenset(f"{folder}/{os.fsdecode(name)}" for name in names)
+    return frozenset(f"{folder}/{os.fsdecode(name)}" for name in names if name)
 
 
 @lru_cache(maxsize=64)
