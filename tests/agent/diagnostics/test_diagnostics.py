@@ -1,5 +1,6 @@
 """Checks after edits as a model and a user meet them: real commands in the sandbox of this machine."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from tui_agent.agent.permissions import Action, Mode, Rule
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import Phase, RunState, describe_run
 from tui_agent.context.request import ModelRequest
+from tui_agent.errors import ToolError
 from tui_agent.model.protocol import Finished, ModelEvent
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
@@ -106,6 +108,25 @@ async def test_what_an_edit_makes_is_told_with_the_next_request(tmp_path: Path) 
     state = next_state(RunState(Phase.WAITING, 1.0), awaited, 2.0)
     assert describe_run(state, 4.0, 0) == "working 4 s · checking with grep 2 s · esc stops it"
     await harness.agent.aclose()
+
+
+@pytest.mark.parametrize("error", [ToolError("half of it failed"), asyncio.CancelledError()])
+async def test_what_a_call_wrote_before_it_failed_is_checked(
+    tmp_path: Path, error: BaseException
+) -> None:
+    harness = make_checked(tmp_path, [], {"a.txt": "one\n"})
+    diagnostics = harness.agent.tools.diagnostics
+    path = harness.agent.ports.project / "a.txt"
+
+    async def write_and_fail() -> None:
+        async with diagnostics.watching([path]):
+            path.write_text("BAD\n")
+            raise error
+
+    with pytest.raises(type(error)):
+        await write_and_fail()
+    (checker,) = diagnostics.checkers.values()
+    assert checker.edited == {path: b"one\n"}
 
 
 @needs_bubblewrap

@@ -139,13 +139,20 @@ class Diagnostics:
     async def watching(self, paths: Sequence[Path] | None) -> AsyncIterator[None]:
         """Note which of these files change inside the context; `findings` starts their checks.
 
-        Does nothing if ``paths`` is None or checks are off.
+        They are noted after an error too: a call that fails may have changed some. Does nothing if
+        ``paths`` is None or checks are off.
         """
         if not self.enabled or not paths:
             yield
             return
         before = await asyncio.to_thread(lambda: {path: _content(path) for path in paths})
-        yield
+        try:
+            yield
+        finally:
+            await self._note_edits(before)
+
+    async def _note_edits(self, before: Mapping[Path, bytes | None]) -> None:
+        """Note for the checkers which files differ from their contents before."""
 
         def found() -> dict[Path, list[Check]]:
             changed = [path for path, was in before.items() if _content(path) != was]
