@@ -95,9 +95,7 @@ async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(
     ("downs", "forgotten", "is_kept"),
     [(0, "git commit *", False), (1, "make *", True), (3, "rm *", True)],
 )
-async def test_a_rule_is_removed(
-    tmp_path: Path, downs: int, forgotten: str, is_kept: bool
-) -> None:
+async def test_a_rule_is_removed(tmp_path: Path, downs: int, forgotten: str, is_kept: bool) -> None:
     asked: list[Rule] = []
     kept: list[Rule] = []
     stage = ruled_stage(tmp_path, forget_rule=asked.append, keep_rule=kept.append)

@@ -3,7 +3,9 @@
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
@@ -104,6 +106,27 @@ async def test_the_same_question_is_asked_once_for_all(tmp_path: Path) -> None:
     assert asked.request.title.startswith("model ")
     assert all(runner.record.files == 1 for runner in race.runners)
     await end(race)
+
+
+async def test_an_answer_counts_once_for_each_runner() -> None:
+    ask = AsyncMock(side_effect=[PermissionAnswer(Decision.ONCE), PermissionAnswer(Decision.DENY)])
+    questions = SharedQuestions(ask)
+    request = PermissionRequest("1", "bash", "rm a", (), "it deletes", ())
+    both = [await questions.ask(request, runner) for runner in ("same 1", "same 2")]
+    assert [answer.decision for answer in both] == [Decision.ONCE, Decision.ONCE]
+    again = [await questions.ask(request, runner) for runner in ("same 1", "same 2")]
+    assert [answer.decision for answer in again] == [Decision.DENY, Decision.DENY]
+    assert ask.await_count == 2
+
+
+@pytest.mark.parametrize("other", [{"command": "rm a; rm b"}, {"again": True}])
+async def test_a_question_that_differs_is_asked_by_itself(other: dict[str, Any]) -> None:
+    ask = AsyncMock(return_value=PermissionAnswer(Decision.ONCE))
+    questions = SharedQuestions(ask)
+    request = PermissionRequest("1", "bash", "rm a", (), "it deletes", (), command="rm a")
+    await questions.ask(request, "same 1")
+    await questions.ask(replace(request, **other), "same 2")
+    assert ask.await_count == 2
 
 
 async def test_a_circle_is_asked_about_by_itself() -> None:

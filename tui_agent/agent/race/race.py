@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -42,7 +42,7 @@ from tui_agent.context.templates import fill
 from tui_agent.errors import UserFacingError, report
 from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import file_holds_secret, shown_quote
-from tui_agent.lazy import frozen
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.model.protocol import ErrorKind, ModelClient, ModelError, ModelEvent
 from tui_agent.session.entries import (
     CheckResult,
@@ -119,6 +119,14 @@ class SharedClient:
         """Do nothing: the wrapped client is the session's."""
 
 
+@dataclass
+class _SharedQuestion:
+    """A question that was asked for all runners, and the runners that got its answer."""
+
+    answer: asyncio.Future[PermissionAnswer]
+    answered: set[str] = field(default_factory=set)
+
+
 class SharedQuestions:
     """Asks the user the runners' permission questions.
 
@@ -127,26 +135,33 @@ class SharedQuestions:
 
     def __init__(self, ask: Callable[[PermissionRequest], Awaitable[PermissionAnswer]]) -> None:
         self._ask = ask
-        self._answers: dict[tuple[object, ...], asyncio.Future[PermissionAnswer]] = {}
+        self._questions: dict[tuple[object, ...], _SharedQuestion] = {}
+        self._open: set[asyncio.Future[PermissionAnswer]] = set()
 
     async def ask(self, request: PermissionRequest, runner: str) -> PermissionAnswer:
         """Return the user's answer to a runner's question, asked now or earlier for another runner.
 
+        An answer counts once for each runner: a runner that asks the same again gets a new answer.
         Questions about doom loops are asked for each runner, each time.
         """
         needs = frozenset((need.permission, need.pattern) for need in request.needs)
-        key: tuple[object, ...] = (request.tool, request.rules, request.reason, needs)
-        if request.loop:
-            key = (*key, runner)
-        if key not in self._answers or self._answers[key].cancelled():
+        key = (request.tool, request.command, request.rules, request.reason, request.again, needs)
+        shared = self._questions.get(key)
+        if shared is None or request.loop or runner in shared.answered or shared.answer.cancelled():
             named = replace(request, title=f"{runner}: {request.title}")
-            asking = self._answers[key] = asyncio.ensure_future(self._ask(named))
-            if request.loop:
-                asking.add_done_callback(lambda _done: self._answers.pop(key, None))
-        return await asyncio.shield(self._answers[key])
+            asking = asyncio.ensure_future(self._ask(named))
+            self._open.add(asking)
+            asking.add_done_callback(self._open.discard)
+            shared = _SharedQuestion(asking)
+            if not request.loop:
+                self._questions[key] = shared
+        answer = await asyncio.shield(shared.answer)
+        shared.answered.add(runner)
+        return answer
 
     def close(self) -> None:
-        for asking in self._answers.values():
+        """Withdraw the questions that are not answered yet."""
+        for asking in tuple(self._open):
             asking.cancel()
 
 
