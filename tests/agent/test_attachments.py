@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.support.agents import Harness, make_agent
 from tests.support.knowledge import write
@@ -15,7 +17,7 @@ from tests.support.texts import answered
 from tests.tools.test_read import png
 from tui_agent.agent import attachments
 from tui_agent.agent.attachments import FILE_BYTES, Naming, Prepared, load_message
-from tui_agent.agent.mentions import entry_mentions, file_mentions
+from tui_agent.agent.mentions import entry_mentions, file_mentions, mention_of
 from tui_agent.pictures import MAX_SOURCE_BYTES
 from tui_agent.session.entries import (
     FilePart,
@@ -40,6 +42,16 @@ def test_names_end_before_punctuation_and_may_be_quoted() -> None:
         ("C:x", None, None),
     ]
     assert entry_mentions("as in #412, (#7) and #7, not PR#12 #x # 4 #5th #6-7 a/#8") == [412, 7]
+
+
+@given(st.text(min_size=1).filter(lambda name: "\n" not in name))
+@example('say "hi".txt')
+@example('"')
+@example("what?")
+@example("a b:1-2")
+def test_every_name_can_be_mentioned(name: str) -> None:
+    text = f"see {mention_of(name)} and x"
+    assert [mention.written for mention in file_mentions(text)] == [name]
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,7 @@ def test_a_command_that_is_typed_in_full_is_first(names: list[str], data: st.Dat
 
 def test_files_rank_by_name_before_directory() -> None:
     assert token_at(['see @"my no'], 0, 11) == Token("mention", "my no", 0, 4, 11)
+    assert token_at(['see @"a ""q'], 0, 11) == Token("mention", 'a "q', 0, 4, 11)
     paths = ["views/deep/other.py", "src/auth/views.py", "a/v/i/e/w/s.txt", "tests/test_views.py"]
     assert [found.label for found in rank_files("views", paths)][:2] == [
         "src/auth/views.py",

@@ -27,7 +27,7 @@ IMAGE_SUFFIXES = frozenset(
 """Suffixes of files that are attached as pictures; the picture's type is read from its bytes."""
 
 # The patterns begin with a literal character, which makes them fast in a paste of megabytes.
-_FILE = LazyPattern(r'@(?:"([^"\n]+)"|([^\s"]+))')
+_FILE = LazyPattern(r'@(?:"((?:[^"\n]|"")+)"|([^\s"]+))')
 _ENTRY = LazyPattern(r"#(\d{1,9})(?![\w-])")
 _RANGE = LazyPattern(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?")
 _END = ".,;:!?)"
@@ -63,7 +63,8 @@ def has_mention(text: str) -> bool:
 def file_mentions(text: str) -> list[FileMention]:
     """Return the files that a message names, each once, in order of first mention.
 
-    Punctuation at the end of a name is left out, except in quoted names.
+    Punctuation at the end of a name is left out, except in quoted names. In these, ``""`` stands for
+    a quote.
     """
     found: dict[str, FileMention] = {}
     ticks = 0
@@ -71,7 +72,10 @@ def file_mentions(text: str) -> list[FileMention]:
     for match in _words(_FILE, text):
         ticks += text.count("`", seen, match.start())
         seen = match.start()
-        written = match[1] or match[2].rstrip(_END)
+        if match[1]:
+            written = match[1].replace('""', '"')
+        else:
+            written = match[2].rstrip(_END)
         begins_line = not text[max(0, seen - 40) : seen].rpartition("\n")[2].strip(" \t/*#")
         is_decorator = not {".", "/"} & set(written) or _DECLARATION.match(text, match.end())
         is_word = "\n" in text and begins_line and bool(is_decorator)
@@ -85,6 +89,14 @@ def file_mentions(text: str) -> list[FileMention]:
                     last = max(first, int(lines[3]))
                 found[written] = FileMention(written, lines[1], first, last, is_code)
     return list(found.values())
+
+
+def mention_of(name: str) -> str:
+    """Return the mention of a file, agent or resource, quoted if needed; no name may have a newline."""
+    if name.endswith(tuple(_END)) or re.search(r'[\s"]', name):
+        doubled = name.replace('"', '""')
+        return f'@"{doubled}"'
+    return f"@{name}"
 
 
 def entry_mentions(text: str) -> list[int]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from tui_agent.agent.mentions import IMAGE_SUFFIXES
+from tui_agent.agent.mentions import IMAGE_SUFFIXES, mention_of
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.ui.prompting.fuzzy import fuzzy_match, shifted
 
@@ -39,7 +39,7 @@ _OTHER_WORD = 3
 
 SIGNS = frozenset("/@#?")
 """First characters of words for which there is a list."""
-_MENTION = LazyPattern(r'(?:^|(?<=[\s(]))@(?:"([^"\n]*)|([^\s"]*))$')
+_MENTION = LazyPattern(r'(?:^|(?<=[\s(]))@(?:"((?:[^"\n]|"")*)|([^\s"]*))$')
 _SHELL_SIGNS = LazyPattern("!{0,2}")
 """What begins a shell command in the prompt."""
 _PATH = LazyPattern(r"""(?:"[^"]*|'[^']*|(?:\\.|[^\s"'|&;<>()=`])*)$""")
@@ -102,7 +102,7 @@ def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:
         return Token("command", before[1:], row, 0, column)
     if match := _MENTION.search(before):
         if match[1] is not None:
-            query = match[1]
+            query = match[1].replace('""', '"')
         else:
             query = match[2]
         return Token("mention", query, row, match.start(), column)
@@ -268,9 +268,7 @@ def _file(path: str) -> Candidate:
 
 def mention(name: str) -> str:
     """Return the mention of a file, agent or resource, quoted if needed, and a space after it."""
-    if re.search(r'[\s"]', name):
-        return f'@"{name}" '
-    return f"@{name} "
+    return f"{mention_of(name)} "
 
 
 def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
