@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tui_agent.app.commands import Command
 from tui_agent.app.format import age, one_line
 from tui_agent.app.frontend import FindPage, Pick, PickRow
+from tui_agent.letter_case import lower_case
 
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
@@ -46,7 +47,7 @@ async def find_entries(controller: Controller, query: str) -> list[int]:
 
     session = agent.session
     store = controller.services.store
-    wanted = query.lower()
+    wanted = lower_case(query)
     path = session.path_outline()
     shown = kinds(lambda kind: kind.is_shown)
     ids = [entry_id for entry_id, kind in zip(path.ids, path.kinds, strict=True) if kind in shown]
@@ -61,7 +62,7 @@ async def find_entries(controller: Controller, query: str) -> list[int]:
         for end in range(len(recent), 0, -_BATCH):
             entries = session.reader.load(recent[max(end - _BATCH, 0) : end])
             for entry in reversed(entries):
-                if wanted in text_of(entry).lower():
+                if wanted in lower_case(text_of(entry)):
                     found.append(entry.id)
         return found
 

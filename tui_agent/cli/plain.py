@@ -66,6 +66,7 @@ from tui_agent.app.welcome import ask_for_trust
 from tui_agent.cli.ending import listening
 from tui_agent.cli.output import ExitCode, say
 from tui_agent.errors import CommandError
+from tui_agent.letter_case import lower_case
 from tui_agent.session.entries import AssistantEntry, ShellEntry, ToolResultEntry, ToolStatus
 from tui_agent.session.records import children
 from tui_agent.tools.registry import tool_traits
@@ -637,8 +638,8 @@ def tree_lines(session: Session) -> list[str]:
 
 def _has_words(row: PickRow, line: str) -> bool:
     """Return True if a row's text or facts contain every word of a line, in any case."""
-    text = f"{row.text} {row.facts}".lower()
-    return all(word in text for word in line.lower().split())
+    text = lower_case(f"{row.text} {row.facts}")
+    return all(word in text for word in lower_case(line).split())
 
 
 def _sentence(event: AgentEvent) -> str:

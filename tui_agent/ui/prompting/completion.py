@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tui_agent.agent.mentions import IMAGE_SUFFIXES, mention_of
 from tui_agent.lazy import LazyPattern, frozen
+from tui_agent.letter_case import lower_case
 from tui_agent.ui.prompting.fuzzy import fuzzy_match, shifted
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ class _CoarseOrder:
 
     def __init__(self, query: str) -> None:
         self._query = query
-        self._wanted = query.lower()
+        self._wanted = lower_case(query)
         self._in_order = _letters_in_order(self._wanted)
         self._as_written: Callable[..., re.Match[str] | None] | None = None
         has_capitals = query != self._wanted
@@ -220,7 +221,7 @@ class _CoarseOrder:
 
         None if the path doesn't contain the query's letters in order.
         """
-        lower = path.lower()
+        lower = lower_case(path)
         if self._in_order(lower) is None:
             return None
         start = path.rfind("/", 0, len(path) - 1) + 1
@@ -228,7 +229,9 @@ class _CoarseOrder:
         if self._wanted in name or (self._as_written is not None and self._as_written(path, start)):
             group = 0
         elif self._in_order(name) is not None:
-            is_initials = "".join(_CAPITALS.findall(path, start)).lower().startswith(self._wanted)
+            is_initials = lower_case("".join(_CAPITALS.findall(path, start))).startswith(
+                self._wanted
+            )
             group = 0 if is_initials else 1
         else:
             group = 2 if self._wanted in lower else 3

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tui_agent.lazy import frozen
+from tui_agent.letter_case import lower_case
 
 _LETTER = 16
 _CASE = 1
@@ -45,16 +46,11 @@ class _Place(NamedTuple):
 def fuzzy_match(query: str, text: str) -> Match:
     """Return the best match of a query's letters in a text, in order and ignoring case.
 
-    An empty match if the text does not contain them, or the query is empty. If lower case changes
-    the length of the text or the query, only the whole query is found, with one offset.
+    An empty match if the text does not contain them, or the query is empty.
     """
-    wanted = query.lower()
-    lower = text.lower()
-    if not wanted or len(lower) != len(text) or len(wanted) != len(query):
-        # Some capitals become two letters in lower case, which shifts offsets.
-        at = lower.find(wanted)
-        if wanted and at >= 0:
-            return Match(float(_LETTER), (at,))
+    wanted = lower_case(query)
+    lower = lower_case(text)
+    if not wanted:
         return Match()
     places: list[_Place] = []
     for index, letter in enumerate(wanted):

@@ -13,6 +13,7 @@ from tui_agent.app.commands import command_uses
 from tui_agent.app.format import dotted, one_line
 from tui_agent.config import ConfigError
 from tui_agent.lazy import frozen
+from tui_agent.letter_case import lower_case
 from tui_agent.setting_rows import UNSET
 from tui_agent.ui.key_help import rebindable_actions
 from tui_agent.ui.prompt_keys import PROMPT_KEYS
@@ -111,11 +112,11 @@ def best_matches(rows: Sequence[HelpRow], words: Sequence[str]) -> list[HelpRow]
     longer ones. Returns all rows if there are no words, [] if no row has any.
     """
     long = [word for word in words if len(word) > SMALL_WORD] or words
-    texts = [f"{row.name} {row.keys} {row.text} {row.also}".lower() for row in rows]
+    texts = [f"{row.name} {row.keys} {row.text} {row.also}" for row in rows]
     had = []
     rows_with: Counter[str] = Counter()
     for text in texts:
-        found = [word for word in long if word in text]
+        found = [word for word in long if has_words(text, [word])]
         had.append(found)
         rows_with.update(found)
     weights = []
@@ -162,7 +163,7 @@ class HelpScreen(PickerScreen[HelpRow]):
         yield from super().body()
 
     def refill(self, query: str, *, at: str | None = None) -> None:
-        words = query.lower().split()
+        words = lower_case(query).split()
         self.query_one("#here").display = (
             self._with_keys and not words and self.app.size.height >= ROOM_FOR_KEYS
         )
@@ -197,8 +198,8 @@ class HelpScreen(PickerScreen[HelpRow]):
             shown = row.name
         name = Content(shown).truncate(cells, ellipsis=True).plain
         keys = Content(row.keys.replace(",", " ")).truncate(KEY_CELLS, ellipsis=True).plain
-        found = [word for word in words if word in row.text.lower()]
-        text = self.marked(row.text, word_offsets(row.text.lower(), found))
+        found = [word for word in words if has_words(row.text, [word])]
+        text = self.marked(row.text, word_offsets(row.text, found))
         column = ""
         if wide:
             column = f"{keys:<{KEY_CELLS}} "

@@ -12,6 +12,7 @@ from tui_agent.agent.gate import Gate
 from tui_agent.agent.permissions import STORED, Rule
 from tui_agent.app.format import one_line
 from tui_agent.app.frontend import Choice
+from tui_agent.letter_case import lower_case
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.screens.picker import PickerScreen, has_words
 
@@ -54,7 +55,7 @@ class PermissionsScreen(PickerScreen[None]):
         self.show_facts("First match wins; a deny always wins.")
 
     def refill(self, query: str, *, at: str | None = None) -> None:
-        wanted = query.lower().split()
+        wanted = lower_case(query).split()
         self._shown = {}
         # The same rule may occur twice; it gets one row.
         for place, rule in enumerate(reversed(tuple(dict.fromkeys(self._gate.rules())))):

@@ -12,6 +12,7 @@ from textual.widgets.option_list import Option
 
 from tui_agent.app.format import one_line, visible
 from tui_agent.app.frontend import Pick, PickRow
+from tui_agent.letter_case import lower_case
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.prompting.fuzzy import fuzzy_match
 from tui_agent.ui.screens.page import Page, ResultT
@@ -32,11 +33,13 @@ RowT = TypeVar("RowT")
 
 def has_words(text: str, words: Sequence[str]) -> bool:
     """Return True if the text, in any case, contains all ``words``, which are in lower case."""
-    text = text.lower()
+    text = lower_case(text)
     return all(word in text for word in words)
 
 
 def word_offsets(text: str, words: Sequence[str]) -> tuple[int, ...]:
+    """Return the offsets of the first occurrence of each word, in any case; see `has_words`."""
+    text = lower_case(text)
     offsets: list[int] = []
     for word in words:
         offsets.extend(range(text.index(word), text.index(word) + len(word)))
@@ -54,10 +57,10 @@ def matching(
     They keep their order. If there are none, returns at most `MAX_ROWS` rows that match fuzzily,
     sorted by ``rank``, then best match first.
     """
-    words = query.lower().split()
+    words = lower_case(query).split()
     plain = [row for row in rows if has_words(text_of(row), words)]
     if plain or not words:
-        return [(row, word_offsets(text_of(row).lower(), words)) for row in plain]
+        return [(row, word_offsets(text_of(row), words)) for row in plain]
     wanted = "".join(words)[:24]
     scored = [(fuzzy_match(wanted, text_of(row)), row) for row in rows[:MAX_SCORED]]
     found = sorted(

@@ -17,6 +17,7 @@ from tui_agent.app.model_commands import ask_for_model, choose_model
 from tui_agent.app.setting_names import sentence_of, sorted_by_group, value_of
 from tui_agent.config import ConfigError, parse_value
 from tui_agent.errors import UserFacingError
+from tui_agent.letter_case import lower_case
 from tui_agent.model.naming import NameStanding
 from tui_agent.setting_rows import UNSET, SettingRow, counts
 from tui_agent.ui.bindings import hidden
@@ -79,7 +80,7 @@ class SettingsScreen(PickerScreen[None]):
 
     def refill(self, query: str, *, at: str | None = None) -> None:
         at = at or self.highlighted
-        words = query.lower().split()
+        words = lower_case(query).split()
         if not words:
             self.show(list(self._grouped()), at=at)
             return

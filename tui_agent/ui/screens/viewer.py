@@ -9,6 +9,7 @@ from textual.widgets import Input
 
 from tui_agent.app.format import plural
 from tui_agent.lazy import frozen
+from tui_agent.letter_case import lower_case
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.screens.page import Page
 from tui_agent.ui.widgets.line_list import LineList
@@ -101,14 +102,14 @@ class TextLines(LineList):
 
         Scrolls to the first match in view or below, else to the first of all. "" removes the marks.
         """
-        self._query = query.lower()
+        self._query = lower_case(query)
         self.matches = []
         for number, line in enumerate(self.lines if query else ()):
-            lowered = line.lower()
+            lowered = lower_case(line)
             at = lowered.find(self._query)
             while at >= 0:
                 self.matches.append((number, at))
-                at = lowered.find(self._query, at + len(query))
+                at = lowered.find(self._query, at + len(self._query))
         if self._rows:
             top = self._rows[self.scroll_offset.y]
         else:

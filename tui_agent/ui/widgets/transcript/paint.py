@@ -19,6 +19,7 @@ from tui_agent.app.status_marks import GLYPHS, style_of
 from tui_agent.app.status_marks import STYLES as STANDING_STYLES
 from tui_agent.context.context_status import Standing
 from tui_agent.lazy import frozen
+from tui_agent.letter_case import lower_case
 from tui_agent.ui.widgets.transcript.lines import ROW_GROUNDS, Line, StyledSpan, cells, runs_width
 
 MARGIN: Final = 2
@@ -305,9 +306,8 @@ def _highlighted(
 def find_all(text: str, query: str) -> Iterator[tuple[int, int]]:
     """Yield the (start, end) offsets of each occurrence of a query in a text, ignoring case.
 
-    Nothing for an empty query, or a text with characters whose lower case has another length.
+    Nothing for an empty query.
     """
-    folded = text.lower()
-    if query and len(folded) == len(text):
-        for match in re.finditer(re.escape(query.lower()), folded):
+    if query:
+        for match in re.finditer(re.escape(lower_case(query)), lower_case(text)):
             yield match.span()
