@@ -1,6 +1,7 @@
 """Questions to the user, from the model or from MCP servers, and the answers to them."""
 
 import json
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -25,6 +26,10 @@ a text."""
 _BOUNDS = {"array": ("minItems", "maxItems"), "string": ("minLength", "maxLength")}
 """JSON schema keywords for the lower and upper bound, by type; other types have "minimum" and
 "maximum"."""
+
+
+_YES = {"yes", "y", "true"}
+_NO = {"no", "n", "false"}
 
 
 @frozen
@@ -53,9 +58,9 @@ class FormField:
     def read(self, text: str) -> Value | None:
         """Return the value of a text that the user typed; None for no text.
 
-        Several choices are separated by commas; a single choice is not checked. Every text but
-        "yes" is False for a yes-or-no field. Raises ValueError with a message for the user if the
-        field is required and empty, or the text doesn't fit its kind or bounds.
+        A choice is named by its value or its label; several are separated by commas. Raises
+        ValueError with a message for the user if the field is required and empty, or the text
+        doesn't fit its kind, its options or its bounds.
         """
         text = text.strip()
         if not text and self.required:
@@ -68,9 +73,15 @@ class FormField:
                 self._check_size(number, "has to be {:g} or more", "has to be {:g} or less")
                 return number
             case "yes_no":
-                return text == "yes"
+                if (word := text.lower()) not in _YES | _NO:
+                    raise ValueError(f"{self.title} has to be yes or no.")
+                return word in _YES
+            case "choice" if not self.is_free:
+                return self._option(text)
             case "choices":
                 chosen = self._chosen(text)
+                if not chosen and self.required:
+                    raise ValueError(f"{self.title} is required.")
                 self._check_size(
                     len(chosen), "needs at least {:g} choices", "takes at most {:g} choices"
                 )
@@ -83,28 +94,33 @@ class FormField:
 
     def _number(self, text: str) -> float:
         try:
-            return int(text) if self.kind == "integer" else float(text)
+            number = int(text) if self.kind == "integer" else float(text)
         except ValueError:
+            number = math.nan
+        if "_" in text or not (isinstance(number, int) or math.isfinite(number)):
             whole = "whole " if self.kind == "integer" else ""
-            raise ValueError(f"{self.title} has to be a {whole}number.") from None
+            raise ValueError(f"{self.title} has to be a {whole}number.")
+        return number
 
     def _chosen(self, text: str) -> list[str]:
-        """Return the chosen values for a list of values or labels that are separated by commas.
+        """Return the chosen values, each once, for values or labels that are separated by commas.
 
         Raises ValueError for one that is not among the options.
         """
-        known: dict[str, str] = {}
-        for value, label in self.options:
-            known |= {value: value, label: value}
-        chosen = []
-        for part in text.split(","):
-            word = part.strip()
-            if word and word not in known:
-                labels = ", ".join([label for _value, label in self.options])
-                raise ValueError(f"“{word}” is not one of: {labels}.")
-            if word:
-                chosen.append(known[word])
-        return chosen
+        words = [part.strip() for part in text.split(",")]
+        return list(dict.fromkeys(self._option(word) for word in words if word))
+
+    def _option(self, word: str) -> str:
+        """Return the option with this value, or else with this label.
+
+        Raises ValueError if there is none.
+        """
+        labels = {label.strip(): value for value, label in self.options}
+        known = labels | {value.strip(): value for value, _label in self.options}
+        if word not in known:
+            listed = ", ".join([label for _value, label in self.options])
+            raise ValueError(f"“{word}” is not one of: {listed}.")
+        return known[word]
 
     def _check_size(self, size: float, few: str, many: str) -> None:
         """Raise ValueError if a number, length or count is out of bounds.

@@ -124,6 +124,11 @@ async def test_the_time_of_a_person_does_not_count(tmp_path: Path) -> None:
             ["r", "g"],
         ),
         (FormField("a", "A", kind="yes_no"), "no", False),
+        (FormField("a", "A", kind="yes_no"), "True", True),
+        (FormField("a", "A", kind="choices", options=(("r", "Red"),)), "Red, r, Red", ["r"]),
+        (FormField("a", "A", kind="choices", options=(("r", "g"), ("g", "r"))), "r", ["r"]),
+        (FormField("a", "A", kind="choice", options=((" r", "Red"),)), "Red", " r"),
+        (FormField("a", "A", kind="choice", options=(("r", "Red"),), is_free=True), "x", "x"),
     ],
 )
 def test_what_is_typed_becomes_a_value(field, typed, value):
@@ -142,6 +147,25 @@ def test_what_is_typed_becomes_a_value(field, typed, value):
             "blue",
             "“blue” is not one of: Red.",
         ),
+        (
+            FormField("a", "Colour", kind="choice", options=(("r", "Red"),)),
+            "blue",
+            "“blue” is not one of: Red.",
+        ),
+        (
+            FormField("a", "Two", kind="choices", options=(("r", "Red"),), least=2),
+            "Red, r",
+            "Two needs at least 2 choices.",
+        ),
+        (
+            FormField("a", "Some", kind="choices", options=(("r", "Red"),), required=True),
+            ", ,",
+            "Some is required.",
+        ),
+        (FormField("a", "Age", kind="number", most=5), "nan", "Age has to be a number."),
+        (FormField("a", "Age", kind="number"), "1e999", "Age has to be a number."),
+        (FormField("a", "Age", kind="integer"), "1_0", "Age has to be a whole number."),
+        (FormField("a", "Late", kind="yes_no"), "maybe", "Late has to be yes or no."),
     ],
 )
 def test_what_is_no_value_is_told_in_a_sentence(field, typed, told):
