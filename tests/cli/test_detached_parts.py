@@ -1,6 +1,7 @@
 """The pieces of detached runs: messages in any pieces, terminals in any state, the private directory."""
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui_agent.cli.detached import commands
 from tui_agent.cli.detached.frames import (
     MAX_PAYLOAD,
     BadFrameError,
@@ -47,6 +49,24 @@ def test_bytes_of_others_are_messages_or_refused(data: bytes) -> None:
             assert len(payload) <= MAX_PAYLOAD
     except BadFrameError:
         pass
+
+
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [
+        ("import time; time.sleep(600)", "it did not answer"),
+        ("import time; print('hello', flush=True); time.sleep(600)", "it did not answer"),
+        ("import sys; sys.exit('no room left')", "no room left"),
+    ],
+)
+def test_a_run_that_does_not_start_is_told_in_a_sentence(
+    does: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "READY_PATIENCE", 2.0)
+    monkeypatch.setattr(commands, "START_PATIENCE", 2.0)
+    monkeypatch.setattr(commands, "isolated_module", lambda *_words: [sys.executable, "-c", does])
+    with pytest.raises(DetachedError, match=told):
+        commands.start([], prompt="", cwd=tmp_path)
 
 
 def test_sizes() -> None:

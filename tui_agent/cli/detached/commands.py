@@ -1,5 +1,6 @@
 """``tui-agent run --detach``, ``ps``, ``attach``, ``logs`` and ``stop``: manage detached runs."""
 
+import select
 import subprocess
 import sys
 import time
@@ -38,6 +39,8 @@ from tui_agent.session.entries import (
 from tui_agent.session.ids import short_id
 from tui_agent.text_files.encodings import user_text
 
+READY_PATIENCE = 60.0
+"""Seconds to wait until a run that was started can be attached to."""
 START_PATIENCE = 20.0
 """Seconds to wait for the error output of a run that failed to start, or for a run's session."""
 STOP_PATIENCE = 15.0
@@ -69,14 +72,29 @@ def start(arguments: Sequence[str], *, prompt: str, cwd: Path) -> str:
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    assert process.stdout is not None  # noqa: S101 - a pipe was asked for
-    if process.stdout.readline().strip() != b"ready":
-        _out, errors = process.communicate(timeout=START_PATIENCE)
-        why = one_line(user_text(errors).strip().rpartition("\n")[2], 200)
-        raise DetachedError(f"The run could not be started: {why}")
+    if not _is_ready(process):
+        raise DetachedError(f"The run could not be started: {_why_not_ready(process)}")
     # The run outlives this process, which never waits for it.
     process.returncode = 0
     return name
+
+
+def _is_ready(process: subprocess.Popen[bytes]) -> bool:
+    """Wait until a run says that it is ready; False if it says or does something else instead."""
+    assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+    came, _, _ = select.select([process.stdout], [], [], READY_PATIENCE)
+    return bool(came) and process.stdout.readline().strip() == b"ready"
+
+
+def _why_not_ready(process: subprocess.Popen[bytes]) -> str:
+    """End the process of a run that is not ready, and return the last line of its error output."""
+    try:
+        _out, errors = process.communicate(timeout=START_PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return "it did not answer."
+    return one_line(user_text(errors).strip().rpartition("\n")[2], 200)
 
 
 def run_detached(arguments: Namespace) -> int:
