@@ -103,6 +103,20 @@ async def test_a_report_is_the_output(place: Place) -> None:
     assert rows[1]["title"] == "Cost of this session"
 
 
+@pytest.mark.parametrize("wanted", ["context", "/CONTEXT"])
+async def test_help_on_a_command_is_about_it_only(place: Place, wanted: str) -> None:
+    assert await place.run(f"/help {wanted}") == ExitCode.DONE
+    rows = [line.split()[0] for line in place.out.getvalue().splitlines() if "/" in line]
+    assert rows == ["/context"]
+
+
+async def test_help_on_words_has_the_commands_that_they_describe(place: Place) -> None:
+    assert await place.run("/help revert files") == ExitCode.DONE
+    assert "/undo" in place.out.getvalue()
+    assert "/cost" not in place.out.getvalue()
+    assert await place.run("/help zebra") != ExitCode.DONE
+
+
 async def test_a_compaction_is_told_in_the_numbers_of_its_entry(tmp_path: Path) -> None:
     long = "Fine. " + " ".join(f"word{number}" for number in range(400))
     client = ScriptedClient(lambda request: Reply(long if request.tools else SUMMARY))

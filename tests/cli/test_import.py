@@ -216,6 +216,20 @@ def test_the_name_chooses_the_format_and_a_directory_gets_one(
     assert (here / "talk.xyz").read_text().startswith("# The shop\n")
 
 
+@pytest.mark.parametrize("format_", ["claude-code", "codex"])
+def test_an_empty_session_is_not_exported_for_another_program(
+    capsys, here: Path, format_: str
+) -> None:
+    with open_store() as store:
+        created = store.create_session(Path.cwd(), title="Nothing yet").id
+        session = Session(store, created, estimate=lambda _entry: 7)
+        session.append(ModelChangeEntry(model="a/b"))
+    export = ["sessions", "export", created, "-o", "out", "--format", format_]
+    assert run(export) == 1
+    assert "no messages" in capsys.readouterr().err
+    assert not list(here.rglob("*.jsonl"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "said", "code"),
     [

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tui_agent.agent.goals import read_judgement
 from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall
 from tui_agent.model.demo import DemoClient, create_demo_workspace
 from tui_agent.model.demo_script import load_script
@@ -144,3 +145,16 @@ def test_a_workspace_that_was_worked_in_is_left_alone(tmp_path: Path) -> None:
     create_demo_workspace(tmp_path)
     assert changed.read_text(encoding="utf-8") == "mine"
     assert (tmp_path / "README.md").exists()
+
+
+async def test_the_judge_of_a_goal_says_that_a_script_cannot_judge():
+    client = DemoClient(pace=0)
+    messages = (
+        message("system", prompt("goal_judge")),
+        message("user", "<goal>\nthe tests pass\n</goal>"),
+    )
+    events = client.stream(ModelRequest("demo", messages))
+    text = "".join([event.text async for event in events if isinstance(event, TextDelta)])
+    judged = read_judgement(text)
+    assert not judged.is_reached
+    assert judged.reason == "A script can't judge; a model would say here what is missing."

@@ -445,3 +445,12 @@ async def test_a_click_on_a_row_that_is_gone_chooses_nothing() -> None:
         await pilot.pause()
         assert pilot.app.is_running
         assert not [message for message in chosen if isinstance(message, OptionList.OptionSelected)]
+
+
+async def test_help_with_words_is_searched_for_them(stage: Stage) -> None:
+    async with stage.run((100, 30)) as pilot:
+        await run_command(stage, pilot, "help", "copy")
+        await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
+        await until(lambda: stage.app.screen.typed == "copy", pilot)
+        assert "/copy" in screen_text(stage)
+        assert "/undo" not in screen_text(stage)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from tui_agent.errors import UserFacingError
 from tui_agent.files.atomic import write_atomically
 from tui_agent.json_text import loads
 from tui_agent.lazy import frozen
@@ -24,7 +25,7 @@ from tui_agent.processes.environment import holds_secret
 from tui_agent.resources import style_path
 from tui_agent.safe_text import one_line
 from tui_agent.secret_detector import REMOVED, find_secrets, remove_known
-from tui_agent.session.entries import EntryAdapter
+from tui_agent.session.entries import BookkeepingEntry, EntryAdapter
 from tui_agent.session.formats import native
 from tui_agent.session.formats.copies import SessionCopy, copies_of, copy_of
 from tui_agent.session.rows import blobs_of
@@ -57,6 +58,10 @@ _ENDINGS = {
     ".codex.jsonl": "codex",
 }
 """Format by file suffix; the longest matching one counts. Exports get a format's first suffix."""
+
+
+class NothingToExportError(UserFacingError):
+    """Raised if an export for another program would have no message."""
 
 
 class ExportFormat(StrEnum):
@@ -142,6 +147,7 @@ def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str] = o
     Raises:
         SessionNotFound: there is no such session.
         EntryNotFound: one branch is exported, and the session has no entry ``order.leaf``.
+        NothingToExportError: there is no message for another program to continue from.
     """
     if order.format is ExportFormat.JSON and order.all_branches:
         copies = copies_of(store, order.session_id)
@@ -161,6 +167,11 @@ def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str] = o
             if order.format is ExportFormat.CODEX:
                 write_linear = write_codex
             write_linear(copies[0], text.write)
+            has_messages = any(
+                not isinstance(entry, BookkeepingEntry) for entry in copies[0].path()
+            )
+            if not has_messages or not text.getvalue():
+                raise NothingToExportError("The session has no messages to continue from.")
         case ExportFormat.HTML:
             from tui_agent.session.formats import html
 
@@ -184,7 +195,7 @@ def write_export(
     path without an export suffix is a directory, made if needed.
 
     Raises:
-        SessionNotFound, EntryNotFound: as for `export_text`.
+        SessionNotFound, EntryNotFound, NothingToExportError: as for `export_text`.
         FileExistsError: the file exists, and ``replaces`` is False.
         OSError: the file can't be written; no partial file is left.
     """

@@ -287,9 +287,13 @@ class SettingsPage(Page):
 
 @frozen
 class HelpPage(Page):
-    """Every command, key and setting; ``with_keys`` shows the conversation's keys above them."""
+    """Every command, key and setting; ``with_keys`` shows the conversation's keys above them.
+
+    ``query`` is what is searched for first, "" for nothing.
+    """
 
     with_keys: bool = True
+    query: str = ""
     title: str = "Help"
 
 

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 from tui_agent.app.commands import Command
 from tui_agent.app.format import visible
 from tui_agent.app.frontend import Heading, HelpPage, Output, Report
+from tui_agent.errors import CommandError
+from tui_agent.letter_case import lower_case
+from tui_agent.safe_text import one_line
 
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
@@ -68,23 +71,41 @@ def todo_lines(todos: Sequence[tuple[str, str]]) -> list[str]:
     "help",
     "find a command, a key or a setting",
     key="f1",
+    argument="[WORDS]",
     hint="help",
     aliases=("keys", "hotkeys", "keymap", "keybindings"),
     place=390,
     words="shortcuts, how do I, palette",
 )
-async def show_help(controller: Controller, _argument: str) -> None:
+async def show_help(controller: Controller, argument: str) -> None:
     if controller.frontend.has_screen:
-        controller.show(HelpPage())
+        controller.show(HelpPage(query=argument))
         return
+    commands = _commands_about(controller.commands, argument)
+    if not commands:
+        raise CommandError(f"No command is about “{one_line(argument, 80)}”. /help lists them all.")
     lines: list[str] = [Heading("Commands")]
-    for command in controller.commands:
+    for command in commands:
         name = f"/{command.name} {command.argument}".strip()
         if len(name) > NAME_CELLS:
             lines.append(f"  {name}")
             name = ""
         lines.append(f"  {name:<{NAME_CELLS}} {command.help}")
     controller.show(Report("Help", lines))
+
+
+def _commands_about(commands: Sequence[Command], argument: str) -> list[Command]:
+    """Return the command of this name, or else those whose name or texts have all these words."""
+    words = lower_case(argument).removeprefix("/").split()
+    found = []
+    for command in commands:
+        if words == [command.name]:
+            return [command]
+        texts = (command.name, *command.aliases, command.help, command.words)
+        text = lower_case(" ".join(texts))
+        if all(word in text for word in words):
+            found.append(command)
+    return found
 
 
 @Command(

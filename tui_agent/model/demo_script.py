@@ -29,6 +29,8 @@ from tui_agent.session.entries import INTERRUPTED_OUTPUT
 _REMINDER = re.compile(r"\s*<system-reminder>(.*)</system-reminder>\s*", re.DOTALL)
 _SUMMARISE = "handover note of a coding session"
 """Text by which the prompt for a summary of the conversation is recognised."""
+_JUDGE = "whether a coding agent has reached its goal"
+"""Text by which the prompt for a judgement of a goal is recognised."""
 _COMPARE = "attempts at the same task"
 """Text by which the prompt for a comparison of a race's runners is recognised."""
 _DENIED = re.compile(
@@ -128,6 +130,7 @@ class DemoScript(_Data):
     title: str
     summary: str
     compared: str
+    judged: str
     resume: tuple[str, ...]
     scenarios: tuple[Scenario, ...]
     workspace: dict[str, str]
@@ -157,12 +160,7 @@ def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoT
     ``take``: how many times the same request was answered before.
     """
     if not request.tools:
-        wish = " ".join(
-            message.text for message in request.messages if message.role in {"system", "user"}
-        ).lower()
-        if "title" in wish and "summar" not in wish:
-            return DemoTurn(script.title)
-        return DemoTurn((script.compared if _COMPARE in wish else script.summary).strip())
+        return DemoTurn(_small_answer(script, request.messages).strip())
     last = request.messages[-1]
     if last.role == "user" and _SUMMARISE in last.text:
         return DemoTurn(script.summary.strip())
@@ -180,6 +178,20 @@ def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoT
         arguments = dumps(call.arguments, ensure_ascii=False)
         calls.append(RequestToolCall(call_id=call_id, tool=call.tool, arguments=arguments))
     return DemoTurn(text, step.think, tuple(calls))
+
+
+def _small_answer(script: DemoScript, messages: tuple[Message, ...]) -> str:
+    """Return the answer to a question of the program, which offers no tools."""
+    wish = " ".join(
+        message.text for message in messages if message.role in {"system", "user"}
+    ).lower()
+    if _JUDGE in wish:
+        return script.judged
+    if "title" in wish and "summar" not in wish:
+        return script.title
+    if _COMPARE in wish:
+        return script.compared
+    return script.summary
 
 
 def _where(

@@ -149,11 +149,18 @@ class HelpScreen(PickerScreen[HelpRow]):
     PLACEHOLDER = "Type to find commands, keys, settings"
     KEYS = "↑↓ move  enter run  esc back"
 
-    def __init__(self, rows: Sequence[HelpRow], *, with_keys: bool) -> None:
-        """Create the page; ``with_keys`` shows keys of the prompt above it until the user types."""
+    def __init__(self, rows: Sequence[HelpRow], *, with_keys: bool, query: str = "") -> None:
+        """Create the page; ``with_keys`` shows keys of the prompt above it until the user types.
+
+        ``query`` is the first text of the search field.
+        """
         super().__init__()
         self._rows = {row.id: row for row in rows}
         self._with_keys = with_keys
+        self._query = query
+
+    def on_mount(self) -> None:
+        self.field.value = self._query
 
     def body(self) -> ComposeResult:
         yield PlainText(

@@ -356,7 +356,7 @@ class MainScreen(SessionFrame):
                 self.controller.begin(row.command, row.arguments)
 
         rows = list(help_rows(self.controller, self.BINDINGS, self.keymap))
-        self._open(page, HelpScreen(rows, with_keys=page.with_keys), chosen)
+        self._open(page, HelpScreen(rows, with_keys=page.with_keys, query=page.query), chosen)
 
     def go_to(self, request: OpenRequest) -> None:
         if self.view is None or not self.view.shows(request):
