@@ -13,6 +13,7 @@ import pytest
 from tests.support.in_process import Run
 from tests.support.model_script import Call, Turn
 from tests.support.model_server import ModelServer
+from tui_agent.tools.functions import add_ons
 from tui_agent.tools.functions.add_ons import declared_add_ons
 from tui_agent.tools.functions.tool_files import installed_add_ons
 
@@ -136,6 +137,20 @@ def test_a_broken_add_on_is_named_with_the_reason(install: Install, source: str,
     assert len(found.problems) == 1
     assert found.problems[0].startswith("Add-on broken 1.0")
     assert why in found.problems[0]
+
+
+def test_an_add_on_whose_import_hangs_is_named_and_the_next_one_is_loaded(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(add_ons, "LOAD_SECONDS", 1.0)
+    install("endless", "import threading\nthreading.Event().wait()\n")
+    install("loud_two", SHOUT + REGISTER)
+
+    found = installed_add_ons(())
+
+    assert [tool.name for tool in found.tools] == ["shout"]
+    [problem] = found.problems
+    assert problem.startswith("Add-on endless 1.0 could not be loaded: its import took longer")
 
 
 def test_a_broken_add_on_stops_nothing_and_is_told_once(

@@ -4,7 +4,6 @@ import asyncio
 import gc
 import logging
 import os
-import shutil
 import signal
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -330,9 +329,10 @@ class TuiAgentApp(ErrorBoundary[int]):
 
         Otherwise, after several quick resizes, lays out the screen again.
         """
-        width, height = shutil.get_terminal_size((0, 0))
-        actual = Size(width, height)
-        if not (width and height and self.screen_stack):
+        if not isinstance(self._driver, TerminalDriver):
+            return
+        actual = Size(*self._driver.terminal_size())
+        if not (actual.width and actual.height and self.screen_stack):
             return
         if actual != self.screen.size:
             self.post_message(events.Resize(actual, actual))

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import selectors
+import shutil
 import signal
 import sys
 import termios
@@ -16,6 +17,7 @@ from textual._parser import ParseError
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
+from tui_agent.paths import log_dir
 from tui_agent.ui.early_prompt import ALTERNATE_SCREEN, ESCAPE_KEY, LONE_ESCAPE, early_prompt
 from tui_agent.ui.terminal_input import InputParser
 
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 
     from textual.app import App
 
+STRAY_OUTPUT = "stray-output.log"
+"""Name of the log file for what is written to the terminal while the screen is drawn."""
+_MAX_STRAY_BYTES = 1_000_000
+"""Size from which that file is emptied when the screen is opened."""
 _READ = 4096
 _ESCAPE_TIMEOUT_SECONDS = 0.1
 """Seconds without input after which an unfinished escape sequence counts as complete."""
@@ -57,8 +63,15 @@ class TerminalDriver(LinuxDriver):
             if stream and stream.isatty():
                 drawn_on = stream
                 break
+        self._stray_output = _StrayOutput()
+        self._terminal: int | None = None
         if drawn_on is not None:
-            self._file = cast("TextIOWrapper", _Output(drawn_on, self._lost))
+            # A descriptor of its own, because 1 and 2 lead away from the screen while it is drawn.
+            own = os.fdopen(
+                os.dup(drawn_on.fileno()), "w", encoding=drawn_on.encoding, errors="replace"
+            )
+            self._terminal = own.fileno()
+            self._file = cast("TextIOWrapper", _Output(own, self._lost))
 
         self._continued = False
         self._loop = asyncio.get_running_loop()
@@ -79,6 +92,8 @@ class TerminalDriver(LinuxDriver):
         # Undo a Ctrl+S typed in another program: it stopped the output, and no key would restart it.
         with suppress(termios.error):
             termios.tcflow(self.fileno, termios.TCOON)
+        if self._terminal is not None:
+            self._stray_output.divert()
         if "TMUX" in os.environ:
             self.write(_OTHER_KEYS)
 
@@ -86,6 +101,26 @@ class TerminalDriver(LinuxDriver):
         if "TMUX" in os.environ:
             self.write(_PLAIN_KEYS)
         super().stop_application_mode()
+        self._stray_output.let_through()
+
+    def terminal_size(self) -> tuple[int, int]:
+        """Return the terminal's columns and rows; (0, 0) if they are unknown.
+
+        ``shutil.get_terminal_size`` asks descriptor 1, which leads to a file now.
+        """
+        if self._terminal is None or {"COLUMNS", "LINES"} & os.environ.keys():
+            size = shutil.get_terminal_size((0, 0))
+            return (size.columns, size.lines)
+        with suppress(OSError):
+            size = os.get_terminal_size(self._terminal)
+            return (size.columns, size.lines)
+        return (0, 0)
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        columns, rows = self.terminal_size()
+        if columns and rows:
+            return (columns, rows)
+        return super()._get_terminal_size()
 
     def write(self, data: str) -> None:
         """Write to the terminal.
@@ -198,6 +233,48 @@ class TerminalDriver(LinuxDriver):
             return None
         except OSError:
             return b""
+
+
+class _StrayOutput:
+    """Leads descriptors 1 and 2 to a log file while the screen is drawn on their terminal.
+
+    Libraries and add-ons may write there directly, which would destroy the screen.
+    """
+
+    def __init__(self) -> None:
+        self._terminals: dict[int, int] = {}
+        """Descriptors of the terminal that 1 and 2 led to, by descriptor."""
+
+    def divert(self) -> None:
+        """Begin; does nothing for a descriptor that leads to no terminal."""
+        if self._terminals:
+            return
+        log = _open_log()
+        for descriptor in (1, 2):
+            if os.isatty(descriptor):
+                self._terminals[descriptor] = os.dup(descriptor)
+                os.dup2(log, descriptor)
+        os.close(log)
+
+    def let_through(self) -> None:
+        """End: programs that get the terminal, and what is printed at the end, need the descriptors."""
+        for descriptor, terminal in self._terminals.items():
+            os.dup2(terminal, descriptor)
+            os.close(terminal)
+        self._terminals.clear()
+
+
+def _open_log() -> int:
+    """Open the log file for stray output, emptied if it is large; the null device if that fails."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    with suppress(OSError):
+        place = log_dir()
+        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        log = os.open(place / STRAY_OUTPUT, flags, 0o600)
+        if os.fstat(log).st_size > _MAX_STRAY_BYTES:
+            os.ftruncate(log, 0)
+        return log
+    return os.open(os.devnull, os.O_WRONLY)
 
 
 class _Output:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from tui_agent.errors import UserFacingError
@@ -25,6 +26,8 @@ GROUP = "tui_agent.add_ons"
 """The group of entry points that add-ons declare."""
 MAX_BYTES = 1_000_000
 """Maximum bytes read of an ``entry_points.txt``."""
+LOAD_SECONDS = 20.0
+"""Seconds that an add-on's import and registration may take."""
 EVERY = "*"
 """Name in the list of left-out distributions that stands for all of them."""
 _PLACES = ("site-packages", "dist-packages")
@@ -149,7 +152,22 @@ def _rows(place: Path, name: str) -> list[Declared]:
 
 @lru_cache(maxsize=100)
 def _loaded(declared: Declared) -> AddOns:
-    """Import an add-on and call its function, once in this process; return the tools it registered.
+    """Load an add-on once in this process, in a thread that may go on after `LOAD_SECONDS`."""
+    found: list[AddOns] = []
+    loading = Thread(target=lambda: found.append(_load(declared)), name=declared.shown, daemon=True)
+    loading.start()
+    loading.join(LOAD_SECONDS)
+    if found:
+        return found[0]
+    problem = (
+        f"{declared.shown} could not be loaded: its import took longer than {LOAD_SECONDS:g} s. "
+        f'leave_out = ["{declared.distribution}"] in [add_ons] of your settings leaves it out.'
+    )
+    return AddOns(problems=(problem,))
+
+
+def _load(declared: Declared) -> AddOns:
+    """Import an add-on and call its function; return the tools it registered.
 
     Whatever the add-on raises becomes a problem.
     """
