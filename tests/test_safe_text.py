@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tui_agent.cli.output import say, say_json
+from tui_agent.cli.output import say, say_bytes, say_json
 from tui_agent.json_text import loads
 from tui_agent.safe_text import ACTING, one_line, readable, visible
 from tui_agent.ui.widgets.transcript import sanitize
@@ -65,6 +65,15 @@ def test_text_for_a_terminal_hides_nothing_and_emoji_stay_joined() -> None:
         f"{part}⟩" for part in re.findall("⟨[^⟩]*", text)
     }
     assert text.endswith("👩\u200d💻")
+
+
+def test_bytes_for_a_terminal_cannot_act_on_it_and_a_pipe_gets_them() -> None:
+    data = b"+a\x1b[2Jb\xff\r\n"
+    shown, piped = Terminal(), io.TextIOWrapper(io.BytesIO())
+    say_bytes(data, file=shown)
+    assert ACTING.search(shown.getvalue()) is None
+    say_bytes(data, file=piped)
+    assert piped.buffer.getvalue() == data
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,10 @@ def test_files_rank_by_name_before_directory() -> None:
     ]
 
 
+def test_a_name_that_cannot_be_mentioned_is_not_offered() -> None:
+    assert [found.label for found in merged([rank_files("a", ["a\nb.txt", "a.txt"])])] == ["a.txt"]
+
+
 def test_directories_are_offered_and_said_to_be_some() -> None:
     paths = with_directories(["src/auth/views.py", "src/auth/logo.png", "README.md"])
     assert [(found.insert, found.help) for found in rank_files("", paths)][:2] == [

@@ -83,6 +83,17 @@ def say(text: str, *, file: TextIO | None = None, end: str = "\n") -> None:
     print(visible(text, UNSEEN) if stream.isatty() else text, file=stream, end=end, flush=True)
 
 
+def say_bytes(data: bytes, *, file: TextIO | None = None) -> None:
+    """Write bytes unchanged to a pipe or file; on a terminal, print them as `say` prints text."""
+    stream = file or sys.stdout
+    if stream.isatty():
+        say(data.decode(errors="replace"), file=stream, end="")
+        return
+    stream.flush()
+    stream.buffer.write(data)
+    stream.flush()
+
+
 def say_json(value: Any, *, file: TextIO | None = None) -> None:
     """Print and flush a value as one line of JSON; on a terminal, escape invisible characters."""
     stream = file or sys.stdout

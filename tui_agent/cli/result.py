@@ -7,7 +7,7 @@ from pathlib import Path
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.app.results import BRANCH, ResultError, SessionResult
 from tui_agent.cli.arguments import UsageError
-from tui_agent.cli.output import say, say_json
+from tui_agent.cli.output import say, say_bytes, say_json
 from tui_agent.cli.sessions import named_or_last, open_store
 from tui_agent.files.git_writing import make_patch
 from tui_agent.session.session import session_to_read
@@ -32,8 +32,7 @@ def run_result(arguments: Namespace) -> int:
                 raise ResultError(
                     f"This session changed no file of {found.project}.{found.remarks()}"
                 )
-            sys.stdout.buffer.write(make_patch(found.files))
-            sys.stdout.flush()
+            say_bytes(make_patch(found.files))
             if remarks := found.remarks().strip():
                 say(remarks, file=sys.stderr)
             return 0

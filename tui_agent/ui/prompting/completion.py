@@ -142,8 +142,10 @@ def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
     """Return at most `LIMIT` candidates of several sources, the highest score first.
 
     Of equal scores the shorter label is first. If no candidate is scored, each source with
-    candidates gets an equal share of the list, in the order of the sources.
+    candidates gets an equal share of the list, in the order of the sources. Names with line breaks,
+    which no mention can have, are left out.
     """
+    found = [[item for item in candidates if "\n" not in item.insert] for candidates in found]
     share = max(1, LIMIT // max(1, sum(1 for candidates in found if candidates)))
     is_scored = any(candidate.score for candidates in found for candidate in candidates)
     together: list[Candidate] = []
