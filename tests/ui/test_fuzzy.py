@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_agent.letter_case import lower_case
+from tui_agent.app.format import lower_case
 from tui_agent.ui.prompting.completion import rank_files, with_directories
 from tui_agent.ui.prompting.fuzzy import fuzzy_match
 

@@ -6,9 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from tui_agent.app.commands import Command
-from tui_agent.app.format import age, one_line
+from tui_agent.app.format import age, lower_case, one_line
 from tui_agent.app.frontend import FindPage, Pick, PickRow
-from tui_agent.letter_case import lower_case
 
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller

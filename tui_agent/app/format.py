@@ -1,4 +1,4 @@
-"""Formats values as short texts: token counts, money, durations, ages, paths, plurals."""
+"""Formats values as short texts: token counts, money, durations, ages, paths, plurals, lower case."""
 
 from collections.abc import Sequence
 from math import inf
@@ -12,6 +12,7 @@ __all__ = [
     "dotted",
     "duration",
     "listed",
+    "lower_case",
     "money",
     "one_line",
     "plural",
@@ -166,3 +167,11 @@ def changes_text(files: int, additions: int, deletions: int) -> str:
     if files:
         return f"{plural(files, 'file')} {lines_text(additions, deletions)}".rstrip()
     return ""
+
+
+def lower_case(text: str) -> str:
+    """Return a text in lower case in which every character keeps its offset, for searches.
+
+    ``İ``, the only character whose lower case is longer than itself, becomes ``i``.
+    """
+    return text.replace("İ", "i").lower()

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.format import visible
+from tui_agent.app.format import lower_case, visible
 from tui_agent.app.frontend import Heading, HelpPage, Output, Report
 from tui_agent.errors import CommandError
-from tui_agent.letter_case import lower_case
 from tui_agent.safe_text import one_line
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.controller import Controller
-from tui_agent.app.format import age, money, one_line, plural, tokens
+from tui_agent.app.format import age, lower_case, money, one_line, plural, tokens
 from tui_agent.app.frontend import (
     Choice,
     Frontend,
@@ -66,7 +66,6 @@ from tui_agent.app.welcome import ask_for_trust
 from tui_agent.cli.ending import listening
 from tui_agent.cli.output import ExitCode, say
 from tui_agent.errors import CommandError
-from tui_agent.letter_case import lower_case
 from tui_agent.session.entries import AssistantEntry, ShellEntry, ToolResultEntry, ToolStatus
 from tui_agent.session.records import children
 from tui_agent.tools.registry import tool_traits

@@ -9,8 +9,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tui_agent.agent.mentions import IMAGE_SUFFIXES, mention_of
+from tui_agent.app.format import lower_case
 from tui_agent.lazy import LazyPattern, frozen
-from tui_agent.letter_case import lower_case
 from tui_agent.ui.prompting.fuzzy import fuzzy_match, shifted
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from tui_agent.app.format import lower_case
 from tui_agent.lazy import frozen
-from tui_agent.letter_case import lower_case
 
 _LETTER = 16
 _CASE = 1

@@ -10,10 +10,9 @@ from textual.content import Content
 from textual.widgets.option_list import Option
 
 from tui_agent.app.commands import command_uses
-from tui_agent.app.format import dotted, one_line
+from tui_agent.app.format import dotted, lower_case, one_line
 from tui_agent.config import ConfigError
 from tui_agent.lazy import frozen
-from tui_agent.letter_case import lower_case
 from tui_agent.setting_rows import UNSET
 from tui_agent.ui.key_help import rebindable_actions
 from tui_agent.ui.prompt_keys import PROMPT_KEYS

@@ -10,9 +10,8 @@ from textual.widgets.option_list import Option
 
 from tui_agent.agent.gate import Gate
 from tui_agent.agent.permissions import STORED, Rule
-from tui_agent.app.format import one_line
+from tui_agent.app.format import lower_case, one_line
 from tui_agent.app.frontend import Choice
-from tui_agent.letter_case import lower_case
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.screens.picker import PickerScreen, has_words
 

@@ -10,9 +10,8 @@ from textual.content import Content
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
-from tui_agent.app.format import one_line, visible
+from tui_agent.app.format import lower_case, one_line, visible
 from tui_agent.app.frontend import Pick, PickRow
-from tui_agent.letter_case import lower_case
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.prompting.fuzzy import fuzzy_match
 from tui_agent.ui.screens.page import Page, ResultT

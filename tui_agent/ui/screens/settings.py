@@ -11,13 +11,12 @@ from textual.content import Content
 from textual.widgets.option_list import Option
 
 from tui_agent.app.context_commands import reread_settings
-from tui_agent.app.format import one_line, short_path, tokens, visible
+from tui_agent.app.format import lower_case, one_line, short_path, tokens, visible
 from tui_agent.app.frontend import Choice, Question, TextLine, ThemeChoice
 from tui_agent.app.model_commands import ask_for_model, choose_model
 from tui_agent.app.setting_names import sentence_of, sorted_by_group, value_of
 from tui_agent.config import ConfigError, parse_value
 from tui_agent.errors import UserFacingError
-from tui_agent.letter_case import lower_case
 from tui_agent.model.naming import NameStanding
 from tui_agent.setting_rows import UNSET, SettingRow, counts
 from tui_agent.ui.bindings import hidden

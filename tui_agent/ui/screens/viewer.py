@@ -7,9 +7,8 @@ from textual import getters, on
 from textual.app import ComposeResult
 from textual.widgets import Input
 
-from tui_agent.app.format import plural
+from tui_agent.app.format import lower_case, plural
 from tui_agent.lazy import frozen
-from tui_agent.letter_case import lower_case
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.screens.page import Page
 from tui_agent.ui.widgets.line_list import LineList

@@ -15,11 +15,11 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui_agent.app.format import lower_case
 from tui_agent.app.status_marks import GLYPHS, style_of
 from tui_agent.app.status_marks import STYLES as STANDING_STYLES
 from tui_agent.context.context_status import Standing
 from tui_agent.lazy import frozen
-from tui_agent.letter_case import lower_case
 from tui_agent.ui.widgets.transcript.lines import ROW_GROUNDS, Line, StyledSpan, cells, runs_width
 
 MARGIN: Final = 2

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_agent.letter_case import lower_case
+from tui_agent.app.format import lower_case
 from tui_agent.ui.prompting.fuzzy import fuzzy_match
 from tui_agent.ui.screens.picker import has_words, word_offsets
 from tui_agent.ui.widgets.transcript.paint import find_all
