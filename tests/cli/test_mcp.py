@@ -43,6 +43,19 @@ def test_a_server_is_added_listed_and_removed(capsys):
     assert list(load_config().config.mcp) == ["docs"]
 
 
+def test_a_server_of_another_file_is_listed_with_that_file(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    theirs = tmp_path / "home" / ".claude.json"
+    theirs.parent.mkdir(exist_ok=True)
+    theirs.write_text('{"mcpServers": {"notes": {"command": "npx"}}}')
+    assert run(["mcp", "list"]) == 0
+    assert ".claude.json" in capsys.readouterr().out
+    assert run(["mcp", "remove", "notes"]) == 2
+    told = capsys.readouterr().err
+    assert ".claude.json" in told
+    assert "project" not in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tui_agent.agent.mcp.records import McpServerStatus, ServerState
-from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings
+from tui_agent.agent.mcp.settings import OWN_PLACE, FoundServers, McpServerSettings
 from tui_agent.app.format import one_line, tokens
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.extensions import Extensions, is_trusted
@@ -56,7 +56,9 @@ def _list(*, as_json: bool) -> int:
             say_json(row)
         else:
             state = "" if settings.enabled else "disabled  "
-            where = "" if spec.source == "user" else "  (the project's .mcp.json)"
+            where = ""
+            if spec.place != OWN_PLACE:
+                where = f"  ({one_line(spec.place)})"
             say(f"{spec.name:<20}  {state}{one_line(address, 200)}{where}")
     for problem in found.problems:
         say(problem, file=sys.stderr)
@@ -70,8 +72,9 @@ def _remove(name: str) -> int:
         set_value(f'mcp."{name}"', None)
         say(f"Removed {name} from {config_path()}.")
         return 0
-    if any(spec.name == name for spec in _found().specs):
-        raise UsageError(f"{name} is in the project's .mcp.json: edit that file.")
+    for spec in _found().specs:
+        if spec.name == name:
+            raise UsageError(f"{name} is in {one_line(spec.place)}: edit that file.")
     raise UsageError(f"{name} is not in your settings.")
 
 

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 _VARIABLE = LazyPattern(r"\$\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}")
 
 
+OWN_PLACE = "config.toml"
+"""`ServerSpec.place` of a server in the program's own settings."""
+
+
 class McpConfigError(ValueError):
     """The settings of a server are wrong; the message says which and why."""
 
@@ -135,7 +139,7 @@ class ServerSpec:
     settings: McpServerSettings
     source: Literal["user", "project"]
     cwd: Path
-    place: str = "config.toml"
+    place: str = OWN_PLACE
     reads: frozenset[Path] = frozenset()
     """Paths outside the project that the user let this server read in the sandbox, until the program ends."""
 
