@@ -104,6 +104,10 @@ class WiredSessionFactory:
         return self._models
 
     def follow_settings(self, agents: Iterable[Agent]) -> str:
+        """Read the settings again, and apply changes to ``agents``.
+
+        Return "", or why the settings are invalid; then nothing changes.
+        """
         try:
             changed = self._wiring.reload()
         except ConfigError as error:

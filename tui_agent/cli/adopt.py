@@ -1,4 +1,8 @@
-"""``tui-agent adopt``: lists other coding agents' files and their effect here; leaves some out."""
+"""``tui-agent adopt``: lists other coding agents' files and their effect here; leaves some out.
+
+Also the notice on such files that a session shows once. What is left out stands in the user's
+settings; agent/programs reads and judges the files.
+"""
 
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -90,7 +94,10 @@ def first_news(cwd: Path) -> Callable[[Knowledge], str] | None:
 
 
 def _choose(arguments: Namespace) -> int:
-    """Apply ``--without`` and ``--with`` to ``other_programs.leave_out``, and print the result."""
+    """Apply ``--without`` and ``--with`` to ``other_programs.leave_out``, and print the result.
+
+    Raises `UsageError` if a name to leave out was not found.
+    """
     known = load_config().config.other_programs.leave_out
     items = found_items(Path.cwd())
     groups = {item.program for item in items} | {

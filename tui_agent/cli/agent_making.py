@@ -1,4 +1,8 @@
-"""Builds the agent of a session, and the settings that a running agent adopts."""
+"""Builds the agent of a session, and the settings that a running agent adopts.
+
+Decides which model, effort, mode, rules, tools and servers apply to a session, from arguments,
+settings, other programs' files and trust. `Wiring` owns what several sessions share.
+"""
 
 import os
 from collections.abc import Callable, Mapping
@@ -46,8 +50,9 @@ def make_agent(
 ) -> Agent:
     """Return an agent for a session, with the model, effort and mode that the arguments ask for.
 
-    It works in the session's directory if that still exists, otherwise in the program's.
-    ``servers`` are MCP servers for this session in addition to the configured ones.
+    It works in the session's directory if that still exists, otherwise in the program's. Where the
+    session recorded another model, effort or mode, the change is appended to it, unless it is
+    read-only. ``servers`` are MCP servers for this session in addition to the configured ones.
     """
     cwd = wiring.cwd
     recorded = Path(session.info.cwd)

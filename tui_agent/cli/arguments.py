@@ -1,4 +1,7 @@
-"""Defines the command line's arguments and their help, parses and checks them."""
+"""Defines the command line's arguments and their help, parses and checks them.
+
+main.py decides what is run for them. Also prints the completion script, made from the same parser.
+"""
 
 import argparse
 from argparse import Namespace

@@ -1,4 +1,8 @@
-"""Implements a controller's services, for the screen, a run without one, or an editor's session."""
+"""Implements a controller's services, for the screen, a run without one, or an editor's session.
+
+Most are passed on to `Wiring`, which all controllers of the process share, or to a module of this
+package. Decides what the program opens first, and which agents follow changed settings.
+"""
 
 from __future__ import annotations
 
@@ -150,6 +154,10 @@ class ControllerWiring(AppServices):
         return changed
 
     def start(self) -> FirstView:
+        """Return what the arguments, or missing keys, make the program open first.
+
+        With ``--fork`` the copy is made now. Raises `StoreError` if a named session does not exist.
+        """
         arguments = self._wiring.arguments
         wiring = self._wiring
         how = OpenHow.OPEN

@@ -1,4 +1,8 @@
-"""``tui-agent doctor``: reports the setup, the origin of each part, and missing parts."""
+"""``tui-agent doctor``: reports the setup, the origin of each part, and missing parts.
+
+Changes nothing, except that ``--clean`` removes copies of projects that races left behind.
+``/doctor`` shows the same findings.
+"""
 
 import logging
 import os

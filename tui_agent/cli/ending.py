@@ -1,4 +1,7 @@
-"""Ends the program: handles signals, and limits how long threads can delay the exit."""
+"""Helps the program to end: passes on signals, and limits how long tasks and threads delay the exit.
+
+What a signal does is decided by those who listen for it: the screen and the run without one.
+"""
 
 import asyncio
 import logging

@@ -1,4 +1,8 @@
-"""Finds the MCP servers, hooks and files that extend an agent in a directory; owns the hubs."""
+"""Finds the MCP servers, hooks and files that extend an agent in a directory; owns the hubs.
+
+Also decides whether a directory's project is trusted, and holds back commands that would run an
+untrusted project's files. A hub starts and stops its servers itself.
+"""
 
 import asyncio
 import os
@@ -207,6 +211,10 @@ class Extensions:
         return McpHub(find, around, patience or self._patience)
 
     def servers(self, cwd: Path) -> FoundServers:
+        """Return the servers configured for a directory that may run there, and all problems.
+
+        Problems are those of settings, plugins and servers held back. Reads the settings again.
+        """
         project = find_project(cwd)
         trusted = self._trusts(cwd)
         try:
@@ -245,7 +253,9 @@ class Extensions:
     def _held_back(self, cwd: Path, command: str, sandboxed: bool) -> str:  # noqa: FBT001 - of the settings
         """Return why a configured command must not run in ``cwd``; "" if it may.
 
-        A command outside the sandbox must not run a file of a project that is not trusted.
+        A command outside the sandbox must not run a file of a project that is not trusted. If the
+        command may run, the project files that it names are pinned: one that changes later is
+        noticed before the next start.
         """
         project = find_project(cwd)
         if not (named := next(named_files(project, cwd, command), None)):
@@ -256,6 +266,10 @@ class Extensions:
         return ""
 
     def load_hooks(self, cwd: Path) -> LoadedHooks:
+        """Return the hooks for a directory: of the settings, of other programs, of plugins.
+
+        Those that must not run are among the problems instead. Reads the settings again.
+        """
         trusted = self._trusts(cwd)
         try:
             config = _config(find_project(cwd), trusted=trusted)

@@ -1,4 +1,8 @@
-"""Runs without a screen: drives the controller, prints messages and events as text or JSON."""
+"""Runs without a screen: drives the controller, prints messages and events as text or JSON.
+
+Denies every permission question, answers other questions by their default, and decides the exit
+code. one_shot.py calls the steps in order; nothing here is stored except the run's outcome and key.
+"""
 
 import asyncio
 import sys
@@ -433,6 +437,7 @@ class HeadlessRun(Frontend):
             say(words, file=self._out)
 
     def put_back(self, text: str) -> None:
+        """Make the run fail: the message was not sent. The controller says why."""
         del text
         self._failed = True
 
@@ -469,6 +474,7 @@ class HeadlessRun(Frontend):
             self._ended.set_result(event)
 
     def _tell(self, event: AgentEvent) -> None:
+        """Print an event, deny a permission, and note what the answer and the exit code depend on."""
         if self._as_json:
             say_json(events.event_json(event), file=self._out)
         match event:

@@ -1,4 +1,8 @@
-"""Runs the command that the arguments name; turns errors into one sentence and an exit code."""
+"""Runs the command that the arguments name; turns errors into one sentence and an exit code.
+
+Decides between full screen, plain lines and a run without a screen, and reads standard input for
+the latter.
+"""
 
 import errno
 import gc

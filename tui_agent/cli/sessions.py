@@ -1,6 +1,7 @@
 """``tui-agent sessions``: lists, searches and deletes recorded sessions from the command line.
 
-Exporting and importing are in ``tui_agent.cli.transfer``.
+Exporting and importing are in ``tui_agent.cli.transfer``. Also opens the store, and finds the
+session last used in a directory, for all other commands.
 """
 
 import shutil
@@ -24,6 +25,7 @@ DATABASE = "sessions.db"
 
 
 def open_store() -> Store:
+    """Open the store in the data directory, which is made if missing; raises `StoreUnavailable`."""
     directory = data_dir()
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)

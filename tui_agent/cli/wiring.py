@@ -1,4 +1,8 @@
-"""Builds the parts shared by all ways to run the program: settings, sessions, models, tools."""
+"""Builds and owns the parts shared by all ways to run the program.
+
+These are settings, trust, models, the store, and the hubs of MCP servers. Creates, opens and closes
+sessions; their agents are built in agent_making.py.
+"""
 
 import asyncio
 import os
@@ -190,6 +194,7 @@ class Wiring:
     # -- sessions
 
     def create(self, *, demo: bool) -> Session:
+        """Create a session and hold it: in ``cwd``, or for the demo in a new scratch directory."""
         cwd = self.cwd
         if demo:
             name = datetime.fromtimestamp(time.time()).astimezone().strftime("%Y%m%d-%H%M%S")

@@ -1,7 +1,8 @@
 """Finds, records and asks the detached runs of this user.
 
-Each run has three files in a private directory: a socket, a record of what was started, and the id
-of the session it has open.
+Each run has three files in a private directory: a socket and a record of what was started, which
+the run's `host` process makes and removes, and the id of the session it has open, which the program
+in the run notes. Whoever lists the runs removes the files of dead ones.
 """
 
 import json
