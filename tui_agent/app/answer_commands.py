@@ -1,4 +1,8 @@
-"""The ``/answer`` command: gives another answer to a question that the model asked the user."""
+"""The ``/answer`` command: gives another answer to a question that the model asked the user.
+
+It moves the leaf and the files back to before the old answer, and continues from there; moves.py
+asks about the files.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Warns when the open conversation's prompt cache is about to expire, has expired, or was missed.
 
-Before it expires, a ping (a small request) keeps it warm if that is expected to save money;
-otherwise /compact is offered.
+Before it expires, a ping (a small request) keeps it warm if that is expected to save money
+(`CachePings` decides and sends it); otherwise /compact is offered if it saves enough. The frontend
+calls `ColdCache.check` by a timer and passes on the agent's report of a miss.
 """
 
 from typing import TYPE_CHECKING
@@ -30,16 +31,17 @@ class ColdCache:
     def __init__(self, controller: "Controller") -> None:
         self._controller = controller
         self._reported: Answer | None = None
-        """The last answer after which a cold cache was reported."""
+        """The last answer whose cold cache was handled, with or without a warning."""
         self._offered: Answer | None = None
-        """The last answer after which compacting was offered."""
+        """The last answer after which no ping was sent, and compacting was offered if worth it."""
         self._is_pinging = False
 
     def check(self) -> None:
-        """Start a warning if the cache is cold, or a ping or an offer if it is about to be.
+        """Start a task if the cache is cold (to warn) or is about to be (to ping or offer /compact).
 
-        Does nothing while the agent runs, for a read-only session, and after an answer that was
-        reported before. Cheap enough for a timer.
+        The task shows nothing if few tokens are concerned (setting ``cache.warn_tokens``). Does
+        nothing while the agent runs, for a read-only session, and after an answer whose cold cache
+        was handled before. Cheap enough for a timer.
         """
         agent = self._controller.agent
         if agent is None or agent.running or agent.session.read_only:
@@ -120,6 +122,7 @@ class ColdCache:
 
 
 def warn_of_missed_cache(controller: "Controller", event: "CacheMissed") -> None:
+    """Show a sentence on a cache miss that the agent found worth reporting."""
     from tui_agent.app.context_text import miss_words
     from tui_agent.context.cache import BreakCause, CacheMiss
 

@@ -2,7 +2,9 @@
 
 Each handler is a function decorated with its row, a `Command`, in a module ``*_commands`` of this
 package; no other list has to be kept. The prompt (``/name``), its completion, the command palette,
-key bindings, editors, runs without a screen and the help page read the table.
+key bindings, editors, runs without a screen and the help page read the table, to which
+`commands_of` adds the user's own commands and skills. The controller runs the handlers. Also keeps
+the file that counts the uses of each command.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Formats the model's contexts at two entries side by side, with tokens and prices. Pure."""
+"""Formats the model's contexts at two entries side by side, with tokens and prices. Pure.
+
+`change_between` compares the two contexts.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest

@@ -1,4 +1,7 @@
-"""Computes the tokens that an edit of the context frees, and those that have to be reread. Pure."""
+"""Computes the tokens that an edit of the context frees, and those that have to be reread.
+
+Also the question before such an edit and the sentence after it. Pure: the agent makes the edit.
+"""
 
 from collections.abc import Sequence
 from typing import Literal

@@ -1,4 +1,8 @@
-"""Exports a session as text or to a file, in one of five formats, with or without secrets."""
+"""Exports a session as text or to a file, in one of five formats, with or without secrets.
+
+``session.formats`` has the writers of the formats; what counts as a secret is decided by
+secret_detector.py and, for the environment, by `holds_secret`.
+"""
 
 import errno
 import hashlib
@@ -84,7 +88,7 @@ class ExportOrder:
 
     ``leaf`` is the end of the branch, None for the session's leaf. ``whole``: whether to export all
     branches; None means all for HTML and JSON without a ``leaf``, otherwise one. ``redacted``
-    removes secrets.
+    removes secrets and user names in paths.
     """
 
     session_id: str
@@ -104,7 +108,8 @@ class ExportOrder:
     def file_name(self, title: str, directory: Path) -> str:
         """Return a file name made of the title that is free in ``directory``.
 
-        For Claude Code and Codex return the name by which those programs find the session.
+        For Claude Code and Codex return the name by which those programs find the session, free or
+        not.
         """
         if self.format is ExportFormat.CLAUDE_CODE:
             return f"{self.session_id}.jsonl"
@@ -141,8 +146,8 @@ def unknown_ending(path: str) -> str:
 def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str] = os.environ) -> str:
     """Return the export as text.
 
-    With ``order.redacted``, recognised secrets and secret values in ``environ`` are removed from
-    it.
+    With ``order.redacted``, recognised secrets, secret values in ``environ`` and user names in
+    paths are removed from it (see `Scrubber`).
 
     Raises:
         SessionNotFound: there is no such session.
@@ -240,6 +245,10 @@ class Scrubber:
         return cls(secrets, home)
 
     def text(self, text: str) -> str:
+        """Return a text without secrets and home directories.
+
+        The recognised secrets are remembered: ``copy`` removes them from cut-off titles too.
+        """
         for secret in find_secrets(text):
             self._found.update(text[secret.start : secret.end].split("\n"))
         text = redact(text, self._secrets)

@@ -1,4 +1,8 @@
-"""``/find`` searches the conversation, ``/history`` the messages sent in this project so far."""
+"""``/find`` searches the conversation, ``/history`` the messages sent in this project so far.
+
+``/find`` only opens the find bar, which searches by `find_entries`. ``/history`` puts the chosen
+message into the prompt.
+"""
 
 from __future__ import annotations
 

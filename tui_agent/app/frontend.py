@@ -1,4 +1,8 @@
-"""The controller's questions and pages, and `Frontend`, the interface that shows them."""
+"""The controller's questions and pages as data, and `Frontend`, the interface that shows them.
+
+The methods of `Frontend` are the fallback of frontends without a screen; the screen's are in
+ui/screens/session_frame.py and main.py.
+"""
 
 from __future__ import annotations
 
@@ -474,6 +478,7 @@ class Frontend:
         return None
 
     def show(self, page: Page) -> None:
+        """Show a page; by default say it as Markdown, or that it needs the full screen."""
         words = page.words()
         if words is None:
             needs = "that needs the full-screen program. Run tui-agent in a terminal."

@@ -1,6 +1,6 @@
-"""``/goal`` keeps the agent at work until a goal is reached.
+"""``/goal`` keeps the agent at work until a goal is reached; ``/loop`` sends a message repeatedly.
 
-``/loop`` sends a message repeatedly.
+The commands only set and drop them: the agent's `Goals` has each run judged, `Repeats` sends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Imports sessions from files, and describes each result in a sentence for the user."""
+"""Imports sessions from files, and describes each result in a sentence for the user.
+
+``session.formats.importing`` reads and stores each file; this module goes through the files, and
+decides which working directory a session may name.
+"""
 
 import os
 from collections import Counter

@@ -1,4 +1,8 @@
-"""``/login`` asks for a provider's key, tries it and keeps it; ``/logout`` removes it."""
+"""``/login`` gets a provider's key and keeps it; ``/logout`` removes it.
+
+The user enters the key, which is tried first, or signs in with a browser. If the session has no
+model yet, ``/login`` then chooses one. `LoginController` tries, saves and removes the keys.
+"""
 
 from __future__ import annotations
 

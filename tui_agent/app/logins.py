@@ -1,4 +1,7 @@
-"""Lists providers, and tries, saves and removes the keys that the user enters for them."""
+"""Lists providers, and tries, saves and removes the keys that the user enters for them.
+
+model/logins.py stores the keys; model/keys.py decides which of several sources provides a key.
+"""
 
 import os
 from collections.abc import Callable, Sequence
@@ -99,6 +102,7 @@ class LoginController:
         return rows
 
     def where(self) -> str:
+        """Return where an entered key is saved: the system's keyring, or a file's path."""
         if system_keyring() is not None:
             return "the system's keyring"
         return str(self._logins.path)

@@ -29,6 +29,11 @@ HOW = "Use /memory take TOPIC, /memory drop TOPIC, /memory undo, or /memory alon
     words="memory, save a fact",
 )
 async def remember(controller: Controller, argument: str) -> None:
+    """Add a line to the memory; without an argument, show the memory.
+
+    The open session's prompt was written before, so a message about the line is added to it, unless
+    the agent is working.
+    """
     from tui_agent.session.entries import SystemEntry, TextPart, UserEntry
     from tui_agent.session.path_queries import newest
 

@@ -1,4 +1,8 @@
-"""The project's memory as rows to show, and the user's changes of it. Reads and writes files."""
+"""The project's memory as rows to show, and the user's changes of it.
+
+``files.memory`` reads and writes the files. After a change the rows are out of date until
+`MemoryView.read` is called again.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import field

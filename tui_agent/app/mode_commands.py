@@ -1,4 +1,7 @@
-"""Commands on permissions: ``/plan``, ``/mode``, ``/permissions`` and ``/outside`` (no sandbox)."""
+"""Commands on permissions: ``/plan``, ``/mode``, ``/permissions`` and ``/outside`` (no sandbox).
+
+The controller begins ``/plan`` by itself after a run that proposed a plan.
+"""
 
 from __future__ import annotations
 
@@ -69,6 +72,7 @@ async def decide(controller: Controller, text: str) -> None:
 
 
 async def _carry_out(controller: Controller, agent: Agent, text: str, mode: str) -> None:
+    """Switch to ``mode`` and send the approval with the plan ``text`` attached."""
     from tui_agent.session.entries import PLAN_PATH, FilePart, TextPart
 
     agent.change_mode(mode)

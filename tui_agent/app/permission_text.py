@@ -1,4 +1,7 @@
-"""The text of a permission question and of its answers, the same in every frontend."""
+"""The text of a permission question and its possible answers, the same in every frontend.
+
+Whether to ask, and which rules "always" makes, is decided by the agent's gate.
+"""
 
 from __future__ import annotations
 

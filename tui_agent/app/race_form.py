@@ -1,4 +1,7 @@
-"""The form of a race: asks for the task, the runners, the check, the limits and the pick."""
+"""The form of a race: asks for the task, the runners, the check, the limits and the pick.
+
+It only changes the order; race_commands.py checks it and begins the race.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The ``/redact`` command: removes a secret for good from everything that the program stores."""
+"""The ``/redact`` command: removes a secret for good from everything that the program stores.
+
+redacting.py searches and removes, after the user agreed and while the open session is closed. The
+prompt and its history are cleaned by the frontend.
+"""
 
 from __future__ import annotations
 

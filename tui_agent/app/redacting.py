@@ -1,7 +1,8 @@
 """Removes given secrets from everything the program keeps: the store and the files beside it.
 
 In files, secrets are overwritten in place, so that a log that another program is writing to stays
-intact.
+intact. Backups of the store that have one are deleted, and so are all project copies that races
+left behind. ``session.redacting`` changes the store; the open session has to be closed meanwhile.
 """
 
 import logging

@@ -1,4 +1,7 @@
-"""The commands that show a report: ``/cost``, ``/todo``, ``/help`` and ``/doctor``."""
+"""The commands that show a report: ``/cost``, ``/todo``, ``/help`` and ``/doctor``.
+
+On the full screen, ``/cost`` opens the page of ``/status`` at the cost, and ``/help`` a page.
+"""
 
 from __future__ import annotations
 

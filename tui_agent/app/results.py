@@ -1,4 +1,8 @@
-"""The result of a session: its changes to the project, as a patch or a commit on a new branch."""
+"""The result of a session: its changes to the project, as a patch or a commit on a new branch.
+
+The changes are those that checkpoints recorded; others' changes in between are separated where
+possible. ``files.git_writing`` makes the patch and the commit; the working tree stays as it is.
+"""
 
 import os
 from collections.abc import Callable, Iterable, Sequence

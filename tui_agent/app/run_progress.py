@@ -1,4 +1,4 @@
-"""Derives the agent's current activity, a `RunState`, from its events. Pure."""
+"""Derives the agent's current activity, a `RunState`, from its events. Pure: callers keep it."""
 
 from dataclasses import replace
 

@@ -1,4 +1,7 @@
-"""The agent's current activity, and its text in the status line. Pure."""
+"""The agent's current activity as data, and its texts on the screen. Pure.
+
+run_progress.py derives it from events.
+"""
 
 from enum import StrEnum
 
@@ -95,7 +98,7 @@ _WORKING = {
 
 
 def describe_run(state: RunState, now: float, characters: int) -> str:
-    """Return the status line's text while the agent is active.
+    """Return the text of the activity line above the prompt while the agent is active.
 
     ``characters`` is the length of the answer so far, from which its tokens are estimated.
     """

@@ -1,4 +1,7 @@
-"""Shows the conversations of subagents; ``/parent`` opens the session that this one came from."""
+"""Shows the conversations of subagents, and a finished race whose entry the user enters.
+
+``/parent`` opens the session that this one was forked from.
+"""
 
 from __future__ import annotations
 

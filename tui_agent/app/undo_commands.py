@@ -1,4 +1,7 @@
-"""``/undo`` reverses the newest step (a turn, move, compaction, edit), ``/redo`` repeats it."""
+"""``/undo`` reverses the newest step (a turn, move, compaction, edit), ``/redo`` repeats it.
+
+The session's history decides what a step is; both move the leaf, and files with it (moves.py).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Saves the prompt's text and waiting messages, and restores them after a crash or in a session."""
+"""Saves the prompt's text and waiting messages, and restores them after a crash or in a session.
+
+The screen reports changes and opened sessions; the store keeps the drafts.
+"""
 
 from __future__ import annotations
 

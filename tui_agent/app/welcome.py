@@ -1,4 +1,8 @@
-"""The questions of a first start: whether to trust the project, and which model to use."""
+"""The questions of a first start: whether to trust the project, and which model to use.
+
+``/trust`` asks the first one too. The screen decides when to ask, and the services save the trust;
+commands choose the model.
+"""
 
 from __future__ import annotations
 
