@@ -1,4 +1,8 @@
-"""The Textual application: start and end, themes, clipboard, and what all screens share."""
+"""The Textual application: start and end, themes, clipboard, and what all screens share.
+
+What is opened first is decided by the services that the caller loads (`FirstView`); the session and
+its commands belong to the controller of `MainScreen`.
+"""
 
 import asyncio
 import gc

@@ -2,7 +2,8 @@
 
 The terminal's modes stay unchanged: its line editing echoes and buffers the typed keys, and the
 interface reads them later. So if the program is killed, stopped or interrupted, only the alternate
-screen has to be left. Imports neither Textual nor anything else that is slow.
+screen has to be left. The picture is a line of an earlier start's first frame, which the driver
+hands over to be kept in a file. Imports neither Textual nor anything else that is slow.
 """
 
 import json

@@ -4,6 +4,8 @@ Textual ends the program if any widget raises an error: when it is created, show
 timer, after a refresh. Here, the error is reported and the page closed. After a failed action of
 the user (a key, a click, background work) the page stays open. A page's workers and handlers are
 cancelled before Textual removes its widgets.
+
+Importing this module replaces Textual's dispatch of messages, for every widget of the process.
 """
 
 import asyncio

@@ -1,4 +1,8 @@
-"""Maps the controller's questions and pages to the screens that show them."""
+"""Maps the controller's questions and pages to the screens that show them.
+
+The main screen pushes them. It shows some questions and pages without a screen: inline questions,
+texts for the editor, the help, a search of the conversation.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Escape sequences for a terminal's title, notifications and progress bar, by type of terminal."""
+"""Escape sequences for a terminal's title, notifications and progress bar, by type of terminal.
+
+Also the theme for a terminal's background. Others write the sequences. Importing this module teaches
+Textual the key Alt+Enter.
+"""
 
 import os
 import re

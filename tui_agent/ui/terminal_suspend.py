@@ -1,4 +1,7 @@
-"""Lends the terminal to another program, such as an editor, and takes it back afterwards."""
+"""Lends the terminal to another program, such as an editor, and takes it back afterwards.
+
+Also edits a text in the user's editor that way. Suspending the program to the shell is in driver.py.
+"""
 
 import asyncio
 import errno

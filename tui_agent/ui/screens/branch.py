@@ -1,4 +1,8 @@
-"""The page with the conversation of a subagent or of a race's runner, updated while it works."""
+"""The page with the conversation of a subagent or of a race's runner, updated while it works.
+
+A subagent's branch can be continued in a copy of the session. What can be done to a runner is the
+same as on the page of its race (race.py).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The page of agents, skills, tools and MCP servers, with each server's state, tools and cost."""
+"""The page of agents, skills, tools and MCP servers, with each server's state, tools and cost.
+
+The agent's hub owns the servers: this page restarts, signs out of and reloads them, and switches
+tools, which it also saves in the settings. Adding a server and switching agents are commands.
+"""
 
 from __future__ import annotations
 

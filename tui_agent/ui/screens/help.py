@@ -1,4 +1,7 @@
-"""The help page: fixed keys, and a searchable list of every command, key and setting."""
+"""The help page: fixed keys, and a searchable list of every command, key and setting.
+
+The main screen acts on the row that is chosen.
+"""
 
 from __future__ import annotations
 

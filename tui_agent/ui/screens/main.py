@@ -1,6 +1,8 @@
 """The main screen: header, open session, prompt, gauge and status line; the controller's frontend.
 
-It is painted before anything about sessions is imported; ``attach`` adds the session's view.
+It is painted before anything about sessions is imported; ``attach`` adds the session's view. Decides
+when a page or question opens over it, what Escape does, and whether sent text answers a question.
+The widgets around the conversation, with the rest of the frontend, are in session_frame.py.
 """
 
 from __future__ import annotations

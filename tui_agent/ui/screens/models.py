@@ -1,7 +1,7 @@
 """The model picker: lists models with window, price and abilities, usable ones first.
 
 Any other id can be typed. While the list is open, the user's servers and the usual ports of this
-machine are queried for models.
+machine are queried for models. The command that asked switches to the picked model and saves it.
 """
 
 import asyncio

@@ -1,1 +1,1 @@
-"""Widgets of the main screen."""
+"""Widgets of the main screen and of the pages over it."""

@@ -1,4 +1,7 @@
-"""The widget above the prompt of an empty session: model, directory, recent sessions and hints."""
+"""The widget above the prompt of an empty session: model, directory, recent sessions and hints.
+
+`FirstHints.greet` decides what is shown, by what the session is and what the user has sent before.
+"""
 
 from __future__ import annotations
 

@@ -38,6 +38,7 @@ class NoticeLine(Widget):
         severity: Severity = "information",
         remedy: Remedy | None = None,
     ) -> None:
+        """Show a message in place of what is shown."""
         self._clearing.stop()
         self.warnings = 0
         self.severity = severity
@@ -51,6 +52,7 @@ class NoticeLine(Widget):
         severity: Severity = "information",
         remedy: Remedy | None = None,
     ) -> None:
+        """Show a message; a warning is added to warnings that are shown, `MAX_WARNINGS` at most."""
         if not (self.message and self.severity == severity == "warning"):
             self.say(message, severity, remedy)
             self.warnings = int(severity != "information")

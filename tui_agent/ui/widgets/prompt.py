@@ -1,4 +1,7 @@
-"""The prompt: a text area with history, completion, pastes as chips, and an external editor."""
+"""The prompt: a text area with history, completion, pastes as chips, and an external editor.
+
+It sends nothing: the main screen gets its messages, such as `Prompt.Sent`.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

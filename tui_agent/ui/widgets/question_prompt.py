@@ -1,6 +1,8 @@
 """The widget that asks the user a question above the prompt, and decides which keys answer it.
 
-The question is never modal: the user can continue to write.
+The question is never modal: the user can continue to write. What an answer does is decided by the
+question (`Asked.settle`). An answered question stays until `SessionView` removes it: when the agent
+reports the decision, or when whoever asked has got the answer.
 """
 
 from collections.abc import Callable

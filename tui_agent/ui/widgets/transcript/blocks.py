@@ -1,4 +1,8 @@
-"""The blocks of the transcript: units that can be focused, folded, copied and acted on."""
+"""The blocks of the transcript: units that can be focused, folded, copied and acted on.
+
+A block knows its content, its fold and the actions it offers, and lays out its lines; build.py makes
+blocks from entries, model.py keeps them. Blocks of tool calls are in cards.py, groups in groups.py.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
@@ -108,7 +112,7 @@ class Block:
         return self._standing
 
     def stand(self, standing: Standing | None, *, edited: bool = False) -> bool:
-        """Set the block's context status (None: unknown); return False, as its lines don't change.
+        """Set the block's context status (None: unknown); return whether its lines changed: not here.
 
         ``edited``: the status was set by an edit or a prune; unless it is pinned, the block then
         offers to bring the entry back (``restore``).
@@ -125,6 +129,7 @@ class Block:
         return False
 
     def lines(self, width: int) -> Sequence[Line]:
+        """Return the block's lines for a width in cells, cached until `changed` or another fold."""
         if self._laid_out != (width, self.fold):
             self._lines = self._layout(width)
             self._laid_out = (width, self.fold)

@@ -1,4 +1,8 @@
-"""Makes the blocks that show an entry, for each kind of entry."""
+"""Makes the blocks that show an entry, for each kind of entry.
+
+Decides what is shown of an entry and which actions it offers. What depends on other entries comes
+in a `BuildContext` from model.py, which also places the blocks.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
