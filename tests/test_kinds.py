@@ -22,7 +22,7 @@ from tui_agent.session.session import Session
 from tui_agent.session.skeleton import Headers
 from tui_agent.session.store import Store
 from tui_agent.session.tree_index import UNKNOWN_KIND
-from tui_agent.ui import outline
+from tui_agent.ui import panel_content
 from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of
 from tui_agent.ui.widgets.transcript.source import estimate
 from tui_agent.ui.widgets.tree.rows import Filter, rows_of
@@ -168,5 +168,5 @@ def test_the_tree_leaves_out_what_is_quiet_and_the_outline_what_is_not_in_it(kin
         entry.model_copy(update={"id": number, "parent_id": number - 1 or None, "preview": "words"})  # type: ignore[misc]
         for number, entry in enumerate([said("first"), SAMPLES[kind], answered("last")], start=1)
     )
-    rows = outline.outline(headers, 3, {})
+    rows = panel_content.outline(headers, 3, {})
     assert (2 in [row.entry_id for row in rows]) is KINDS[kind].in_outline

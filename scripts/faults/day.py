@@ -34,7 +34,7 @@ from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.race.race import Race, RaceOrder
 from tui_agent.agent.race.specs import RunnerSpec
-from tui_agent.app.rewind_commands import carry_out
+from tui_agent.app.moves import make_move
 from tui_agent.context.request import Message, ModelRequest
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.effort import Effort
@@ -164,7 +164,7 @@ async def _race(agent: Agent) -> None:
     await race.end_runners()
     leaf = race.runner(1).record.leaf
     assert leaf is not None
-    await carry_out(
+    await make_move(
         agent, agent.navigator.plan(leaf, continue_from_here=True), await agent.files.plan(leaf)
     )
     await race.finish(1)

@@ -21,7 +21,13 @@ from tui_agent.app.race_text import RacePrice
 from tui_agent.app.race_views import RaceView
 from tui_agent.app.services import OpenRequest
 from tui_agent.errors import CommandError
-from tui_agent.session.entries import RaceEntry, TextPart, UserEntry
+from tui_agent.session.entries import ImagePart, RaceEntry, TextPart, UserEntry
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000002000000020802000000fdd49a730000001149444154789c63f8cfc0c0"
+    "f01f8c8018001df003fdd3d07d260000000049454e44ae426082"
+)
+"""Two by two pixels."""
 
 
 @dataclass
@@ -162,6 +168,15 @@ async def test_none_begins_while_the_agent_works(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="press Escape first"):
         await race_commands.begin(controller, order)
     assert controller.race is None
+    await controller.close()
+
+
+async def test_a_pasted_image_goes_along_with_the_prompt(tmp_path: Path) -> None:
+    harness = racing_agent(tmp_path, RacingClient(work))
+    controller = await controller_of(harness)
+    name = controller.pasted.keep(PNG)
+    order = await race_commands.order_of(controller, read_wish(f"2 -- What is @{name}?"))
+    assert [type(part) for part in order.parts] == [TextPart, ImagePart]
     await controller.close()
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.long_walk import walked
 from tests.support.thoroughness import examples
 from tui_agent.agent.timeline import Step
-from tui_agent.app.spending import Spending, look_up, spending_sections
+from tui_agent.app.spending import Spending, session_spending, spending_sections
 from tui_agent.cli.main import run
 from tui_agent.cli.sessions import open_store
 from tui_agent.context.cache import BreakCause, CacheMiss
@@ -57,7 +57,7 @@ def a_session(store: Store) -> Session:
 
 def found_in(session: Session, store: Store) -> tuple[Spending, dict[int, str]]:
     records = session.reader.requests()
-    return look_up(
+    return session_spending(
         session, store, records, session.departures(record.id for record in records), price
     )
 

@@ -18,7 +18,7 @@ from tests.support.thoroughness import NIGHTLY
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.app.controller import Controller
 from tui_agent.app.frontend import Choice
-from tui_agent.app.moves import carry_out
+from tui_agent.app.moves import make_move
 from tui_agent.app.rewind_commands import put_files_back
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ModelRequest, request_bytes
@@ -205,7 +205,7 @@ class Actor:
         plan = self.agent.navigator.plan(target, continue_from_here=True)
         files = await self.agent.files.plan(plan.leaf)
         focus = "" if plan.abandoned and self.choose.random() < 0.4 else None
-        await carry_out(self.agent, plan, files, focus=focus)
+        await make_move(self.agent, plan, files, focus=focus)
 
     async def merge(self) -> None:
         others = [one.id for one in self.session.skeleton() if not self.session.on_path(one.id)]
@@ -237,7 +237,7 @@ class Actor:
             )
         )
         plan = self.agent.navigator.plan(runner.leaf, continue_from_here=True)
-        await carry_out(self.agent, plan, await self.agent.files.plan(runner.leaf))
+        await make_move(self.agent, plan, await self.agent.files.plan(runner.leaf))
         row = entries.RaceRunner(name="same 1", leaf=runner.leaf, state=entries.RunnerState.DONE)
         self.agent.keep(entries.RaceEntry(prompt="Race.", start=start, runners=(row,), taken=1))
 

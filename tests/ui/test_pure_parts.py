@@ -36,9 +36,9 @@ from tui_agent.agent.events import (
 from tui_agent.app import format as shown
 from tui_agent.app.commands import Command, command_table
 from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, parse
-from tui_agent.app.plain_text import plain, plain_preview
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import RunState, describe, describe_run
+from tui_agent.app.strip_markdown import plain, plain_preview
 from tui_agent.context.budget import ContextSize
 from tui_agent.plot import FREE, Series, columns, stacked
 from tui_agent.session.entries import AssistantEntry, ToolMetadata

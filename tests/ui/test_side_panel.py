@@ -17,7 +17,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
-from tui_agent.ui.outline import extended, facts_of, outline
+from tui_agent.ui.panel_content import extended, facts_of, outline
 from tui_agent.ui.screens.tree import TreeScreen
 
 

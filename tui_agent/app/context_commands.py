@@ -1,6 +1,8 @@
-"""Commands on the model's context: ``/context``, ``/compact``, ``/prune``, edits of entries.
+"""Commands on the model's context: ``/context``, ``/compact`` and ``/prune``.
 
-Also ``/panel``, ``/view`` and ``/settings``.
+Also what the context map, the tree and the links in the conversation do to one entry: edit it or
+its summary, bring it back, compact up to it, jump to it. The agent appends the entries. And
+``/panel``, ``/view`` and ``/settings``.
 """
 
 from __future__ import annotations
@@ -155,7 +157,7 @@ async def _preview(
 
     No model is called: the summary's size is an estimate.
     """
-    from tui_agent.app import plans, session_reports
+    from tui_agent.app import context_plan_text, session_reports
     from tui_agent.context.commit_plan import Commit
     from tui_agent.context.compaction import Refusal
 
@@ -169,13 +171,19 @@ async def _preview(
             Output("The compaction preview", session_reports.compaction_json(plan, commit))
         )
     elif isinstance(commit, Commit):
-        controller.show(Output("The compaction preview", plans.compaction_text(plan, commit)))
+        controller.show(
+            Output("The compaction preview", context_plan_text.compaction_text(plan, commit))
+        )
     if isinstance(commit, Refusal):
         raise CommandError(commit.message)
 
 
 async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") -> None:
-    """Summarise the conversation before an entry: at once with a focus, else after a preview."""
+    """Summarise the conversation before an entry: at once with a focus, else after a preview.
+
+    An entry that is not on the path, or a compaction that fails, is reported to the user. Without a
+    focus, the frontend needs a screen.
+    """
     agent = controller.idle_agent
     controller.require_writable()
     if not agent.session.on_path(entry_id):
@@ -198,7 +206,7 @@ async def prune(controller: Controller, _argument: str) -> None:
 
     The outputs stay in the session; the cost arises with the next request.
     """
-    from tui_agent.app import plans
+    from tui_agent.app import context_plan_text
     from tui_agent.app.edit_cost import Edit, plan_edit
     from tui_agent.context.pruning import Moment
 
@@ -219,7 +227,7 @@ async def prune(controller: Controller, _argument: str) -> None:
     if isinstance(planned, Edit):
         edit = planned
     warm, dollars = cost_of(controller, edit)
-    price = plans.prune_price(plan, edit, warm=warm, dollars=dollars)
+    price = context_plan_text.prune_price(plan, edit, warm=warm, dollars=dollars)
     if await agent.prune():
         controller.say(
             f"Cleared {plural(len(plan.targets), 'old tool output')}. {price} /undo brings them back."

@@ -1,12 +1,12 @@
 """Texts about the next request: its prompt cache, what changed since the last one, and its blocks.
 
-Pure.
+Also the text of a cache miss, the request as JSON, and the line on an entry's context status. Pure.
 """
 
 import json
 
 from tui_agent.agent.context_map import ContextBlock, ContextMap
-from tui_agent.app.copy_commands import text_of as entry_text
+from tui_agent.app.copy_commands import own_text
 from tui_agent.app.format import about_cost, age, plural, tokens
 from tui_agent.context.budget import head_sections
 from tui_agent.context.cache import BreakCause, CacheMiss, CacheState, PrefixBreak
@@ -117,7 +117,7 @@ def request_json(request: ModelRequest) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def facts_of(block: ContextBlock) -> str:
+def block_facts(block: ContextBlock) -> str:
     address = ""
     if block.origin and block.kind not in {"system", "tool_schema"}:
         address = f"#{block.origin[0]}"
@@ -173,7 +173,7 @@ def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, n
     return " · ".join(words)
 
 
-def text_of(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> str:
+def block_text(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> str:
     """Return a block's text as the model sees it, then the entry's own text if that is hidden.
 
     ``entry`` is the entry that the block comes from, None if there is none.
@@ -200,7 +200,7 @@ def text_of(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> 
                 texts.append(_call_text(call.tool, call.arguments))
     hidden = block.hidden or block.state is EntryState.DROPPED
     if hidden and block.state not in {EntryState.LIVE, EntryState.PINNED} and entry is not None:
-        texts.append(f"Not shown to the model:\n{entry_text(entry)}")
+        texts.append(f"Not shown to the model:\n{own_text(entry)}")
     return "\n\n".join(text for text in texts if text)
 
 

@@ -2,7 +2,8 @@
 
 It is the same for every frontend. Command handlers get the controller as their first argument.
 Their failures are caught in one place (`Controller.attempt`): the user sees a sentence, the log has
-the traceback, and the session goes on.
+the traceback, and the session goes on. Busy sessions that leave the screen are kept as asides;
+`AppServices` opens and closes sessions and makes agents.
 """
 
 from __future__ import annotations
@@ -76,7 +77,10 @@ _REMEDY: Final = ("send", "to choose how to continue", "screen.choose_how")
 
 @dataclass
 class WarningLog:
-    """The program's warnings since its start, and how many of them the user may have missed."""
+    """The program's warnings since its start, and how many of them the user may have missed.
+
+    The screen fills it in; without a screen it stays empty.
+    """
 
     said: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=MAX_WARNINGS))
     """Time (seconds since the epoch) and sentence of each warning, oldest first."""
@@ -110,21 +114,27 @@ class Controller:
         self._shown = asyncio.Event()
         self._shown.set()
         self.deciding: asyncio.Task[bool | None] | None = None
-        """Task that asks what to do with the last proposed plan; None if there is none."""
+        """Task of the last ``/plan`` that a proposed plan started; it may be done. None before."""
         self.choosing: asyncio.Task[None] | None = None
-        """Task that asks for a model at a first start; cancelled once there is a model."""
+        """Task that asks for a model at a first start; the screen cancels it once there is one."""
         self.is_leaving = False
-        """Whether the user was asked to confirm quitting; the next /quit ends the program."""
+        """Whether the user is being asked to confirm quitting; another /quit ends the program."""
         self.clock: Callable[[], float] = time.time
         """Returns seconds since the epoch. Works before ``attach``: keys can arrive that early."""
         self.agent: Agent | None = None
         """The agent of the open session; None while no session is open."""
         self.race: Race | None = None
-        """The running race of the open session, if any."""
+        """The race of the open session from its start until it is taken or dropped, if any.
+
+        Set by race_commands.py.
+        """
         self.asides: dict[str, Aside] = {}
-        """Sessions off the screen, by session id: busy, or done since the user last saw them."""
+        """Sessions off the screen, by session id: busy when they left it, maybe done by now."""
         self.progress = RunState()
-        """What the open session's agent was doing when the session came back to the screen."""
+        """What the agent of a session was doing when the session came back to the screen.
+
+        Not kept up to date after that: `Frontend.progress` is.
+        """
         self.outbox = Outbox(self)
         """Sends what the user types into the prompt."""
         self.attached = asyncio.Event()
@@ -344,12 +354,12 @@ class Controller:
         aside = self.asides.get(request.session_id or "")
         if aside is not None and request.how is not OpenHow.FORK:
             await self._leave_open_one()
-            agent = self._bring_back(aside)
+            agent = self._return_to(aside)
         else:
             session = await self._open_session(request)
             await self._leave_open_one()
             agent = self.services.make_agent(session)
-            agent.person.asker = partial(self._answer_server, agent)
+            agent.person.asker = partial(self._ask_for_agent, agent)
             self.progress = RunState()
         self.agent = agent
         self._unsubscribe = agent.channel.subscribe(lambda event: self._heard(agent, event))
@@ -365,10 +375,10 @@ class Controller:
             return await asyncio.to_thread(opened, request)
         return opened(request)
 
-    async def _answer_server(
+    async def _ask_for_agent(
         self, agent: Agent, question: ServerQuestion | ModelQuestions
     ) -> Answer:
-        """Ask the user a question of ``agent`` or of one of its MCP servers; return the answer.
+        """Ask the user a question of ``agent``'s model or MCP servers; return the answer.
 
         Waits until the agent's session is on the screen. If asking fails, the answer's action is
         "cancel".
@@ -412,7 +422,8 @@ class Controller:
         self.agent = None
         self.race = None
 
-    def _bring_back(self, aside: Aside) -> Agent:
+    def _return_to(self, aside: Aside) -> Agent:
+        """Take a session out of ``asides``, with its race and progress; return its agent."""
         del self.asides[aside.agent.session.id]
         aside.leave()
         self.race = aside.race
@@ -421,10 +432,10 @@ class Controller:
         return aside.agent
 
     def _aside_changed(self, aside: Aside) -> None:
-        from tui_agent.app.side_by_side import Standing, news_of
+        from tui_agent.app.side_by_side import AsideState, news_of
 
         self.frontend.show_asides(tuple(self.asides.values()))
-        if aside.standing is not Standing.WORKING:
+        if aside.state is not AsideState.WORKING:
             self.frontend.call_to_aside(aside, news_of(aside))
 
     def _stop_hearing(self) -> None:
@@ -469,7 +480,8 @@ class Controller:
         finally:
             await self.open(OpenRequest(session.id))
 
-    def open_again(self) -> None:
+    def retry_opening(self) -> None:
+        """Start opening the session that could not be opened while none was open, if any."""
         request = self._unopened
         self._unopened = None
         if request is not None:
@@ -500,10 +512,10 @@ class Controller:
         self.services.close_session(agent.session)
 
     def _stay_without(self, request: OpenRequest) -> None:
-        """If no session is open, keep the request for ``open_again``; put early messages back."""
+        """If no session is open, keep the request for ``retry_opening``; put early messages back."""
         if self.agent is None:
             self._unopened = request
-            self.outbox.take_back()
+            self.outbox.put_back_early()
 
     async def _ask_how_to_open(self, request: OpenRequest, held: SessionHeld) -> None:
         question = f"This session is open in process {held.pid} on {one_line(held.host, 40)}."
@@ -581,7 +593,7 @@ class Outbox:
         intent = parse(text)
         if controller.agent is None and not self._needs_no_session(intent):
             self._early.append((text, follow_up))
-            controller.open_again()
+            controller.retry_opening()
             return
         if not isinstance(intent, CommandIntent) and controller.warn_if_taken_over():
             controller.frontend.put_back(text)
@@ -613,16 +625,13 @@ class Outbox:
         for text, follow_up in early:
             self._controller.soon(self.send(text, follow_up=follow_up))
 
-    def take_back(self) -> None:
-        """Put texts that were sent while no session was open back into the prompt.
-
-        This is done if no session can be opened.
-        """
+    def put_back_early(self) -> None:
+        """Put texts that were sent while no session was open back into the prompt."""
         early = self._early
         self._early = []
         self._controller.frontend.put_back("\n".join(text for text, _ in early))
 
-    def bring_back(self) -> None:
+    def put_back_queued(self) -> None:
         """Put the messages that still wait in the agent's queue back into the prompt, unsent."""
         controller = self._controller
         waiting = list[str]()
@@ -637,6 +646,10 @@ class Outbox:
             controller.say(f"{they} back in the prompt, not sent.")
 
     def send_prepared(self, prepared: Prepared) -> None:
+        """Switch to the message's model and mode, send it, and warn of names not attached.
+
+        Does nothing without an open session.
+        """
         agent = self._controller.agent
         if agent is None:
             return
@@ -662,22 +675,33 @@ class Outbox:
         self.send_prepared(prepared)
 
     async def _send_with_files(self, text: str, *, follow_up: bool) -> None:
-        from tui_agent.agent.attachments import load_message
-
         controller = self._controller
         try:
             async with self._sending:
-                if (agent := controller.agent) is None:
+                if controller.agent is None:
                     return
-                put_blob = controller.services.store.put_blob
-                loaded = await load_message(
-                    text, controller.cwd, agent.session, put_blob, named=self._named
-                )
+                loaded = await self.load(text)
                 self.submit(loaded.parts, follow_up=follow_up)
                 if loaded.problem is not None:
                     controller.frontend.warn(loaded.problem)
         finally:
             self._unsent -= 1
+
+    async def load(self, text: str) -> Prepared:
+        """Return a message with everything attached that it mentions; does not send it.
+
+        Raises `CommandError` if no session is open.
+        """
+        from tui_agent.agent.attachments import load_message
+
+        controller = self._controller
+        return await load_message(
+            text,
+            controller.cwd,
+            controller.open_agent.session,
+            controller.services.store.put_blob,
+            named=self._named,
+        )
 
     async def _named(self, name: str) -> tuple[UserPart, ...]:
         """Return the message parts for an ``@name`` that is not a file; empty if unknown.
@@ -699,8 +723,8 @@ class Outbox:
     def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
         """Send a message without looking for commands or mentions in it.
 
-        In a read-only session, or if it can't be stored, the message goes back into the prompt.
-        Does nothing without an open session.
+        In a read-only session, or if it can't be stored, the message goes back into the prompt, and
+        the user gets a message. Does nothing without an open session.
         """
         from tui_agent.session.entries import typed_text
         from tui_agent.session.errors import StoreError

@@ -46,7 +46,7 @@ async def copy(controller: Controller, argument: str) -> None:
             text = await _whole_branch(controller, session)
             nothing = "There is nothing to copy yet."
         case _ if number.isdecimal():
-            text = text_of(session.entry(int(number)), controller.services.store.blob)
+            text = own_text(session.entry(int(number)), controller.services.store.blob)
             nothing = f"#{number} has no text."
         case _:
             raise CommandError("Use /copy, /copy code, /copy all or /copy #12.")
@@ -87,7 +87,7 @@ def last_code(answers: Iterable[str]) -> str | None:
     return None
 
 
-def text_of(entry: Entry, blob: Callable[[str], bytes | None] = lambda _digest: None) -> str:  # noqa: PLR0911 - one arm per kind
+def own_text(entry: Entry, blob: Callable[[str], bytes | None] = lambda _digest: None) -> str:  # noqa: PLR0911 - one arm per kind
     """Return an entry's text: a message as typed, an answer, a summary, an output; may be "".
 
     An answer without text gives its tool calls. ``blob`` returns content by SHA-256; without it, a

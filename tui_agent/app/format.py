@@ -1,4 +1,7 @@
-"""Formats values as short texts: token counts, money, durations, ages, paths, plurals, lower case."""
+"""Formats values as short texts: token counts, money, durations, ages, paths, plurals, lower case.
+
+Also parses the counts and amounts that a user types.
+"""
 
 from collections.abc import Sequence
 from math import inf
@@ -9,8 +12,13 @@ from tui_agent.safe_text import one_line, visible
 __all__ = [
     "about_cost",
     "age",
+    "amount_in",
+    "changes_text",
+    "count_in",
+    "dollars_in",
     "dotted",
     "duration",
+    "lines_text",
     "listed",
     "lower_case",
     "money",

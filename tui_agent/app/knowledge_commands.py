@@ -1,4 +1,8 @@
-"""Commands on skills, tools, agents, output styles and MCP servers; ``/init`` and ``/review``."""
+"""Commands on skills, tools, agents, output styles and MCP servers; ``/init`` and ``/review``.
+
+Skills, tools, agents and servers are shown on one page, the equipment page; on the full screen
+each command opens it at another heading.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +60,7 @@ async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None
         controller.show(Report(at, parts[at]) if at in parts else EquipmentPage())
         return
     lines = [EquipmentLine(Heading(AGENTS))]
-    for name, about in kinds_of(owner).items():
+    for name, about in primary_agents(owner).items():
         mark = "●" if name == owner.mode else "○"
         lines.append(EquipmentLine(f"  {mark} {name:<14} {one_line(about, 200)}", name))
     for heading, rows in parts.items():
@@ -117,7 +121,8 @@ def skills_lines(rows: Iterable[CommandRow]) -> list[str]:
     return lines
 
 
-def kinds_of(owner: Agent) -> dict[str, str]:
+def primary_agents(owner: Agent) -> dict[str, str]:
+    """Return the agents that a user can switch to: descriptions by name, the built-in one first."""
     own = {spec.name: spec.description for spec in owner.ports.knowledge.specs if spec.primary}
     return {"build": "the built-in agent"} | own
 
@@ -151,7 +156,7 @@ async def agent(controller: Controller, argument: str) -> None:
         await _show_equipment(controller, chooser, AGENTS)
         return
     await asyncio.to_thread(chooser.ports.knowledge.load)
-    kinds = kinds_of(chooser)
+    kinds = primary_agents(chooser)
     name = argument or await _choice_of(controller, "Switch to which agent?", kinds)
     if name:
         _require_known("agent", name, kinds)

@@ -1,4 +1,8 @@
-"""``/model`` and ``/effort`` choose the model and how much it thinks, and show the cost of that."""
+"""``/model`` and ``/effort`` choose the model and how much it thinks, and show the cost of that.
+
+They ask before cached tokens are read again or if the conversation does not fit. A chosen model is
+also saved in the settings, an effort is not.
+"""
 
 import asyncio
 from typing import TYPE_CHECKING, Final
@@ -46,7 +50,7 @@ async def model(controller: "Controller", argument: str) -> None:
         return
     pick = await controller.ask(ModelChoice(controller.open_agent.model, switches=True))
     if pick is not None:
-        set_up(controller, pick)
+        save_server(controller, pick)
         await choose_model(controller, pick.model, only_here=pick.only_here)
 
 
@@ -94,11 +98,11 @@ async def ask_for_model(controller: "Controller", current: str) -> str | None:
     pick = await controller.ask(ModelChoice(current))
     if pick is None:
         return None
-    set_up(controller, pick)
+    save_server(controller, pick)
     return pick.model
 
 
-def set_up(controller: "Controller", pick: ModelPick) -> None:
+def save_server(controller: "Controller", pick: ModelPick) -> None:
     """Save the base URL of the server that the model was found on, if ``pick.server`` has one."""
     from tui_agent.app.context_commands import reread_settings
 
@@ -151,7 +155,7 @@ def reread_price(controller: "Controller", model: str, cached: int) -> str:
 
 
 async def may_reread(controller: "Controller", agent: "Agent", what: str, model: str) -> bool:
-    """Return whether a switch may go ahead; if ``model`` has to read cached tokens again, ask.
+    """Return whether a switch may go ahead; if ``model`` would read cached tokens again, ask first.
 
     ``what`` is the question, such as "Switch to opus?". If the user wants it, the history is
     compacted first; if that fails, return False.

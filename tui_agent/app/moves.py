@@ -1,4 +1,8 @@
-"""Moves to another entry of the tree and restores files with it, asking and reporting as needed."""
+"""Moves to another entry of the tree and restores files with it, after asking about conflicts.
+
+The functions return phrases on what happened to files; callers show them. The agent's navigator
+moves the leaf, its file rewinder plans and restores.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +67,7 @@ async def move_with_files(
     return files_told(files, done, commits)
 
 
-async def carry_out(
+async def make_move(
     agent: Agent,
     move: MovePlan,
     files: RestorePlan | None,

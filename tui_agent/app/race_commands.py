@@ -1,7 +1,8 @@
 """``/race`` runs one prompt in several runners at once; ``/check`` sets the check of runs.
 
 Each runner has its own branch and copy of the project. The commands also control a race and take a
-runner's work.
+runner's work. This module sets and clears ``Controller.race``; `Race` owns the runners and their
+copies.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ import re
 import shlex
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import count_in, dollars_in, money, one_line
 from tui_agent.app.frontend import Choice, RacePage, Report
-from tui_agent.app.moves import carry_out
+from tui_agent.app.moves import make_move
 from tui_agent.app.race_text import RacePrice, entry_lines, race_lines
 from tui_agent.errors import CommandError
 from tui_agent.lazy import frozen
@@ -178,13 +178,11 @@ async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
 
 
 async def load_parts(controller: Controller, text: str) -> tuple[UserPart, ...]:
-    from tui_agent.agent.attachments import load_message
-    from tui_agent.agent.preparing import load_named
-
-    agent = controller.open_agent
-    put_blob = controller.services.store.put_blob
-    named = partial(load_named, agent.ports)
-    return (await load_message(text, controller.cwd, agent.session, put_blob, named=named)).parts
+    """Return a message's parts with everything attached that it mentions; warn of what is not."""
+    loaded = await controller.outbox.load(text)
+    if loaded.problem is not None:
+        controller.frontend.warn(loaded.problem)
+    return loaded.parts
 
 
 def runner_specs(controller: Controller, text: str) -> tuple[RunnerSpec, ...]:
@@ -229,6 +227,7 @@ def modes_of(agent: Agent) -> tuple[str, ...]:
 
 
 def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
+    """Return what reading the conversation costs all runners, and the limit of each."""
     from tui_agent.session.entries import Usage
 
     agent = controller.open_agent
@@ -260,7 +259,7 @@ def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
     )
 
 
-# -- after a race
+# -- the running race
 
 
 def require_possible(controller: Controller, order: RaceOrder) -> None:
@@ -356,7 +355,7 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
         await race.end_runners()
     name, leaf = _branch(controller, number, over)
     move = agent.navigator.plan(leaf, continue_from_here=True)
-    told = await carry_out(agent, move, await agent.files.plan(leaf))
+    told = await make_move(agent, move, await agent.files.plan(leaf))
     if race is not None:
         await race.finish(number)
         controller.race = None
@@ -413,6 +412,7 @@ async def compare(controller: Controller) -> None:
 
 
 async def steer(controller: Controller, number: int, text: str) -> None:
+    """Send a message to a runner; one that has ended continues with it."""
     race = _race(controller)
     if not text.strip():
         raise CommandError("Write the message after the number: /race steer 2 Use the other file.")

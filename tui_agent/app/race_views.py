@@ -1,4 +1,7 @@
-"""The content and actions of a race's page, for a running race and for a finished one."""
+"""The content and actions of a race's page, for a running race and for a finished one.
+
+race_commands.py carries out most actions. Also finds the running race's runners for the tree.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from tui_agent.agent.subagents import FinishedSubagent
 from tui_agent.app import race_commands
 from tui_agent.app.format import one_line, plural
 from tui_agent.app.frontend import DiffPage, RunnerPage
-from tui_agent.app.plain_text import plain_preview
+from tui_agent.app.strip_markdown import plain_preview
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import AssistantEntry, RaceEntry
 from tui_agent.session.path_queries import newest
@@ -111,6 +114,10 @@ class RaceView:
     # -- looking
 
     def watch(self, number: int) -> None:
+        """Show the page of a runner: its agent's session, or what is stored of its branch.
+
+        Raises `CommandError` if it has done nothing yet.
+        """
         agent = self.agent_of(number)
         if agent is not None:
             self._controller.show(RunnerPage(agent, self, number))

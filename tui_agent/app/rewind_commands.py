@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tui_agent.app.commands import Command
 from tui_agent.app.format import age, changes_text, dotted, one_line
 from tui_agent.app.frontend import Pick, PickRow
-from tui_agent.app.moves import carry_out, files_along, files_told
+from tui_agent.app.moves import files_along, files_told, make_move
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ async def rewind(controller: Controller, argument: str) -> None:
 async def _go_back(
     controller: Controller, agent: Agent, message: UserEntry, *, with_files: bool
 ) -> None:
+    """Move to before a message, with or without files; put it into the prompt, and report it."""
     from tui_agent.session.entries import prompt_text
 
     move = agent.navigator.plan(message.id)
@@ -81,7 +82,7 @@ async def _go_back(
         files = await files_along(controller, agent, move.leaf)
         if files is None:
             return
-    told = await carry_out(agent, move, files)
+    told = await make_move(agent, move, files)
     controller.frontend.restore_message(prompt_text(move.prompt))
     sentence = f"Back to before “{one_line(message.text, 40)}”"
     controller.say(dotted(", ".join(filter(None, [sentence, told])), "/undo returns"))

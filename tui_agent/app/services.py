@@ -1,6 +1,7 @@
-"""Interfaces of what the controller needs: sessions, settings, trust, models and files.
+"""Interfaces of what the controller and the screens need: sessions, settings, trust, models, files.
 
-The command line implements them (``cli/controller_wiring.py``).
+The command line implements them (``cli/controller_wiring.py``). Also the requests and rows that
+pass through them.
 """
 
 from __future__ import annotations
@@ -93,9 +94,11 @@ class SessionServices(Protocol):
             StoreError: the session can't be opened.
         """
 
-    def close_session(self, session: Session, /) -> None: ...
+    def close_session(self, session: Session, /) -> None:
+        """Let go of a session after its agent has been closed."""
 
-    def make_agent(self, session: Session, /) -> Agent: ...
+    def make_agent(self, session: Session, /) -> Agent:
+        """Return an agent for a session just opened, as arguments and settings ask for."""
 
     def show_agent(self, agent: Agent, /) -> None:
         """Called when an agent created earlier is on the screen again."""
@@ -131,7 +134,7 @@ class SettingServices(Protocol):
         """Return every setting as it is in the files and the environment now."""
 
     def reread_settings(self) -> Sequence[str]:
-        """Read the settings again and apply them to the agents of all open sessions.
+        """Read the settings again and apply them to the agents of this controller's open sessions.
 
         Return the keys of the settings that changed.
 

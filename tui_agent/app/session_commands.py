@@ -100,8 +100,8 @@ async def sessions(controller: Controller, argument: str) -> None:
     words="duplicate",
 )
 async def fork(controller: Controller, _argument: str) -> None:
-    await controller.open(OpenRequest(controller.open_agent.session.id, OpenHow.FORK))
-    controller.say(FORKED)
+    if await controller.open(OpenRequest(controller.open_agent.session.id, OpenHow.FORK)):
+        controller.say(FORKED)
 
 
 @Command(
@@ -248,14 +248,15 @@ async def block_action(controller: Controller, action: str, entry_id: int) -> No
 
 
 def open_output(controller: Controller, entry: Entry) -> None:
-    from tui_agent.app.copy_commands import text_of
+    """Show the whole output of a tool or shell command; does nothing for other entries."""
+    from tui_agent.app.copy_commands import own_text
     from tui_agent.session.entries import ShellEntry, ToolResultEntry
 
     if isinstance(entry, ShellEntry):
         controller.show(Output(f"!{entry.command}", entry.output))
     elif isinstance(entry, ToolResultEntry):
         controller.show(
-            Output(f"{entry.tool} {entry.title}", text_of(entry, controller.services.store.blob))
+            Output(f"{entry.tool} {entry.title}", own_text(entry, controller.services.store.blob))
         )
 
 
@@ -338,11 +339,11 @@ async def detach(controller: Controller, _argument: str) -> None:
 
 def _at_work(controller: Controller) -> str:
     """Return a sentence that names the sessions that quitting would stop; "" if none."""
-    from tui_agent.app.side_by_side import Standing
+    from tui_agent.app.side_by_side import AsideState
 
     names = []
     for aside in controller.asides.values():
-        if aside.standing in {Standing.WORKING, Standing.NEEDS_YOU}:
+        if aside.state in {AsideState.WORKING, AsideState.NEEDS_YOU}:
             names.append(f"“{aside.title}”")
     is_running = controller.agent is not None and controller.agent.running
     if not names:

@@ -1,4 +1,8 @@
-"""Text and JSON of ``/tree``, ``/context``, ``/cost``, ``/compact --preview`` without a screen."""
+"""Text and JSON of ``/tree``, ``/context`` and ``/cost`` without a screen. Pure.
+
+Also the JSON of ``/compact --preview``, whose text is in context_plan_text.py. The text of the cost
+is made in spending.py.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,8 +12,8 @@ from typing import Any
 from tui_agent.agent.context_inspector import RoomMade
 from tui_agent.agent.context_map import ContextBlock, ContextMap
 from tui_agent.app.context_text import miss_cause
-from tui_agent.app.plain_text import plain_preview
 from tui_agent.app.spending import PING_CAUSE, Spending, spending_sections
+from tui_agent.app.strip_markdown import plain_preview
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.commit_plan import Commit
 from tui_agent.context.compaction import CompactionPlan, Refusal

@@ -1,4 +1,7 @@
-"""Watches the sessions (asides) that go on working while another session is on the screen."""
+"""Watches the sessions (asides) that go on working while another session is on the screen.
+
+The controller creates an `Aside` when a busy session leaves the screen, and owns the list.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ _GOOD_ENDS = frozenset({"done", "length"})
 """Reasons for the end of a run with an answer to read."""
 
 
-class Standing(StrEnum):
+class AsideState(StrEnum):
     """State of a session that is off the screen."""
 
     WORKING = "working"
@@ -49,9 +52,9 @@ class Standing(StrEnum):
 
 
 CALLS = {
-    Standing.NEEDS_YOU: "asks",
-    Standing.DONE: "done",
-    Standing.STOPPED: "stopped",
+    AsideState.NEEDS_YOU: "asks",
+    AsideState.DONE: "done",
+    AsideState.STOPPED: "stopped",
 }
 """Word that the user's notification command gets for each state."""
 
@@ -59,7 +62,7 @@ CALLS = {
 class Aside:
     """A session that goes on while another is on the screen, with its agent and race.
 
-    ``report`` is called whenever its standing changes.
+    ``report`` is called whenever its state changes.
     """
 
     def __init__(
@@ -83,7 +86,7 @@ class Aside:
         self._clock = clock
         self._report = report
         self._ended: RunEnded | None = None
-        self._told = self.standing
+        self._told = self.state
         self._leave = agent.channel.subscribe(self._on_event)
 
     @property
@@ -97,14 +100,14 @@ class Aside:
         return is_busy(self.agent, self.race)
 
     @property
-    def standing(self) -> Standing:
+    def state(self) -> AsideState:
         if self.question:
-            return Standing.NEEDS_YOU
+            return AsideState.NEEDS_YOU
         if self.is_busy or self._ended is None:
-            return Standing.WORKING
+            return AsideState.WORKING
         if self._ended.reason in _GOOD_ENDS:
-            return Standing.DONE
-        return Standing.STOPPED
+            return AsideState.DONE
+        return AsideState.STOPPED
 
     async def ask_when_shown(self, question: str) -> None:
         """Report that the session needs the user for ``question``, and wait until it is shown.
@@ -142,8 +145,8 @@ class Aside:
         self._tell()
 
     def _tell(self) -> None:
-        if self._told is not self.standing:
-            self._told = self.standing
+        if self._told is not self.state:
+            self._told = self.state
             self._report(self)
 
 
@@ -155,10 +158,10 @@ def is_busy(agent: Agent, race: Race | None) -> bool:
 
 def count_words(asides: Iterable[Aside]) -> str:
     """Count the sessions by state: ``1 session at work · 1 needs you``; "" if there are none."""
-    standings = [aside.standing for aside in asides]
-    working = standings.count(Standing.WORKING)
-    asking = standings.count(Standing.NEEDS_YOU)
-    ended = len(standings) - working - asking
+    states = [aside.state for aside in asides]
+    working = states.count(AsideState.WORKING)
+    asking = states.count(AsideState.NEEDS_YOU)
+    ended = len(states) - working - asking
     words: list[str] = []
     if working:
         words.append(f"{plural(working, 'session')} at work")
@@ -173,17 +176,17 @@ def count_words(asides: Iterable[Aside]) -> str:
 
 def news_of(aside: Aside) -> str:
     """Return a sentence on a session's state, with its question or the first line of its answer."""
-    match aside.standing:
-        case Standing.NEEDS_YOU:
+    match aside.state:
+        case AsideState.NEEDS_YOU:
             return f"“{aside.title}” needs you: {one_line(aside.question, 80)}"
-        case Standing.DONE:
+        case AsideState.DONE:
             said = "."
             if aside.last_line:
                 said = f": {one_line(aside.last_line, 80)}"
             return f"“{aside.title}” is done{said}"
-        case Standing.STOPPED:
+        case AsideState.STOPPED:
             return f"“{aside.title}” stopped."
-        case Standing.WORKING:
+        case AsideState.WORKING:
             return f"“{aside.title}” goes on."
 
 

@@ -1,4 +1,8 @@
-"""The cost of a session with all its branches, by branch, model, purpose, cache miss, step and day."""
+"""The cost of a session with all its branches, by branch, model, purpose, cache miss, step and day.
+
+`session_spending` adds up what the store has, and `spending_sections` makes the lines to show.
+`look_up_spending` in status_commands.py adds cache misses, the path's requests and other sessions.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
@@ -7,7 +11,7 @@ from datetime import date, datetime
 from tui_agent.agent.timeline import Step
 from tui_agent.app.context_text import miss_cause
 from tui_agent.app.format import money, plural, tokens, visible
-from tui_agent.app.plain_text import plain_preview
+from tui_agent.app.strip_markdown import plain_preview
 from tui_agent.lazy import dataclass, frozen
 from tui_agent.session.entries import KINDS, RaceEntry, Usage
 from tui_agent.session.records import Purpose, Reported, RequestRecord, SideCost
@@ -193,7 +197,7 @@ def _local(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000).astimezone()
 
 
-def look_up(
+def session_spending(
     session: Session,
     store: Store,
     records: Sequence[RequestRecord],
@@ -202,8 +206,9 @@ def look_up(
 ) -> tuple[Spending, dict[int, str]]:
     """Return a session's cost, and the previews of other branches' first entries by entry number.
 
-    Can be called in a thread. ``records`` are the session's requests, ``departures`` as for
-    `spending`. Requests that a fork copied were paid for in another session and are left out.
+    ``path``, ``misses`` and ``all_sessions`` are empty yet. ``records`` are the session's requests,
+    ``departures`` as for `spending`. Requests that a fork copied were paid for in another session
+    and are left out. Can be called in a thread.
     """
     copied = session.reader.copied_until()
     records = [record for record in records if record.id > copied]

@@ -40,6 +40,7 @@ async def status(controller: Controller, _argument: str) -> None:
 
 
 async def show_status(controller: Controller, agent: Agent, at: str = "") -> None:
+    """Show the status page, with everything on the cost below, at the heading ``at``."""
     from tui_agent.app.spending import spending_sections
 
     # Probing the sandbox and adding up a long session take a moment.
@@ -52,11 +53,11 @@ async def show_status(controller: Controller, agent: Agent, at: str = "") -> Non
 
 
 async def look_up_spending(controller: Controller, agent: Agent) -> tuple[Spending, dict[int, str]]:
-    """Return the cost of the agent's session, and the preview of each other branch's first entry.
+    """Return the whole cost of the agent's session, and previews of other branches' first entries.
 
     The previews are by entry number. Reads in a thread, as it can take a second.
     """
-    from tui_agent.app.spending import DAYS, look_up
+    from tui_agent.app.spending import DAYS, session_spending
 
     services = controller.services
     session = agent.session
@@ -64,7 +65,7 @@ async def look_up_spending(controller: Controller, agent: Agent) -> tuple[Spendi
     departures = session.departures(record.id for record in records)
     await asyncio.to_thread(session.reader.costs)
     found, names = await asyncio.to_thread(
-        look_up, session, services.store, records, departures, price=services.price
+        session_spending, session, services.store, records, departures, price=services.price
     )
     now = datetime.fromtimestamp(controller.clock()).astimezone()
     found.all_sessions.update(await asyncio.to_thread(services.store.spent_by_day, now, DAYS))

@@ -220,12 +220,12 @@ async def session_result(controller: Controller) -> SessionResult:
 async def write_result(controller: Controller, found: SessionResult, target: str) -> None:
     """Write a result to ``target``, and report it.
 
-    ``target`` is a file, relative to the session's directory, or ``branch:NAME``.
+    ``target`` is ``branch:NAME`` or a file, named as for ``/export``.
     """
     from tui_agent.app.results import BRANCH
 
     if target.startswith(BRANCH):
         place = target
     else:
-        place = str(controller.cwd / target)
+        place = str(_place(controller, target))
     controller.say(await asyncio.to_thread(found.write, place))

@@ -1,7 +1,8 @@
 """Plain mode: the conversation as lines of text, for screen readers and very simple terminals.
 
 Nothing is drawn or overwritten: output and input are whole lines. One of several answers to a
-question is chosen by its number.
+question is chosen by its number. `PlainFrontend` decides whether a line is a message, a command or
+an answer; the controller does the rest. Nothing typed here is stored as a draft.
 """
 
 from __future__ import annotations
@@ -56,11 +57,11 @@ from tui_agent.app.frontend import (
     TreePage,
 )
 from tui_agent.app.intent import CommandIntent, parse
-from tui_agent.app.moves import carry_out, files_along
+from tui_agent.app.moves import files_along, make_move
 from tui_agent.app.permission_text import answers, asked_parts, question
-from tui_agent.app.plain_text import plain, plain_preview
 from tui_agent.app.services import OpenRequest
 from tui_agent.app.status_commands import job_lines
+from tui_agent.app.strip_markdown import plain, plain_preview
 from tui_agent.app.undo_commands import name_of_place
 from tui_agent.app.welcome import ask_for_trust
 from tui_agent.cli.ending import listening
@@ -249,7 +250,7 @@ class PlainFrontend(Frontend):
             self._answer.set_result(None)
         elif agent is not None and agent.running:
             agent.interrupt()
-            self.controller.outbox.bring_back()
+            self.controller.outbox.put_back_queued()
         elif now - self._interrupted_at < QUIT_SECONDS:
             self.leave()
         else:
@@ -503,7 +504,7 @@ class PlainFrontend(Frontend):
         move = agent.navigator.plan(int(number))
         files = await files_along(self.controller, agent, move.leaf)
         if files is not None:
-            told = await carry_out(agent, move, files)
+            told = await make_move(agent, move, files)
             place = name_of_place(move.leaf)
             self._print(f"Moved to {f'{place}, {told}' if told else place}. /undo goes back.")
 

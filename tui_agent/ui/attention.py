@@ -180,7 +180,7 @@ class Attention:
         settings = self._controller.services.config().ui
         if self._is_looked_at and settings.notify != "off":
             self._screen.post_message(TerminalCall("\a"))
-        self._call(CALLS[aside.standing], sentence, agent=aside.agent)
+        self._call(CALLS[aside.state], sentence, agent=aside.agent)
 
     def _call(
         self, event: str, text: str, took: float = 0.0, *, agent: Agent | None = None

@@ -11,7 +11,7 @@ from tests.support.processes import git
 from tests.support.races import RacingClient, begin, racing_agent, runs, state_of, writes
 from tests.support.scripted_client import Reply
 from tests.support.thoroughness import NIGHTLY
-from tui_agent.app.rewind_commands import carry_out
+from tui_agent.app.moves import make_move
 from tui_agent.session.entries import RunnerState
 
 PATHS = ("f0.txt", "f1.txt", "f2.txt", "new.txt", "sub/deep.txt", "other.txt")
@@ -83,7 +83,7 @@ async def race_once(
     if leaf is not None:
         agent = harness.agent
         move = agent.navigator.plan(leaf, continue_from_here=True)
-        await carry_out(agent, move, await agent.files.plan(leaf))
+        await make_move(agent, move, await agent.files.plan(leaf))
     await race.finish(winner + 1)
     for path, now in contents(project).items():
         theirs, ours = reached[path], of_user[path]

@@ -14,7 +14,7 @@ from tests.support.thoroughness import examples
 from tests.support.transcript import Shown, answer, shown, user
 from tui_agent.agent.events import AnswerDelta, EntryAppended
 from tui_agent.processes.terminal_screen import TerminalScreen
-from tui_agent.ui.widgets.plain import paint_now
+from tui_agent.ui.widgets.fast_paint import paint_now
 from tui_agent.ui.widgets.plain_text import PlainText
 
 SIZES = ((60, 12), (60, 20), (140, 12))

@@ -168,7 +168,7 @@ async def _find_entries(controller: Controller, query: str) -> Sequence[Candidat
 
 
 def _entry(header: EntryHeader, now: float, score: int, *, here: bool) -> Candidate:
-    from tui_agent.app.plain_text import plain_preview
+    from tui_agent.app.strip_markdown import plain_preview
     from tui_agent.session.previews import ERROR
 
     who = _ROLE_NAMES.get(header.kind, header.kind.replace("_", " "))

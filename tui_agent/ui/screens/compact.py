@@ -1,4 +1,8 @@
-"""The compaction dialog: shows the plan, writes the summary, lets the user edit and apply it."""
+"""The compaction dialog: shows the plan, has the summary written, lets the user edit and apply it.
+
+The agent's compactor plans, writes, weighs and commits, and keeps a prepared summary; the dialog
+holds the boundary, the draft and the edited text.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Input, TextArea
 
 from tui_agent.agent.events import AgentEvent, CompactionEnded, CompactionProgress, RunEnded
-from tui_agent.app import plans
+from tui_agent.app import context_plan_text
 from tui_agent.app.format import plural
 from tui_agent.app.frontend import Choice
 from tui_agent.app.model_commands import ask_for_model
@@ -140,7 +144,7 @@ class CompactScreen(Dialog[None]):
         else:
             forecast = await compactor.forecast(prepared.plan, order)
         if prepared is not None and isinstance(forecast, Commit):
-            self.heading.update(plans.compaction_text(prepared.plan, forecast))
+            self.heading.update(context_plan_text.compaction_text(prepared.plan, forecast))
             self._edit(prepared)
         self._boundaries = await compactor.boundaries(self._agent.model)
         if self._draft is None:
@@ -164,7 +168,7 @@ class CompactScreen(Dialog[None]):
             dollars = self._controller.services.price(
                 model, Usage(input=plan.tokens_summarised, output=plan.summary_tokens)
             )
-            self.heading.update(plans.compaction_text(plan, forecast, dollars))
+            self.heading.update(context_plan_text.compaction_text(plan, forecast, dollars))
             if self.phase is not CompactPhase.PLAN or not self.has_class(f"-{CompactPhase.PLAN}"):
                 self._enter(CompactPhase.PLAN)
 
@@ -225,7 +229,7 @@ class CompactScreen(Dialog[None]):
         self.heading.update(refusal.message)
         more = ""
         if refusal.prunes:
-            more = plans.prune_instead(refusal.prunes)
+            more = context_plan_text.prune_instead(refusal.prunes)
         self._enter(CompactPhase.REFUSED, more)
 
     # -- summarising
@@ -337,7 +341,7 @@ class CompactScreen(Dialog[None]):
         if isinstance(weighed, Refusal):
             self._say(weighed.message, "error")
         else:
-            self._say(plans.weighed_text(weighed, self._draft))
+            self._say(context_plan_text.written_summary_text(weighed, self._draft))
 
     def _keep_changes(self) -> None:
         """Store the editor's text in the prepared summary, which may be applied at any moment.

@@ -1,7 +1,8 @@
 """The page of the context map: shows every block of a request, and edits what the model sees.
 
 The timeline above the map plots the size of each request on the path; its cursor chooses the
-request that the map shows.
+request that the map shows. An edit is asked about here, with its cost from edit_cost.py, and made
+by the agent; only the next request can be edited.
 """
 
 from __future__ import annotations
@@ -348,7 +349,7 @@ class ContextScreen(Page[None]):
         block = self.blocks.block
         group = self.blocks.group
         if block is not None:
-            self.preview.show(context_text.facts_of(block), self._text_of_block())
+            self.preview.show(context_text.block_facts(block), self._text_of_block())
         elif group is not None and group.name == REST:
             self.preview.show(REST, context_text.REST_WORDS)
         elif group is not None:
@@ -369,7 +370,7 @@ class ContextScreen(Page[None]):
             entry = self._agent.session.entry(block.origin[0])
         else:
             entry = None
-        return context_text.text_of(block, self._request, entry)
+        return context_text.block_text(block, self._request, entry)
 
     def _request_shown(self) -> ModelRequest:
         step = self._step
@@ -411,7 +412,7 @@ class ContextScreen(Page[None]):
         elif (group := self.blocks.group) is not None:
             self.blocks.action_fold(not group.folded)
         elif (block := self.blocks.block) is not None:
-            self._controller.show(Output(context_text.facts_of(block), self._text_of_block()))
+            self._controller.show(Output(context_text.block_facts(block), self._text_of_block()))
 
     # -- edits
 

@@ -39,7 +39,7 @@ WORDS_SECONDS = 0.5
 """Seconds for which the agent's text events are collected; they change nothing on this page."""
 
 
-def how_it_is(state: JobState, now: float) -> str:
+def state_words(state: JobState, now: float) -> str:
     """Return a job's state, duration and any failing exit code: "ended after 3 s, exit 1".
 
     ``now`` is in seconds since the epoch.
@@ -66,7 +66,7 @@ def typed(event: Key) -> str:
     return f"<C-{letter}>" if name.startswith("ctrl-") and len(letter) == 1 else ""
 
 
-def screen_of(terminal: Terminal) -> Content:
+def terminal_content(terminal: Terminal) -> Content:
     """Return the text on a terminal's screen; highlighted text and the cursor are reversed."""
     rows = []
     for row in terminal.rows():
@@ -145,7 +145,7 @@ class JobsScreen(PanePage):
                 mark = "✗"
             else:
                 mark = "●"
-            how = how_it_is(job, now)
+            how = state_words(job, now)
             state = how
             if self.size.width >= 60:
                 state = f"{how:<22}"
@@ -169,7 +169,7 @@ class JobsScreen(PanePage):
         shown: Content | str = ""
         job = self._shown
         if job is not None and job.terminal is not None:
-            shown = screen_of(job.terminal)
+            shown = terminal_content(job.terminal)
         elif job is not None:
             shown = sanitize.output(job.tail(MAX_OUTPUT_CHARS))
         self.output.update(shown or "(no output)")

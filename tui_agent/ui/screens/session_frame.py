@@ -1,4 +1,7 @@
-"""The widgets around the open session (header, notices, prompt, gauge, status), and their data."""
+"""The widgets around the open session (header, notices, prompt, gauge, status), and their data.
+
+Half of the controller's frontend; main.py has the other half: questions, pages and keys.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,10 @@ from tui_agent.ui.error_boundary import BoundedScreen
 from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.widgets.attachments import AttachmentStrip
 from tui_agent.ui.widgets.completion import CompletionPopup
+from tui_agent.ui.widgets.fast_paint import Room, empty_lines
 from tui_agent.ui.widgets.gauge import Gauge, numbers
 from tui_agent.ui.widgets.header import MIN_TERMINAL_SIZE, SessionHeader
 from tui_agent.ui.widgets.notice import NoticeLine
-from tui_agent.ui.widgets.plain import Room, empty_lines
 from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.status import StatusLine
 from tui_agent.ui.widgets.user_status import UserStatusLine
@@ -171,6 +174,10 @@ class SessionFrame(BoundedScreen[None], Frontend):
             self.gauge.reading = grown
 
     def refresh_facts(self) -> None:
+        """Update all widgets around the session from its agent.
+
+        Once there is a model, also cancels the question of a first start for one.
+        """
         from tui_agent.ui.gauge_reading import budget_words, gauge_reading
 
         if (agent := self.agent) is None:

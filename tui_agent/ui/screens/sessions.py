@@ -1,4 +1,8 @@
-"""The page of sessions: to search, open, rename, fork, export, delete and restore them."""
+"""The page of sessions: to search, open, rename, fork, export, delete and restore them.
+
+Renames, deletes and restores in the store itself; the session to open or fork is the page's result,
+which the command that asked opens.
+"""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -193,7 +197,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
     def _facts(self, info: SessionInfo) -> Iterator[str]:
         aside = self._controller.asides.get(info.id)
         if aside is not None:
-            yield aside.standing.value
+            yield aside.state.value
         yield age(info.updated_at, self._clock())
         yield plural(info.entry_count, "entry")
         if (totals := self._totals.get(info.id)) is not None and totals.cost:

@@ -1,4 +1,8 @@
-"""The page of the session tree: shows every branch; moves, merges, forks, labels and summarises."""
+"""The page of the session tree: shows every branch; moves, merges, forks, labels and summarises.
+
+The page asks the questions; moves.py moves with files, the agent's navigator merges, commands
+compact, race and undo.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -25,10 +29,10 @@ from tui_agent.agent.events import (
 from tui_agent.agent.navigator import NavigationError
 from tui_agent.app import race_commands
 from tui_agent.app.controller import COPYING
-from tui_agent.app.copy_commands import text_of
+from tui_agent.app.copy_commands import own_text
 from tui_agent.app.format import money, plural, tokens
 from tui_agent.app.frontend import Choice, DiffPage, RacePage, Report, TextLine, TreePage
-from tui_agent.app.moves import carry_out, files_along
+from tui_agent.app.moves import files_along, make_move
 from tui_agent.app.race_views import runners_by_leaf, watch_at
 from tui_agent.app.services import OpenRequest
 from tui_agent.app.session_commands import FORKED, open_output, show_contexts
@@ -385,7 +389,7 @@ class TreeScreen(Page[None]):
         told: list[str] = []
 
         async def move(progress: Callable[[str], None]) -> None:
-            told.append(await carry_out(agent, plan, files, focus=wanted, progress=progress))
+            told.append(await make_move(agent, plan, files, focus=wanted, progress=progress))
 
         if await self._summarise(move, shown=wanted is not None):
             self.dismiss()
@@ -470,9 +474,9 @@ class TreeScreen(Page[None]):
         )
         if self.is_current:
             self.dismiss()
-        await self._controller.open(OpenRequest(info.id))
-        self._controller.frontend.put_back(prompt_text(plan.prompt))
-        self._controller.say(FORKED)
+        if await self._controller.open(OpenRequest(info.id)):
+            self._controller.frontend.put_back(prompt_text(plan.prompt))
+            self._controller.say(FORKED)
 
     def action_parent(self) -> None:
         self.dismiss()
@@ -559,7 +563,7 @@ class TreeScreen(Page[None]):
     def action_copy(self) -> None:
         if entries := self._highlighted_entries():
             blob = self._controller.services.store.blob
-            texts = [sanitize.text(text) for entry in entries if (text := text_of(entry, blob))]
+            texts = [sanitize.text(text) for entry in entries if (text := own_text(entry, blob))]
             self.app.copy_to_clipboard("\n\n".join(texts))
 
     @on(messages.ActionRequested)

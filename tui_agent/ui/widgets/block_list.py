@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 from tui_agent.agent.context_map import ContextBlock, ContextMap
 from tui_agent.app.format import plural, tokens
-from tui_agent.app.plain_text import plain_preview
 from tui_agent.app.status_marks import GLYPHS, style_of
+from tui_agent.app.strip_markdown import plain_preview
 from tui_agent.lazy import frozen
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.widgets.line_list import LineList, following, spread

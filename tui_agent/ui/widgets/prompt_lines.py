@@ -1,4 +1,7 @@
-"""The lines between conversation and prompt: queued messages, the plan, a question, new text."""
+"""The lines between conversation and prompt: queued messages, the to-do in progress, new text.
+
+Also the line on other pages that says that a question waits. `SessionView` updates them.
+"""
 
 from __future__ import annotations
 
@@ -90,8 +93,8 @@ class QueueList(Widget):
         return Content("\n".join(lines))
 
 
-class PlanLine(PlainText):
-    """Shows the progress of the plan above the prompt while the agent works."""
+class TodoLine(PlainText):
+    """Shows the to-do in progress above the prompt while the agent works."""
 
     ALLOW_SELECT = False
 

@@ -1,6 +1,8 @@
 """The part of the main screen that shows the open session and updates itself by the agent's events.
 
 Mounted after the first paint, because importing its parts takes longer than painting the prompt.
+Decides what each event changes on the screen, including the widgets around it (session_frame.py),
+which questions wait, and which warnings `/doctor` will list.
 """
 
 from __future__ import annotations
@@ -47,11 +49,11 @@ from tui_agent.ui.attention import Sign
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.later import Later
 from tui_agent.ui.widgets.asked import AskedChoice, AskedPermission
+from tui_agent.ui.widgets.fast_paint import Room, paint_now
 from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import FirstHints
-from tui_agent.ui.widgets.plain import Room, paint_now
 from tui_agent.ui.widgets.prompt import INVITATIONS, READ_ONLY
-from tui_agent.ui.widgets.prompt_lines import NewChip, PlanLine, QuestionChip, QueueList
+from tui_agent.ui.widgets.prompt_lines import NewChip, QuestionChip, QueueList, TodoLine
 from tui_agent.ui.widgets.question_prompt import QuestionPrompt
 from tui_agent.ui.widgets.side_panel import MIN_WIDTH_FOR_PANEL, SidePanel
 from tui_agent.ui.widgets.status import StatusLine
@@ -89,7 +91,7 @@ class SessionView(Room):
     transcript = getters.query_one(Transcript)
     question = getters.query_one(QuestionPrompt)
     waiting = getters.query_one(QueueList)
-    plan = getters.query_one(PlanLine)
+    plan = getters.query_one(TodoLine)
     new_chip = getters.query_one(NewChip)
     panel = getters.query_one(SidePanel)
     hints = getters.query_one(FirstHints)
@@ -132,7 +134,7 @@ class SessionView(Room):
             clock=self._services.clock,
             show=self._controller.show,
         )
-        yield PlanLine()
+        yield TodoLine()
         yield QueueList()
         yield SidePanel()
 
@@ -341,7 +343,7 @@ class SessionView(Room):
         self._main.refresh_files()
         match event.reason:
             case "interrupted":
-                self._main.controller.outbox.bring_back()
+                self._main.controller.outbox.put_back_queued()
             case "error" if self._main.controller.warn_if_taken_over():
                 pass
             case "error" if not self._is_shown_in_transcript(event.error):

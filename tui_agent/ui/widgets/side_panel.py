@@ -12,7 +12,7 @@ from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import CompactionEntry, Entry, UserEntry
 from tui_agent.session.path_queries import newest
 from tui_agent.ui.later import Later
-from tui_agent.ui.outline import (
+from tui_agent.ui.panel_content import (
     OutlineRow,
     PanelFacts,
     extended,

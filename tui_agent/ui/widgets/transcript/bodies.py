@@ -132,7 +132,7 @@ class NumberedBody(Body):
             yield CodeLine(self._code, index, start, end, prefix=((f"{shown} ", "line-number"),))
 
 
-class PlanBody(TextBody):
+class TodoBody(TextBody):
     """A to-do list, with the same marks as in the side panel."""
 
     def row(self, index: int, width: int) -> Iterator[Line]:

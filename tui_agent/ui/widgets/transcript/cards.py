@@ -34,8 +34,8 @@ from tui_agent.ui.widgets.transcript.bodies import (
     Keep,
     MatchBody,
     NumberedBody,
-    PlanBody,
     TextBody,
+    TodoBody,
     body_lines,
 )
 from tui_agent.ui.widgets.transcript.diffs import DiffBody
@@ -184,12 +184,14 @@ class CardBlock(FoldingBlock):
         self._changed()
 
     def finish(self, status: str, metadata: ToolMetadata, seconds: float) -> None:
+        """Show the call as ended; its output stays the streamed one until `set_result`."""
         self.status = status
         self.metadata = metadata
         self._seconds = seconds
         self._changed()
 
     def stop(self) -> None:
+        """Show a call that has not ended as interrupted, because it gets no result any more."""
         if self.status in {RUNNING, WAITING}:
             self.status = ToolStatus.INTERRUPTED
             self._changed()
@@ -420,7 +422,7 @@ class CardBlock(FoldingBlock):
         if self.traits.output == "numbered" and "\t" in output:
             return NumberedBody(output, self.metadata.path or self.title)
         if self.traits.state == "list":
-            return PlanBody(output)
+            return TodoBody(output)
         if self.traits.output == "matches":
             return MatchBody(output)
         return TextBody(output)

@@ -18,7 +18,7 @@ from textual.widget import Widget
 
 from tui_agent.context.context_status import Standing
 from tui_agent.ui.later import Later
-from tui_agent.ui.widgets.plain import bar_lines, plain_lines
+from tui_agent.ui.widgets.fast_paint import bar_lines, plain_lines
 from tui_agent.ui.widgets.transcript.blocks import Block
 from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.model import Position, Row, TranscriptModel

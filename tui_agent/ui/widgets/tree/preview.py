@@ -21,7 +21,7 @@ from tui_agent.session.entries import (
     kinds,
 )
 from tui_agent.session.records import EntryHeader, Outlines
-from tui_agent.ui.outline import changed_files
+from tui_agent.ui.panel_content import changed_files
 from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.blocks import Fold

@@ -8,7 +8,7 @@ from datetime import datetime
 from tui_agent.app import format as wording
 from tui_agent.app import race_text
 from tui_agent.app.format import dotted
-from tui_agent.app.plain_text import plain_preview
+from tui_agent.app.strip_markdown import plain_preview
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     AssistantEntry,

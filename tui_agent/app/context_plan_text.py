@@ -1,4 +1,4 @@
-"""Describes planned compactions and prunes: entries, tokens and cost. Pure."""
+"""Describes planned compactions and prunes, and written summaries: entries, tokens, cost. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tui_agent.app.format import about_cost, money, one_line, plural, tokens
-from tui_agent.app.plain_text import plain_preview
+from tui_agent.app.strip_markdown import plain_preview
 from tui_agent.session.entries import Entry, is_by_user
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def _named(entry: Entry) -> str:
     return f"#{entry.id}"
 
 
-def weighed_text(commit: Commit, draft: Draft) -> str:
+def written_summary_text(commit: Commit, draft: Draft) -> str:
+    """Return a line: sizes before and after with the written summary, and what writing it cost."""
     spent = [f"{tokens(commit.tokens_before)} → {tokens(commit.tokens_after)} tokens of history"]
     if commit.steps:
         spent.append(", ".join(commit.steps))

@@ -1,4 +1,7 @@
-"""Strips Markdown from the model's text, for lists that show one line of it."""
+"""Strips Markdown from the model's text, for lists that show one line of it.
+
+Also shortens the tool calls in an entry's preview.
+"""
 
 import json
 import re

@@ -1,9 +1,12 @@
-"""Computes what the side panel shows of a session: outline, to-dos, changed files, running jobs."""
+"""Computes what the side panel shows of a session: outline, to-dos, changed files, running jobs.
+
+Pure, except that `summarised_changes` reads summarised entries from the store.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tui_agent.app.plain_text import plain_preview
+from tui_agent.app.strip_markdown import plain_preview
 from tui_agent.lazy import frozen
 from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import (
