@@ -1,6 +1,7 @@
 """The user's own status line (``ui.status_line``): the first line of the output of a command.
 
-The command gets the state of the session as JSON on standard input.
+The command gets the state of the session as JSON on standard input. The main screen says what that
+state is and when it changed; user_commands.py runs the command.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ class UserStatusLine(Widget):
         self.display = False
 
     def use(self, command: str | None) -> None:
+        """Set the command, "" or None for none; another one is run soon."""
         if command != self._command:
             self._command = command or None
             self._has_failed = False
@@ -67,6 +69,7 @@ class UserStatusLine(Widget):
             self.changed()
 
     def changed(self) -> None:
+        """Have the command run after `PAUSE`, if its input is another one by then."""
         if self._command is not None and self.is_mounted:
             self._telling.after(PAUSE)
 

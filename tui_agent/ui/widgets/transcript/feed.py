@@ -1,6 +1,7 @@
 """Applies the agent's events to a transcript's model: streamed text, running calls, new entries.
 
-Streamed pieces are collected until `LiveFeed.flush`, so that many pieces are parsed at once.
+Streamed pieces are collected until `LiveFeed.flush`, so that many pieces are parsed at once. The
+transcript decides when to flush, and measures what changed.
 """
 
 from collections.abc import Callable, Iterator
@@ -93,6 +94,7 @@ class LiveFeed:
     def stream(
         self, event: AnswerDelta | ReasoningProgress | ToolCallProgress | ToolOutput
     ) -> None:
+        """Collect a streamed piece; it is shown by `flush`."""
         match event:
             case AnswerDelta(text=text) | ReasoningProgress(text=text) if text:
                 self.written += len(text)
@@ -106,6 +108,7 @@ class LiveFeed:
                 self._pending_output.setdefault(call_id, []).append(text)
 
     def flush(self) -> None:
+        """Show the pieces collected so far."""
         for kind, deltas in groupby(self._pending, itemgetter(0)):
             self._document(kind).append("".join(text for _, text in deltas))
         self._pending.clear()
@@ -156,7 +159,7 @@ class LiveFeed:
         return self._live
 
     def discard(self) -> None:
-        """Remove streamed text that did not become an entry, before the request is repeated."""
+        """Remove the streamed answer, which did not become an entry, with its cards."""
         self.flush()
         if self._live is None:
             return
@@ -173,11 +176,16 @@ class LiveFeed:
     # -- entries
 
     def append(self, entry: Entry) -> None:
+        """Show a new entry at the end of the path.
+
+        An answer takes the place of its streamed text, a result goes to its call's card, other
+        entries come before a streamed answer.
+        """
         self.flush()
         mended = isinstance(entry, AssistantEntry)
         if (
             entry.is_dialogue
-            and (place := self._model.settle(self._end, mended=mended)) is not None
+            and (place := self._model.withdraw_offers(self._end, mended=mended)) is not None
         ):
             self.changed.add(place)
         if isinstance(entry, AssistantEntry):
@@ -287,6 +295,7 @@ class LiveFeed:
         return len(self._model) - (self._activity is not None)
 
     def show_activity(self, block: ActivityBlock | None) -> None:
+        """Show a block as the last line, in place of the former one; None removes it."""
         if self._activity is not None:
             self._model.remove_last()
             self.changed.discard(len(self._model))
@@ -299,6 +308,7 @@ class LiveFeed:
 
     @property
     def working(self) -> bool:
+        """Whether a call runs or the activity line is shown."""
         return self._activity is not None or any(card.running for _, card in self._cards.values())
 
     @contextmanager
@@ -348,6 +358,10 @@ class LiveFeed:
     # -- running calls
 
     def apply(self, event: AgentEvent) -> None:
+        """Show what an event says of the run and its calls; streamed pieces and entries excepted.
+
+        Those go to `stream` and `append`.
+        """
         match event:
             case RunStarted():
                 self._model.running = True

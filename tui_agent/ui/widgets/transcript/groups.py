@@ -1,7 +1,7 @@
 """Groups successive small tool calls, such as reads and searches, under one row to unfold.
 
 A group may span several answers. Its members depend only on the path, not on which items are
-loaded.
+loaded. The model calls `arrange` whenever it measures an item, and keeps the folds of groups.
 """
 
 from collections import Counter

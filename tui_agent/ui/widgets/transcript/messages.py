@@ -1,4 +1,7 @@
-"""The messages that a transcript posts for the app to handle, such as to copy or open a block."""
+"""The messages that a transcript posts, such as to copy or open a block; it does neither itself.
+
+The app copies and opens links; the page with the transcript handles actions and the focus.
+"""
 
 from textual.message import Message
 
@@ -20,8 +23,12 @@ class ActionRequested(Message, namespace="transcript"):
     action: str
     """The name of the action, one of ``blocks.ActionName``."""
     entry_id: int
-    """Id of the entry to act on: the block's, or for a card with a result the result's."""
+    """Id of the entry to act on: the one that the action names, else the one that the block shows.
+
+    A card with a result shows the result's entry.
+    """
     call_id: str = ""
+    """Id of the tool call whose card it is, "" for other blocks."""
 
 
 @dataclass

@@ -1,4 +1,8 @@
-"""The transcript's model without a screen: loads entries as items and computes their lines."""
+"""The transcript's model without a screen: loads entries as items and computes their lines.
+
+It holds what is loaded, folded and measured. feed.py adds running work to it; viewport.py asks it to
+measure what is visible. It changes no session.
+"""
 
 from array import array
 from bisect import bisect_left, bisect_right
@@ -240,6 +244,7 @@ class TranscriptModel:
     # -- content
 
     def open(self, source: EntrySource | None) -> None:
+        """Replace all items by those of a source, None for none; the user's folds stay."""
         self.source = source or _NOTHING
         headers = self.source.headers
         self.ids = array("q", headers.ids)
@@ -321,6 +326,7 @@ class TranscriptModel:
         self._measured.clear()
 
     def append(self, item: Item) -> int:
+        """Add an item at the end and return its place; it has no height until it is measured."""
         index = len(self.ids)
         self.ids.append(item.id)
         self.kinds.append(item.kind)
@@ -336,6 +342,7 @@ class TranscriptModel:
         return index
 
     def replace(self, index: int, item: Item) -> None:
+        """Put another item at a place, no longer pinned; the caller has it measured."""
         self.ids[index] = item.id
         self.kinds[index] = item.kind
         self.pinned.discard(index)
@@ -366,6 +373,7 @@ class TranscriptModel:
         return index
 
     def owner_of(self, index: int) -> int | None:
+        """Return the place of the last answer before a place; None if none is near."""
         for place in range(index - 1, max(index - _MAX_RESULT_DISTANCE, -1), -1):
             if self.kinds[place] == "assistant":
                 return place
@@ -557,7 +565,7 @@ class TranscriptModel:
                 return self.kinds[at]
         return ""
 
-    def settle(self, index: int, *, mended: bool) -> int | None:
+    def withdraw_offers(self, index: int, *, mended: bool) -> int | None:
         """Remove key hints and the retry from the answer before a place, because something follows.
 
         Returns the answer's place if it changed, else None. ``mended``: an answer follows. If no
@@ -576,6 +584,7 @@ class TranscriptModel:
         return place if changed else None
 
     def summarised_by(self, entry: CompactionEntry) -> int:
+        """Return how many messages, answers and results come before what a compaction keeps."""
         end = bisect_left(
             self.ids, entry.id if entry.first_kept_id is None else entry.first_kept_id
         )
@@ -919,6 +928,11 @@ class TranscriptModel:
     # -- heights
 
     def measure(self, index: int) -> int:
+        """Lay out an item anew and return its height in lines.
+
+        This is where its blocks are grouped, hidden by a folded turn, or reduced to what the
+        language model sees.
+        """
         turn = self.turn_at(index)
         is_hidden = turn is not None and not self._is_open(turn) and index not in self.rules
         if turn is not None and is_hidden and turns.is_hidden_whole(turn, self.kinds, index):
@@ -995,6 +1009,7 @@ class TranscriptModel:
             self.measure(following)
 
     def refold(self, group: GroupBlock) -> None:
+        """Keep the fold that the user chose for a group of calls, and measure its items."""
         for place in sorted(group.places):
             if place < len(self.ids):
                 self.folds[self.ids[place], group.key] = group.fold
@@ -1003,6 +1018,7 @@ class TranscriptModel:
     # -- lines
 
     def rows(self, top: Position, count: int) -> Iterator[Row]:
+        """Yield up to ``count`` lines from ``top`` on; loads and measures their items."""
         index = top.index
         line = top.line
         while count > 0 and index < len(self.ids):

@@ -1,4 +1,7 @@
-"""Keys and mouse for blocks: focus, folding, copying and selecting; other actions go to the app."""
+"""Keys and mouse for blocks: focus, folding and selecting.
+
+Copying, links and other actions are posted as messages, for the app or the page.
+"""
 
 from textual import events
 from textual.binding import Binding
@@ -61,6 +64,7 @@ class BlockPane(Viewport):
         self.scroll_to_position(Position(len(self.model) if at_end else 0), follow=at_end)
 
     def action_focus_block(self, step: int) -> None:
+        """Focus the next (1) or previous (-1) block; from none, the first or last on screen."""
         current = self._focused_on_screen()
         if current is None:
             rows = self.visible_rows()
@@ -93,6 +97,7 @@ class BlockPane(Viewport):
                 place = len(blocks) - 1
 
     def action_focus_message(self, step: int) -> None:
+        """Focus the next or previous message, those of the program included, and scroll to it."""
         focused = self._focused_on_screen()
         if focused:
             start = focused[0]
@@ -128,6 +133,7 @@ class BlockPane(Viewport):
         self.action_go_to("home" if step < 0 else "end")
 
     def action_request(self, action: str) -> None:
+        """Run an action on the focused block, else on the last one on screen, which gets the focus."""
         target = self._target()
         if target is not None:
             self._request(*target, action)
@@ -266,6 +272,10 @@ class BlockPane(Viewport):
             self.scroll_to_position(self.top)
 
     def _request(self, index: int, block: Block, action: str) -> None:
+        """Fold or unfold the block here; post all other actions.
+
+        ``action`` may name the entry to act on after a colon.
+        """
         match action:
             case "toggle":
                 self.fold_or_unfold(index, block)

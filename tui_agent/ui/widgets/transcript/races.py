@@ -1,4 +1,7 @@
-"""Shows a finished race in the conversation: a line with the outcome, and a table of runners."""
+"""Shows a finished race in the conversation: a line with the outcome, and a table of runners.
+
+The table's columns, rows and state styles are also those of the page of a race.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Final

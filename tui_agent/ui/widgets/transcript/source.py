@@ -1,4 +1,7 @@
-"""Where a transcript gets its entries from, and the estimated heights of those not loaded."""
+"""Where a transcript gets its entries from, and the estimated heights of those not loaded.
+
+Also the ids and kinds of items that show no entry.
+"""
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
@@ -23,6 +26,7 @@ ACTIVITY_ID: Final = LIVE_ID + 1
 """Id of the activity line; it is last, so its id is the greatest."""
 
 HIDDEN: Final = frozenset(kinds(lambda kind: not kind.is_shown))
+"""Kinds of entries that the conversation never shows."""
 
 _MARKERS: Final = frozenset(kinds(lambda kind: kind.is_marker))
 

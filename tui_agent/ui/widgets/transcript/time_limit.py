@@ -1,4 +1,7 @@
-"""Limits the processor time of regular expressions and parsers that the screen waits for."""
+"""Limits the processor time of regular expressions and parsers that the screen waits for.
+
+It uses the process's virtual timer and SIGVTALRM, which nothing else may use.
+"""
 
 import signal
 import threading

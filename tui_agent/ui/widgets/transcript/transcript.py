@@ -1,6 +1,8 @@
 """The conversation pane: shows an agent's entries and events, and decides when to redraw.
 
-See :mod:`.viewport` for drawing, :mod:`.pane` for keys and mouse.
+It gets events from the widget that contains it, and reads the agent and its session without changing
+them. See :mod:`.feed` for events, :mod:`.model` for items, :mod:`.viewport` for drawing,
+:mod:`.pane` for keys and mouse. The find bar searches; here its hits are unfolded and shown.
 """
 
 from collections.abc import Callable, Iterator
@@ -95,12 +97,14 @@ class Transcript(BlockPane, can_focus=True):
     # -- display
 
     def open(self, agent: ShownAgent) -> None:
+        """Show an agent's path from now on, without the folds chosen before."""
         self._agent = agent
         # Ids repeat in every session.
         self.model.folds.clear()
         self.reopen()
 
     def reopen(self) -> None:
+        """Read the agent's path again and show it with the answer that is being streamed."""
         if self._agent is not None:
             self.model.running = self._agent.running
             self.model.set_counter(self._agent.counter)
@@ -117,6 +121,7 @@ class Transcript(BlockPane, can_focus=True):
             self.show_activity(self._activity)
 
     def refresh_standings(self) -> None:
+        """Show the context status and sizes as of now; within `together`, when its block ends."""
         if self._holds_changes:
             self._standings_changed = True
         elif self._agent is not None:
@@ -170,6 +175,7 @@ class Transcript(BlockPane, can_focus=True):
         self._show_changes()
 
     def fold_turns(self, how: FoldTurns) -> None:
+        """Set which part of finished turns is folded, and show it."""
         self.model.fold_finished(how)
         self.settle()
 
@@ -416,6 +422,7 @@ class Transcript(BlockPane, can_focus=True):
         return found
 
     def show_line(self, entry_id: int, line: int) -> None:
+        """Scroll a line of an entry's item to the middle of the screen, and focus its block."""
         if (index := self.model.index_of(entry_id)) is None:
             return
         self.model.reveal(index)
@@ -425,7 +432,7 @@ class Transcript(BlockPane, can_focus=True):
             self._focus(index, block, scroll=False)
 
     def jump_to(self, entry_id: int) -> bool:
-        """Scroll to an entry and focus it; return False if it is not on this path."""
+        """Unfold what hides an entry, scroll to it and focus it; False if it is not on this path."""
         index = self.model.index_of(entry_id)
         if index is None:
             return False

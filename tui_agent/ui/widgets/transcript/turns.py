@@ -1,4 +1,8 @@
-"""Folds finished turns: the work between a message and its answer becomes a line to unfold."""
+"""Finished turns: finds them, says what of them is hidden while folded, and makes their line.
+
+The work between a message and its answer becomes a line to unfold. Which turns are folded is decided
+and kept by the model.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath

@@ -1,4 +1,9 @@
-"""Draws the visible lines of a transcript, and keeps the scroll position when heights change."""
+"""Draws the visible lines of a transcript, and keeps the scroll position when heights change.
+
+It owns the model, the scroll position and the focused block; keys and mouse are in pane.py, events
+in transcript.py. It goes around Textual's own scrolling and repainting, so that a change draws only
+the lines that look different.
+"""
 
 import re
 import sys
@@ -308,6 +313,10 @@ class Viewport(ScrollView):
             self._apply()
 
     def scroll_to_position(self, position: Position, *, follow: bool = False) -> None:
+        """Scroll so that a position is at the top, as far as the end allows.
+
+        With ``follow``, or if that shows the end, the view then stays at the end.
+        """
         self.following = follow
         self.top = position
         self.settle()
@@ -423,6 +432,7 @@ class Viewport(ScrollView):
     # -- blocks
 
     def focused_target(self) -> tuple[int, Block] | None:
+        """Return the focused block and its item's place; None if there is none any more."""
         if self.focused_block is None or self.focused_block[0] >= len(self.model):
             return None
         index, key = self.focused_block

@@ -121,11 +121,10 @@ class Outline:
                 self._below[segment.number] += self._below[child.number]
                 self._shown[segment.number] += self._stand_ins(child)
         self._place()
-        if index.leaf is None or not self.total:
-            self.here = -1
-        else:
+        self.here = -1
+        """Number of the leaf's line, or of the nearest one above it; -1 if there is no line."""
+        if index.leaf is not None and self.total:
             self.here = self.find(index.leaf)
-        """Number of the leaf's line, or of the nearest one above it; -1 in an empty session."""
 
     # -- building
 
@@ -309,7 +308,7 @@ class Outline:
     def revealing(self, entry_id: int) -> TreeOptions:
         """Return the current options with all folds opened that hide an entry.
 
-        The same object if none hides it.
+        The same object if none hides it. This outline does not change; the widget makes another.
         """
         view = self.view
         found = self.index.locate(entry_id)

@@ -1,6 +1,7 @@
 """Computes the rows of a segment under a filter. Pure.
 
-A row is one entry, or a run of tool calls with their results.
+A row is one entry, or a run of tool calls with their results. Subagents' branches and former attempts
+are left out by outline.py, not here.
 """
 
 import re

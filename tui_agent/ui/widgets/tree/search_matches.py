@@ -1,4 +1,7 @@
-"""Finds the rows of the tree that contain matches of a search, in their order on screen. Pure."""
+"""Finds the rows of the tree that contain matches of a search, in their order on screen. Pure.
+
+The ids of the matching entries come from the page, which searches the store.
+"""
 
 from __future__ import annotations
 

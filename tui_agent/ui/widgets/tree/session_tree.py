@@ -1,4 +1,8 @@
-"""The session tree's widget: draws an outline's lines, moves the cursor, and folds branches."""
+"""The session tree's widget: draws an outline's lines, moves the cursor, and folds branches.
+
+It owns the outline with the user's options, and replaces it at each change. The page moves in the
+session when an entry is chosen, and finds the hits of a search.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -94,6 +98,7 @@ class SessionTree(LineList):
         return self.outline.line(self.cursor)
 
     def has_failed(self, entry_id: int) -> bool:
+        """Return whether an entry is an answer that ended with an error."""
         entry = self._load(entry_id)
         return isinstance(entry, AssistantEntry) and entry.error is not None
 
@@ -119,6 +124,7 @@ class SessionTree(LineList):
         self._apply(Outline(index, view), self._place(at), on_fold=was_fold)
 
     def see(self, view: TreeOptions, *, at: int | None = None) -> None:
+        """Show the same tree under other options; the cursor goes to ``at``, or stays."""
         self._apply(Outline(self.outline.index, view, self.outline), self._place(at))
 
     def _place(self, at: int | None) -> int | None:
@@ -147,6 +153,7 @@ class SessionTree(LineList):
     # -- the cursor
 
     def go_to_entry(self, entry_id: int) -> None:
+        """Move the cursor to an entry, after opening the folds that hide it."""
         view = self.outline.revealing(entry_id)
         if view is not self.view:
             self.see(view, at=entry_id)
@@ -163,6 +170,7 @@ class SessionTree(LineList):
     # -- folding
 
     def action_close(self) -> None:
+        """Fold the run or branch at the cursor, else move up to the start of its branch."""
         line = self.line
         opened = self._opened_run()
         if line is None:
@@ -177,6 +185,7 @@ class SessionTree(LineList):
             self.cursor = self.outline.branch_point_above(self.cursor)
 
     def action_open(self) -> None:
+        """Unfold the branch or run at the cursor, else move down to the next branch point."""
         line = self.line
         if line is None:
             return
@@ -220,6 +229,7 @@ class SessionTree(LineList):
     # -- search
 
     def show_hits(self, query: str, hits: Hits | None) -> None:
+        """Mark the rows with hits of a search and its words in them; None for no search."""
         if hits:
             self._query = tuple(word for word in query.split() if any(map(str.isalnum, word)))
         else:

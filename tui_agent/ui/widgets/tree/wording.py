@@ -1,4 +1,7 @@
-"""Makes the text of the tree's rows, one line each, as runs of text with styles."""
+"""Makes the text of the tree's rows, one line each, as runs of text with styles.
+
+It reads entries where headers don't say enough, and keeps only the icons of results.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
