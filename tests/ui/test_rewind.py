@@ -68,7 +68,10 @@ async def test_whoever_goes_on_writing_keeps_the_keys(
             return await amounts(leaves)
 
         monkeypatch.setattr(files, "amounts", slow)
+        # Keys wait for a page that a command opens, but not for ever.
+        monkeypatch.setattr("tui_agent.ui.key_order.COMMAND_SECONDS", 0.05)
         await pilot.press("escape", "escape", "h", "i")
+        await until(lambda: main.prompt.text == "hi", pilot)
         written.set()
         await until(lambda: "You went on typing" in main.notice.message, pilot)
         assert main.prompt.text == "hi"
