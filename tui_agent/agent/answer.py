@@ -17,7 +17,6 @@ from tui_agent.agent.channel import Journal
 from tui_agent.agent.events import (
     AnswerDelta,
     AnswerWasReasoning,
-    CostKnown,
     LiveAnswer,
     PromptProgress,
     ReasoningProgress,
@@ -460,8 +459,7 @@ class Answerer:
             return self._session.append(failed, moves_leaf=False).id
         self._session.clear_draft()
         if attempt.cost:
-            self._session.add_cost(attempt.cost, Purpose.ANSWERS)
-            self._channel.emit(CostKnown())
+            self._journal.add_cost(attempt.cost, Purpose.ANSWERS)
         return None
 
     def _end_attempt(self) -> None:

@@ -211,9 +211,8 @@ class ContextKeeper:
         Problems with the files are shown to the user as notices.
         """
         await self._ports.directory.refresh(self.model)
-        await asyncio.gather(
-            asyncio.to_thread(self._ports.knowledge.load), self._ports.read_tool_files()
-        )
+        await asyncio.to_thread(self._ports.knowledge.load)
+        await self._ports.read_tool_files()
         for problem in (
             self._ports.knowledge.take_problems(),
             self._ports.tool_files.take_problems(),

@@ -123,6 +123,7 @@ def _find_said(text: str) -> Repetition | None:
     marks: set[frozenset[str]] = set()
     lengths: list[int] = []
     words_said = 0
+    chars = 0
     for sentence in reversed(sentences):
         words = _WORD.findall(sentence.lower())
         if not words:
@@ -134,8 +135,8 @@ def _find_said(text: str) -> Repetition | None:
             return None  # too many different ones for what is left
         words_said += len(words)
         lengths.append(len(sentence))
+        chars += len(sentence)
         count = len(lengths)
-        chars = sum(lengths)
         if count < MAX_SAID * len(marks) or chars < MIN_REPEATED_CHARS:
             continue
         if words_said < _SENTENCE_WORDS * count or _is_fenced(text):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tui_agent.agent.channel import Journal
 from tui_agent.agent.clients import CallCost, complete
 from tui_agent.agent.events import CostKnown
 from tui_agent.context.request import ContentText, Message
@@ -85,5 +86,5 @@ class SideQuestion:
     def drop(self) -> None:
         """Add the cost to the session's, and store nothing else."""
         if self._spent.cost:
-            self._agent.session.add_cost(self._spent.cost, Purpose.SIDE_QUESTIONS)
-            self._agent.channel.emit(CostKnown())
+            journal = Journal(self._agent.session, self._agent.channel)
+            journal.add_cost(self._spent.cost, Purpose.SIDE_QUESTIONS)

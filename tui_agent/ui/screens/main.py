@@ -257,7 +257,7 @@ class MainScreen(SessionFrame):
         asked for by a command, only the keys in the prompt count, since the last command.
         """
         asked_at = requested_at.get()
-        typed = max(self._key_at, self.prompt.last_typed)
+        typed = self._last_key()
         if asked_at is None and self.app.screen is not self:
             return 0.0
         if asked_at is None:
@@ -273,8 +273,11 @@ class MainScreen(SessionFrame):
         asked_at = requested_at.get()
         if asked_at is None or asked_at == BY_ITSELF:
             return False
-        typed = max(self._key_at, self.prompt.last_typed)
-        return typed <= max(asked_at, _answered_at.get())
+        return self._last_key() <= max(asked_at, _answered_at.get())
+
+    def _last_key(self) -> float:
+        """Return when a key was last pressed anywhere, in seconds of ``clock``."""
+        return max(self._key_at, self.prompt.last_typed)
 
     def key_pressed(self) -> None:
         self._key_at = self.clock()

@@ -507,8 +507,9 @@ class TranscriptModel:
         """
         if not isinstance(entry, ModeChangeEntry):
             return False
-        following = (kind for kind in self.kinds[place + 1 :] if kind not in HIDDEN)
-        if next(following, "") == entry.kind:
+        after = range(place + 1, len(self.kinds))
+        shown = (self.kinds[at] for at in after if self.kinds[at] not in HIDDEN)
+        if next(shown, "") == entry.kind:
             return True
         return entry.mode == self._mode_before(place) and entry.mode != Mode.YOLO
 

@@ -131,12 +131,12 @@ class Viewport(ScrollView):
         self._palette = Palette(self)
         self._strips: LRUCache[Look, Strip] = LRUCache(_KEPT_STRIPS)
         self._rows: list[Row] | None = None
-        self._settled: list[Look | None] = []
-        """The looks of the visible lines, from the top, when they were last compared."""
+        self._compared: dict[int, Look] = {}
+        """The looks of the visible lines when they were last compared."""
         self._painted: dict[int, Look | None] = {}
         """The look with which each visible line was last painted, None with a highlight."""
         self._settling = False
-        self._is_settled = False
+        self._has_to_compare = False
         """Whether `settle` was called since the lines were last compared."""
         self._painting = self._has_highlights = False
         self._prefetching = Later(self, self._prefetch)
@@ -197,7 +197,7 @@ class Viewport(ScrollView):
             self.top = self._clamped(self.top)
         self._apply()
         self._rows = None
-        self._is_settled = True
+        self._has_to_compare = True
         self.refresh(_NOTHING)
         self._prefetching.after_refresh()
 
@@ -206,21 +206,20 @@ class Viewport(ScrollView):
 
         After `settle`, these are the lines that look different from those on the screen.
         """
-        if self._is_settled:
-            self._is_settled = False
+        if self._has_to_compare:
+            self._has_to_compare = False
             changed = self._changed_lines()
             if changed:
                 self._set_dirty(*changed)
         return super()._exchange_repaint_regions()
 
     def _changed_lines(self) -> list[Region]:
-        before = self._settled
-        self._settled = [self._look(row) for row in self.visible_rows()]
+        before = self._compared
+        self._compared = {y: self._look(row) for y, row in enumerate(self.visible_rows())}
         changed: list[Region] = []
         for y in range(self.page):
-            was = before[y] if y < len(before) else None
-            look = self._settled[y] if y < len(self._settled) else None
-            if look != was or look != self._painted.get(y):
+            look = self._compared.get(y)
+            if look != before.get(y) or look != self._painted.get(y):
                 changed.append(Region(0, y, self.outer_size.width, 1))
         return changed
 
@@ -354,7 +353,7 @@ class Viewport(ScrollView):
         super().notify_style_update()
         self._palette.clear()
         self._strips.clear()
-        self._settled.clear()
+        self._compared.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Paint the lines of ``crop``.
