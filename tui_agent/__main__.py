@@ -8,6 +8,9 @@ from tui_agent.isolation import isolate_program
 def main() -> None:
     """Run the command line and exit with its code."""
     isolate_program()
+    from tui_agent.cli.interrupts import end_at_once
+
+    end_at_once()
     from tui_agent.cli.main import run
 
     leave(run(sys.argv[1:]))

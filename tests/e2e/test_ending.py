@@ -1,7 +1,9 @@
 """The program is asked to end, or its terminal goes away: the terminal is whole again, and so is the session."""
 
 import contextlib
+import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +14,33 @@ from tests.support.model_script import Call, Fault, Turn
 from tests.support.model_server import ModelServer
 from tests.support.place import PROMPT_HINT, Place
 from tests.support.terminal import TIMEOUT, Terminal, ask
+from tests.support.thoroughness import NIGHTLY
+
+INTERRUPTED_IMPORT = """
+import os, signal, sys, weakref
+
+class Dropped:
+    pass
+
+def interrupt(_):
+    os.kill(os.getpid(), signal.SIGINT)
+    sum(range(10))  # the interpreter looks for signals now and then
+
+def count(event, arguments):
+    global left
+    if event == "import":
+        left -= 1
+        if left == 0:
+            dropped = Dropped()
+            watched = weakref.ref(dropped, interrupt)
+            del dropped
+
+left = int(sys.argv.pop(1))
+sys.addaudithook(count)
+from tui_agent.__main__ import main
+main()
+"""
+"""A start that is interrupted in a callback of an import, where Python drops every exception."""
 
 MODES = (1049, 1000, 1003, 1006, 1004, 2004)
 """Alternate screen, mouse, focus and pastes: what a shell must not find switched on."""
@@ -43,6 +72,28 @@ def editor(tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch) -> Pat
     script.chmod(0o755)
     monkeypatch.setitem(place.variables, "VISUAL", str(script))
     return script
+
+
+@pytest.mark.parametrize("imports", range(30, 400, 20) if NIGHTLY else (40, 200))
+def test_an_interrupt_while_it_imports_ends_it(
+    place: Place, server: ModelServer, tmp_path: Path, imports: int
+) -> None:
+    place.configure(server.openai_url)
+    script = tmp_path / "interrupted.py"
+    script.write_text(INTERRUPTED_IMPORT)
+    done = subprocess.run(
+        [sys.executable, "-P", "-E", script, str(imports), "-p", "hello"],
+        cwd=place.project,
+        env={"PATH": os.environ["PATH"], **place.env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT,
+    )
+    assert done.returncode in {-signal.SIGINT, 128 + signal.SIGINT}
+    assert (done.stdout, done.stderr) == ("", "")
+    assert not server.calls
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any, TypeVar
 
+from tui_agent.cli.interrupts import raise_again
+
 T = TypeVar("T")
 
 ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
@@ -60,6 +62,7 @@ class _Threads(ThreadPoolExecutor):
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine like ``asyncio.run``, but wait at most `THREAD_SECONDS` for its threads."""
+    raise_again()
     with asyncio.Runner() as runner:
         runner.get_loop().set_default_executor(_Threads(_WORKERS, "work"))
         return runner.run(_with_its_tasks(work))

@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 
 from tui_agent.cli.arguments import UsageError, named_run, parse
+from tui_agent.cli.interrupts import end_at_once, raise_again
 from tui_agent.cli.output import ExitCode, discard_output, provide_streams, say
 
 MAX_STDIN_BYTES = 2_000_000
@@ -54,7 +55,9 @@ def run(argv: list[str]) -> int:
     except SystemExit as done:
         return int(done.code or 0)
     try:
-        code = _command(arguments)(arguments)
+        command = _command(arguments)
+        raise_again()
+        code = command(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
@@ -88,6 +91,7 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:
 
 
 def _full_screen(arguments: Namespace) -> int:
+    end_at_once()
     if "TEXTUAL_DRIVER" in os.environ:  # textual-serve shows it in a browser
         from tui_agent.cli.ending import run_to_end
         from tui_agent.cli.screen import run_screen
@@ -138,6 +142,7 @@ def is_plain() -> bool:
 
 
 def _headless(arguments: Namespace) -> int:
+    end_at_once()
     # Nothing imported or built here becomes garbage; collecting costs a tenth of the start.
     gc.disable()
     from tui_agent.cli.logs import skip_plugins

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import signal
-import sys
 import termios
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +26,7 @@ LONE_ESCAPE = re.compile(rb"\x1b(?!\[|O[A-DFHP-S])")
 ESCAPE_KEY = b"\x1b[27u"
 """Unambiguous sequence of the Escape key."""
 
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 _STYLE_OR_CELL = re.compile(r"\x1b\[[0-9;]*m|\x1b\[[0-9;?]*[A-Za-z]|.")
 
 
@@ -53,7 +53,7 @@ class EarlyPrompt:
             return
         # Ctrl+Z is held back until the interface can handle it: the shell would get the alternate screen.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP})
-        ended = signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+        before = {number: signal.signal(number, self._end) for number in _ENDING}
         try:
             self.is_shown = (
                 True  # set first, so that a Ctrl+C in between leaves the alternate screen
@@ -62,11 +62,9 @@ class EarlyPrompt:
             yield
         finally:
             if self.is_shown:
-                self.is_shown = False
-                self._write(NORMAL_SCREEN)
-                with suppress(termios.error):  # the shell must not get input meant for the prompt
-                    termios.tcflush(0, termios.TCIFLUSH)
-            signal.signal(signal.SIGTERM, ended)
+                self._leave()
+            for number, handler in before.items():
+                signal.signal(number, handler)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
 
     def take(self) -> bytes:
@@ -126,6 +124,22 @@ class EarlyPrompt:
         if is_ours and size == self._size and isinstance(picture, str):
             return picture
         return None
+
+    def _leave(self) -> None:
+        """Give the terminal back to the shell, without the input meant for the prompt."""
+        self.is_shown = False
+        self._write(NORMAL_SCREEN)
+        with suppress(termios.error):
+            termios.tcflush(0, termios.TCIFLUSH)
+
+    def _end(self, number: int, _frame: object) -> None:
+        """End the process at once, as a signal asks.
+
+        An exception wouldn't do: raised in a callback, as Python's imports have, it is only printed.
+        """
+        if self.is_shown:
+            self._leave()
+        os._exit(128 + number)
 
     def _write(self, sequence: str) -> None:
         with suppress(OSError):
