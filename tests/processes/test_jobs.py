@@ -448,3 +448,72 @@ async def test_a_watcher_that_was_killed_is_replaced(space: Workspace, pids: Pat
     os.kill(second, signal.SIGKILL)
     await eventually(lambda: not alive(second), "it lives")
     watch.ended("y")
+
+
+# -- commands that the user moves to the background ------------------------------------------------------
+
+
+async def moved(
+    space: Workspace, running: Jobs, command: str, *, timeout: float = 60
+) -> ToolResult:
+    """Run a command as a call would, and move it to the background once it has written something."""
+    call = asyncio.ensure_future(space.call(BASH, command=command, timeout=timeout))
+    await eventually(lambda: bool(space.live) and running.movable == 1, "it never ran")
+    assert running.move() == 1
+    return await call
+
+
+async def test_a_command_that_is_moved_goes_on_beyond_its_time_limit(
+    space: Workspace, running: Jobs
+) -> None:
+    flag = space.root / "go"
+    result = await moved(
+        space,
+        running,
+        f"echo first; while [ ! -e {flag} ]; do sleep 0.02; done; echo second; exit 3",
+        timeout=0.5,
+    )
+    assert result.output.startswith("first\n[The user moved the command to the background")
+    assert not result.is_error
+    assert (only(running).running, running.movable) == (True, 0)
+    await asyncio.sleep(0.7)
+    assert only(running).running
+    flag.touch()
+    job = running.find(only(running).id)
+    await job.ended.wait()
+    assert only(running).exit_code == 3
+    assert running.unreported() == [job]
+    last = await space.call(JOB, id=job.id)
+    assert last.output.startswith("second\n")
+    assert space.blobs[last.full_output] == b"first\nsecond\n"
+    assert "".join(space.live) == "first\n", "the call has ended: nothing is written to its card"
+
+
+@pytest.mark.parametrize("how", ["stop", "aclose"])
+async def test_a_moved_command_ends_with_all_its_processes(
+    space: Workspace, running: Jobs, pids: Path, how: str
+) -> None:
+    await moved(space, running, f"sleep 4711 & echo $! $$ > {pids}; echo up; wait")
+    job = running.find(only(running).id)
+    if how == "stop":
+        await job.stop()
+    else:
+        await running.aclose()
+    assert not any(alive(pid) for pid in pids_in(pids))
+    assert only(running).stopped
+    assert not running.unreported()
+
+
+async def test_a_call_that_is_stopped_before_it_is_moved_leaves_nothing(
+    space: Workspace, running: Jobs, pids: Path
+) -> None:
+    call = asyncio.ensure_future(
+        space.call(BASH, command=f"echo $$ > {pids}; echo up; sleep 4711", timeout=60)
+    )
+    await eventually(lambda: running.movable == 1 and pids.exists(), "it never ran")
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert not any(alive(pid) for pid in pids_in(pids))
+    assert not list(running)
+    assert running.move() == 0

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from tests.support.contained import SYSTEM_PATH, Contained, needs_layer
+from tests.support.processes import eventually
 from tests.support.tooling import Workspace
 from tui_agent.config import Config
 from tui_agent.errors import ToolError
-from tui_agent.processes.jobs import Jobs
+from tui_agent.processes.jobs import Job, Jobs
 from tui_agent.sandbox import Grants, SandboxState, View, Writes
 from tui_agent.tools.base import ToolContext, ToolResult
 from tui_agent.tools.bash import BashInput, BashTool
@@ -182,3 +183,50 @@ def test_the_setting_is_a_word_or_a_table() -> None:
         {"sandbox": {"writable": ["~/x"], "readable": ["~/y"]}}
     ).sandbox.read == ("~/y",)
     assert Config().sandbox.mode == "auto"
+
+
+async def moved(bench: Bench, command: str, view: View) -> Job:
+    """Run a command as a call would, move it to the background, and return the job."""
+    call = asyncio.ensure_future(bench.run(f"echo up; {command}", view, timeout=60))
+    await eventually(lambda: bench.jobs.movable == 1, "it never ran")
+    bench.jobs.move()
+    result = await call
+    assert "moved the command to the background" in result.output
+    return bench.jobs.find(1)
+
+
+async def test_what_a_moved_command_changes_is_kept_at_its_end_and_recorded(bench: Bench) -> None:
+    job = await moved(bench, "sleep 0.5; echo x > app.py; mkdir d; echo y > d/new", AUTO)
+    assert not bench.recorded
+    await asyncio.wait_for(job.ended.wait(), 60)
+    assert job.note == ""
+    assert (bench.box.root / "d" / "new").read_text() == "y\n"
+    assert [sorted(names or []) for names in bench.recorded] == [["app.py", "d/new"]]
+    assert bench.box.layers() == []
+
+
+async def test_a_moved_command_does_not_undo_a_later_edit(bench: Bench) -> None:
+    job = await moved(bench, "echo theirs > app.py; echo x > new; sleep 1", AUTO)
+    await asyncio.sleep(0.3)
+    (bench.box.root / "app.py").write_text("mine\n")
+    await asyncio.wait_for(job.ended.wait(), 60)
+    assert (bench.box.root / "app.py").read_text() == "mine\n"
+    assert (bench.box.root / "new").read_text() == "x\n"
+    assert "app.py" in job.note
+    assert bench.box.layers() == []
+
+
+async def test_a_moved_command_that_lacks_something_asks_nobody(bench: Bench) -> None:
+    bench.answer = Grants(sources=True)
+    job = await moved(bench, "sleep 0.5; echo x > app.py", BUILD)
+    await asyncio.wait_for(job.ended.wait(), 60)
+    assert not bench.asked
+    assert (bench.box.root / "app.py").read_text() == "print('app')\n"
+    assert "app.py" in job.note
+
+
+async def test_a_moved_command_that_is_stopped_leaves_nothing(bench: Bench) -> None:
+    job = await moved(bench, "echo x > app.py; (sleep 300 &); sleep 300", AUTO)
+    await job.stop()
+    assert bench.box.layers() == []
+    assert job.state.stopped

@@ -97,10 +97,11 @@ _WORKING = {
 }
 
 
-def describe_run(state: RunState, now: float, characters: int) -> str:
+def describe_run(state: RunState, now: float, characters: int, *, background_key: str = "") -> str:
     """Return the text of the activity line above the prompt while the agent is active.
 
     ``characters`` is the length of the answer so far, from which its tokens are estimated.
+    ``background_key`` moves the running command to the background; "" if that is not possible.
     """
     what = describe(state, now)
     if state.phase in _WORKING and state.in_run:
@@ -117,4 +118,6 @@ def describe_run(state: RunState, now: float, characters: int) -> str:
         what = f"working {seconds(now - state.began)}{doing}{count}"
     if state.phase is Phase.PERMISSION:
         return "waiting for your answer"
+    if background_key and now - state.since >= _PATIENCE:
+        return f"{what} · {_STOPS} · {background_key}: background"
     return f"{what} · {_STOPS}"

@@ -347,6 +347,22 @@ async def jobs(controller: Controller, argument: str) -> None:
         controller.show(JobsPage())
 
 
+@Command(
+    "background",
+    "let a running command go on as a job, so that the agent can do something else",
+    place=332,
+    yields=True,
+    aliases=("bg",),
+    words="move, ctrl+b, slow, wait, job",
+)
+async def background(controller: Controller, _argument: str) -> None:
+    count = controller.open_agent.jobs.move()
+    if not count:
+        controller.say("No command is running that could go to the background.")
+        return
+    controller.say(f"{plural(count, 'command')} moved to the background: /jobs shows and stops it.")
+
+
 def job_lines(jobs: Jobs) -> list[str]:
     from tui_agent.tools.job import job_line
 

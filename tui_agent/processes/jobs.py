@@ -17,7 +17,14 @@ from tui_agent.errors import ToolError
 from tui_agent.lazy import frozen
 from tui_agent.processes.capture import Capture, plain_text
 from tui_agent.processes.leftovers import Leftovers
-from tui_agent.processes.process import Command, Reporter, StartedCommand, start, watch
+from tui_agent.processes.process import (
+    Command,
+    FinishedCommand,
+    Reporter,
+    StartedCommand,
+    start,
+    watch,
+)
 from tui_agent.processes.terminal import Terminal
 
 log = logging.getLogger(__name__)
@@ -299,6 +306,70 @@ class AdoptedJob(Job):
         self.ended.set()
 
 
+class Foreground:
+    """A command that a tool call waits for until it ends, or the user makes it a job."""
+
+    def __init__(self, name: str, started_at: float) -> None:
+        self.name = name
+        self.started_at = started_at
+        """In seconds since the epoch."""
+        self.moved = asyncio.Event()
+        """Set when the command is to become a job."""
+        self.run: FinishedCommand | None = None
+        """The run that is filled while the command runs; None before its process starts."""
+
+    @property
+    def is_running(self) -> bool:
+        return self.run is not None and self.run.pid > 0 and self.run.exit_code is None
+
+
+class MovedJob(Job):
+    """A job that a tool call started and waited for until the user moved it to the background.
+
+    ``ending`` runs the command to its end and returns a note for the model. The time limit of the
+    call is lifted.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        foreground: Foreground,
+        run: FinishedCommand,
+        ending: "asyncio.Task[str]",
+        clock: Callable[[], float],
+        on_output: Callable[[], None],
+    ) -> None:
+        super().__init__(number, foreground.name, clock, on_output)
+        self._started_at = foreground.started_at
+        self._run = run
+        self._ending = ending
+        self._take(run.capture.raw())
+        run.listener = self._take
+        if run.limit is not None:
+            run.limit.reschedule(None)
+
+    @property
+    def state(self) -> JobState:
+        return replace(super().state, pid=self._run.pid, exit_code=self._run.exit_code)
+
+    async def stop(self) -> None:
+        if not self.ended.is_set():
+            self._stopped = True
+            self._ending.cancel()
+            await self.ended.wait()
+
+    async def watch(self, put_blob: Callable[[bytes], str]) -> None:
+        await asyncio.wait({self._ending})
+        if not self._ending.cancelled():
+            self.note = self._ending.result()
+        self._ended_at = self._clock()
+        try:
+            if self._run.capture.total_bytes:
+                self.stored = put_blob(self._run.capture.raw())
+        finally:
+            self.ended.set()
+
+
 class Jobs:
     """The jobs of one session, running and ended ones. Use it on the event loop's thread only."""
 
@@ -318,6 +389,7 @@ class Jobs:
         self._on_end = on_end
         self._clock = clock
         self._jobs: dict[int, Job] = {}
+        self._foreground: list[Foreground] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._next = 1
         self._timer: asyncio.TimerHandle | None = None
@@ -347,6 +419,52 @@ class Jobs:
         job = AdoptedJob(self._next, f"left behind by: {text}", self._clock, left)
         self._next += 1
         self._list(job, asyncio.get_running_loop().create_task(job.watch()))
+        return job
+
+    @contextmanager
+    def foreground(self, name: str) -> Iterator[Foreground]:
+        """Let the user move a command to the background during the ``with`` block.
+
+        ``name`` is its name in the list. The caller fills `Foreground.run`, and calls `take_over`
+        once the command was moved.
+        """
+        command = Foreground(name, self._clock())
+        self._foreground.append(command)
+        try:
+            yield command
+        finally:
+            self._foreground.remove(command)
+
+    @property
+    def movable(self) -> int:
+        """The number of running commands that `move` would make jobs."""
+        return sum(command.is_running for command in self._foreground)
+
+    def move(self) -> int:
+        """Make the running commands that tool calls wait for jobs; return how many there are.
+
+        `MAX_RUNNING` doesn't count here, as these commands run already.
+        """
+        found = [command for command in self._foreground if command.is_running]
+        for command in found:
+            command.moved.set()
+        return len(found)
+
+    def take_over(
+        self,
+        foreground: Foreground,
+        run: FinishedCommand,
+        ending: "asyncio.Task[str]",
+        put_blob: Callable[[bytes], str],
+    ) -> Job:
+        """List a command that was moved as a job, and return the job.
+
+        ``ending`` is the task that runs it to its end and returns a note for the model; ``put_blob``
+        stores the output then.
+        """
+        job = MovedJob(self._next, foreground, run, ending, self._clock, self._announce_soon)
+        self._next += 1
+        self._list(job, asyncio.get_running_loop().create_task(job.watch(put_blob)))
         return job
 
     def _list(self, job: Job, task: "asyncio.Task[None]") -> None:

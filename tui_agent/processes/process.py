@@ -182,6 +182,12 @@ class FinishedCommand:
     """Processes still running after the end of the command; None if there are none."""
     job: int | None = None
     """Number of the job that lists these processes."""
+    pid: int = 0
+    """Id of the command's own process; 0 before it starts."""
+    limit: asyncio.Timeout | None = None
+    """The time limit while the command runs; whoever lifts it reschedules it."""
+    listener: Callable[[bytes], None] | None = None
+    """Gets the output too, on the event loop's thread."""
 
 
 class _Pipe:
@@ -405,10 +411,13 @@ async def run_command(
     def sink(chunk: bytes) -> None:
         run.capture.feed(chunk)
         reporter.feed(chunk)
+        if run.listener is not None:
+            run.listener(chunk)
 
     started = start(command, sink)
+    run.pid = started.process.pid
     try:
-        async with asyncio.timeout(command.timeout):
+        async with asyncio.timeout(command.timeout) as run.limit:
             await started.process.wait()
             if command.gone is not None:
                 await command.gone()

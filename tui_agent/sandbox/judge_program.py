@@ -30,6 +30,7 @@ from tui_agent.sandbox.layer import (
     changes_in,
     discard,
     keep,
+    overtaken,
     publish,
 )
 from tui_agent.sandbox.layout import Layout, Mount, MountKind
@@ -142,6 +143,8 @@ class Judge:
         conflicts: list[LayerChange] = []
         if copy is not None:
             conflicts = copy.conflicts(case.changes)
+        elif asked["ended"]:
+            conflicts = overtaken(case.layer, case.changes)
         lost = {change.path for change in conflicts}
         judged = judge([one for one in case.changes if one.path not in lost], view, facts)
         judged.lost += conflicts

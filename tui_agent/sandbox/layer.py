@@ -531,6 +531,33 @@ def _head(parent: int, name: str) -> bytes:
         return b""
 
 
+def overtaken(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
+    """Return the changes of files that the project has in a version newer than the command's.
+
+    Somebody else wrote it after the command had, so it is the one to keep. Status change times
+    are compared, as programs can set the others. Outputs and directories are left out.
+    """
+    found: list[LayerChange] = []
+    with opened(layer) as (root, upper):
+        for change in changes:
+            if change.output or change.directory:
+                continue
+            theirs = state_below(root, change.path)
+            own = state_below(upper, change.path)
+            if theirs is None or own is None:
+                continue
+            if theirs.st_ctime_ns > own.st_ctime_ns:
+                found.append(change)
+    return found
+
+
+def state_below(top: int, path: str) -> os.stat_result | None:
+    """Return the state of the entry ``path`` below the directory ``top``; None if there is none."""
+    with contextlib.suppress(OSError), parent_beneath(top, path) as (parent, name):
+        return state_at(parent, name)
+    return None
+
+
 def keep(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
     """Apply changes to the project; returns those that failed, for example if a file was replaced.
 

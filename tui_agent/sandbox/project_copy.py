@@ -20,7 +20,6 @@ from tui_agent.files.descriptors import (
     make_directory,
     open_beneath,
     open_directory,
-    parent_beneath,
     remove,
     set_times,
     state_at,
@@ -37,6 +36,7 @@ from tui_agent.sandbox.layer import (
     copy_file,
     opened,
     stamp_of,
+    state_below,
 )
 from tui_agent.sandbox.project_scan import MAX_DEPTH, MAX_FILE_BYTES, NEVER_KEPT
 
@@ -153,7 +153,7 @@ class _Conflicts:
 
     def _is_touched(self, path: str) -> bool:
         originals = self._copy.originals
-        state = _state_of(self._root, path)
+        state = state_below(self._root, path)
         if state is None:
             return path in originals or f"{path}/" in originals
         return originals.get(_key(path, state)) != stamp_of(state)
@@ -170,7 +170,7 @@ class _Conflicts:
         if change.whole:
             found = _at_and_below(self._upper, change.path)
             return any(state.st_ino in stand_ins for _path, state in found)
-        itself = _state_of(self._upper, change.path)
+        itself = state_below(self._upper, change.path)
         return itself is not None and itself.st_ino in stand_ins
 
 
@@ -180,19 +180,12 @@ def _key(path: str, state: os.stat_result) -> str:
     return path
 
 
-def _state_of(top: int, path: str) -> os.stat_result | None:
-    """Return the state of the entry ``path`` below the directory ``top``, or None."""
-    with contextlib.suppress(OSError), parent_beneath(top, path) as (parent, name):
-        return state_at(parent, name)
-    return None
-
-
 def _at_and_below(top: int, path: str) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the path, relative to ``top``, and the state of an entry and all entries below it."""
     pending = [path]
     while pending:
         inner = pending.pop()
-        state = _state_of(top, inner)
+        state = state_below(top, inner)
         if state is None:
             continue
         yield inner, state

@@ -21,6 +21,7 @@ from tui_agent.lazy import LazyPattern
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.capture import plain_text
 from tui_agent.processes.environment import SafeEnvironment, command_environment, withheld_from
+from tui_agent.processes.jobs import Job
 from tui_agent.processes.own_programs import find_shell
 from tui_agent.processes.process import Command
 from tui_agent.processes.terminal import KIND, Terminal, in_terminal
@@ -38,11 +39,14 @@ from tui_agent.tools.programs import (
     launch_program,
     not_started,
     recorded,
-    run_program,
+    run_or_move,
 )
 
 NO_OUTPUT = "[No output.]"
 """The output of a successful command that wrote nothing."""
+
+MOVED = "[The user moved the command to the background, so that you can go on. It has no time limit now.]"
+"""Tells the model why it got no result."""
 
 DEFAULT_TIMEOUT = 120
 """Time limit of a command, in seconds, if the model names none."""
@@ -230,7 +234,10 @@ class BashTool(Tool[BashInput]):
             return await _in_background(held, context, sandbox)
         if arguments.background:
             return await _in_background(program, context, sandbox)
-        ended = await run_program(program, context, sandbox)
+        ended = await run_or_move(program, context, sandbox)
+        if isinstance(ended, Job):
+            ended.is_contained = sandbox is not None
+            return await job_result(ended, context, first=True, note=MOVED)
         if ended.run.capture.total_bytes <= SMALL:
             output = _output(arguments, ended, context)
         else:

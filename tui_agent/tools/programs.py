@@ -13,6 +13,7 @@ from dataclasses import replace
 from tui_agent.errors import ToolError
 from tui_agent.lazy import frozen
 from tui_agent.processes.capture import plain_text
+from tui_agent.processes.jobs import Foreground, Job
 from tui_agent.processes.process import Command, FinishedCommand, run_command
 from tui_agent.processes.terminal import Terminal
 from tui_agent.sandbox import Grants, Launch, Sandbox, SandboxError, View
@@ -39,6 +40,12 @@ class Program:
     timeout: float
     descriptors: tuple[int, ...] = ()
     terminal: Terminal | None = None
+    foreground: Foreground | None = None
+    """By which the user can move the program to the background; None if that is not possible."""
+
+    @property
+    def is_moved(self) -> bool:
+        return self.foreground is not None and self.foreground.moved.is_set()
 
     def command(self, context: ToolContext, launch: Launch | None = None) -> Command:
         """Return the command to run, in the sandbox prepared as ``launch``; None for no sandbox."""
@@ -90,6 +97,8 @@ async def run_program(
     runs = 1
     ended, wanted = await _run_in(view, program, context, sandbox)
     while wanted is not None and context.request_grants is not None and runs < MAX_RUNS:
+        if program.is_moved:
+            break
         granted = await context.request_grants(wanted, program.name)
         if isinstance(granted, str):
             return replace(ended, note="\n".join(filter(None, [ended.note, f"[{granted}]"])))
@@ -99,6 +108,45 @@ async def run_program(
         runs = runs + 1
         ended, wanted = await _run_in(view, program, context, sandbox)
     return ended
+
+
+async def run_or_move(
+    program: Program, context: ToolContext, sandbox: Sandbox | None
+) -> EndedProgram | Job:
+    """Run a program like `run_program`, or return a job once the user moves it to the background."""
+    jobs = context.jobs
+    if jobs is None:
+        return await run_program(program, context, sandbox)
+    with jobs.foreground(program.name) as foreground:
+
+        def report(text: str) -> None:
+            if not foreground.moved.is_set():
+                context.report(text)
+
+        program = replace(program, foreground=foreground)
+        watched = replace(context, report=report)
+        running = asyncio.ensure_future(run_program(program, watched, sandbox))
+        moving = asyncio.ensure_future(foreground.moved.wait())
+        try:
+            await asyncio.wait({running, moving}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            running.cancel()
+            await asyncio.wait({running})
+            raise
+        finally:
+            moving.cancel()
+    run = foreground.run
+    if running.done() or run is None:
+        return await running
+
+    async def note() -> str:
+        try:
+            return (await running).note
+        except ToolError as error:
+            return str(error)
+
+    ending = asyncio.ensure_future(note())
+    return jobs.take_over(foreground, run, ending, context.put_blob)
 
 
 async def _run_in(
@@ -122,6 +170,8 @@ async def _run_in(
 async def _run(
     program: Program, command: Command, context: ToolContext, run: FinishedCommand
 ) -> None:
+    if program.foreground is not None:
+        program.foreground.run = run
     try:
         await run_command(command, context.report, run)
     except OSError as error:

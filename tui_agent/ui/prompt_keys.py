@@ -20,6 +20,7 @@ PROMPT_KEYS: Final[tuple[tuple[str, str], ...]] = (
     ),
     ("ctrl+c", "copy the selection, or clear the prompt; up restores its text"),
     ("ctrl+x ctrl+s", "in sequence: put the draft away; once more: bring it back"),
+    ("ctrl+x ctrl+b", "in sequence: let the running command go on as a background job"),
     ("ctrl+v", "attach the image in the clipboard"),
     ("ctrl+x ctrl+e", "in sequence: edit the prompt in $VISUAL or $EDITOR"),
     ("ctrl+a ctrl+e", "start and end of the line; alt+left and alt+right move by words"),

@@ -63,6 +63,12 @@ class Prompt(TextArea, inherit_bindings=False):
         hidden("escape", "close_completion", "close list"),
         hidden("ctrl+x ctrl+e", "edit_outside", "edit in your own editor", id="prompt.editor"),
         hidden("ctrl+x ctrl+s", "stash", "put the draft away, or bring it back", id="prompt.stash"),
+        hidden(
+            "ctrl+x ctrl+b",
+            "move_to_background",
+            "move the running command to the background",
+            id="prompt.background",
+        ),
         hidden("ctrl+v", "paste", "paste an image, or text", id="prompt.paste"),
         hidden("ctrl+x,super+x", "cut", "cut the selection, else the line", id="prompt.cut"),
         hidden("ctrl+c", "copy", "copy the selection"),
@@ -289,6 +295,9 @@ class Prompt(TextArea, inherit_bindings=False):
         self.reset()
         self.set_draft(brought)
         self.invite(self._invitations)
+
+    async def action_move_to_background(self) -> None:
+        await self.screen.run_action("command('background')")
 
     def forget_stash(self) -> None:
         self.stashed = ""

@@ -72,6 +72,8 @@ if TYPE_CHECKING:
 FACTS_SECONDS = 0.1
 """Seconds that a block has to have the focus before its size is computed for the status line."""
 
+BACKGROUND_KEY = "ctrl+x ctrl+b"
+"""Moves the running command to the background, unless the user bound another key."""
 INTERRUPTED = "Interrupted."
 COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
 
@@ -365,8 +367,14 @@ class SessionView(Room):
         return isinstance(entry, AssistantEntry) and bool(error) and entry.error == error
 
     def show_activity(self, state: RunState) -> None:
+        agent = self.agent
+        key = self._main.keymap.get("prompt.background", BACKGROUND_KEY)
+
         def describe(written: int) -> str:
-            return describe_run(state, self._main.clock(), written)
+            moves = ""
+            if agent is not None and agent.jobs.movable:
+                moves = key
+            return describe_run(state, self._main.clock(), written, background_key=moves)
 
         self.transcript.show_activity(describe if state.active else None)
 
