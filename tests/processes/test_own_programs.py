@@ -308,6 +308,7 @@ STARTERS = {
     "sandbox/detection.py": "the sandbox, to see whether it works",
     "sandbox/judging.py": "the judge of changes, in the sandbox",
     "sandbox/landlock_start.py": "becomes the command that it holds",
+    "sandbox/open_ports.py": "this program's Python, in the network of the sandbox",
     "sandbox/network.py": "bubblewrap, with this program's Python in it",
     "processes/converters.py": "the converters of pages and documents",
     "ui/clipboard.py": "the clipboard's tool",

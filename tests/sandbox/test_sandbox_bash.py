@@ -206,8 +206,8 @@ async def test_what_a_moved_command_changes_is_kept_at_its_end_and_recorded(benc
 
 
 async def test_a_moved_command_does_not_undo_a_later_edit(bench: Bench) -> None:
-    job = await moved(bench, "echo theirs > app.py; echo x > new; sleep 1", AUTO)
-    await asyncio.sleep(0.3)
+    job = await moved(bench, "echo theirs > app.py; echo x > new; echo wrote; sleep 1", AUTO)
+    await eventually(lambda: "wrote" in job.tail(100), "it never wrote")
     (bench.box.root / "app.py").write_text("mine\n")
     await asyncio.wait_for(job.ended.wait(), 60)
     assert (bench.box.root / "app.py").read_text() == "mine\n"

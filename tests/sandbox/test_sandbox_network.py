@@ -2,18 +2,26 @@
 
 import asyncio
 import base64
+import os
 import shutil
 import socket
+import urllib.request
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from tests.support.contained import Contained
+from tests.support.processes import eventually
+from tests.support.tooling import Workspace
+from tui_agent.processes.jobs import Job, Jobs
 from tui_agent.sandbox import EVERY_HOST, Grants, View, find_sandbox
 from tui_agent.sandbox.hosts import PrivateHosts
 from tui_agent.sandbox.network import Gateway, Proxy
+from tui_agent.sandbox.open_ports import listening_ports
 from tui_agent.sandbox.settings import SandboxSettings
+from tui_agent.tools.bash import BashInput, BashTool
 
 linux = pytest.mark.skipif(find_sandbox().kind != "bubblewrap", reason="needs bubblewrap")
 
@@ -319,3 +327,68 @@ async def test_commands_of_a_session_reach_each_others_servers(box: Contained) -
     server.kill()
     await server.communicate()
     await box.sandbox.finish(launch, "", None)
+
+
+SERVER = "exec python3 -u -m http.server --bind {address} {port}"
+
+
+def page(port: int) -> str:
+    """Fetch a page from this machine, without a proxy."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(f"http://127.0.0.1:{port}/page", timeout=20) as answer:
+        return str(answer.read().decode())
+
+
+@pytest.fixture
+async def serving(box: Contained, request: pytest.FixtureRequest) -> AsyncIterator[Job]:
+    """A job that serves the project in the sandbox, on port 8643 of an address."""
+    box.file("page", "from the server")
+    jobs = Jobs()
+    space = Workspace(box.root, environ=box.environment())
+    context = space.context()
+    context.sandbox, context.jobs = box.sandbox, jobs
+    command = SERVER.format(address=request.param, port=8643)
+    await BashTool().run(BashInput(command=command, background=True), context)
+    job = jobs.find(1)
+    await eventually(lambda: box.sandbox.listening(job.state.pid) == {8643}, "it never listened")
+    yield job
+    await jobs.aclose()
+
+
+@linux
+@pytest.mark.parametrize("serving", ["127.0.0.1", "::1"], indirect=True)
+async def test_this_machine_reaches_a_server_once_its_port_is_opened(
+    box: Contained, serving: Job
+) -> None:
+    assert not box.sandbox.opened_ports
+    port = await box.sandbox.open_port(8643)
+    assert await box.sandbox.open_port(8643) == port
+    assert box.sandbox.opened_ports == {8643: port}
+    for _ in range(3):
+        assert await asyncio.to_thread(page, port) == "from the server"
+    await serving.stop()
+    with pytest.raises(OSError, match=r"closed|reset|refused"):
+        await asyncio.to_thread(page, port)
+    await box.sandbox.close_port(8643)
+    assert not box.sandbox.opened_ports
+
+
+@linux
+@pytest.mark.parametrize("serving", ["127.0.0.1"], indirect=True)
+async def test_a_port_in_use_here_is_opened_as_another_one(box: Contained, serving: Job) -> None:
+    with socket.create_server(("127.0.0.1", 8643)):
+        port = await box.sandbox.open_port(8643)
+        assert port != 8643
+        assert await asyncio.to_thread(page, port) == "from the server"
+    assert serving.state.running
+
+
+@linux
+@pytest.mark.parametrize("serving", ["127.0.0.1"], indirect=True)
+async def test_only_this_machine_reaches_an_opened_port(box: Contained, serving: Job) -> None:
+    port = await box.sandbox.open_port(8643)
+    assert listening_ports(os.getpid()) >= {port}
+    rows = Path("/proc/self/net/tcp").read_text().splitlines()
+    (row,) = [row for row in rows if f":{port:04X} 00000000:0000 0A" in row]
+    assert "0100007F:" in row, "127.0.0.1 only"
+    assert serving.state.running

@@ -61,8 +61,8 @@ from tui_agent.app.frontend import (
     TextLine,
 )
 from tui_agent.app.intent import CommandIntent, parse
+from tui_agent.app.job_commands import job_lines
 from tui_agent.app.services import AppServices, OpenRequest
-from tui_agent.app.status_commands import job_lines
 from tui_agent.errors import CommandError
 from tui_agent.files.inside import read_regular
 from tui_agent.session.entries import AssistantEntry, EffortChangeEntry, ModelChangeEntry

@@ -6,7 +6,9 @@ The jobs themselves are run by ``processes.jobs``; `Loop` appends the entry befo
 from collections.abc import Callable
 
 from tui_agent.agent.events import AgentEvent, JobsChanged, Notice
+from tui_agent.agent.port_watch import PortWatch
 from tui_agent.processes.jobs import Jobs, JobState
+from tui_agent.sandbox import Sandbox
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.tools.job import job_line
 
@@ -14,13 +16,21 @@ JOB_ENDED = "job"
 """``UserEntry.synthetic`` of the entries made here."""
 
 
-def make_jobs(emit: Callable[[AgentEvent], None]) -> Jobs:
-    """Return an empty collection of jobs, which emits an event when a job changes or ends."""
+def make_jobs(emit: Callable[[AgentEvent], None], sandbox: Sandbox | None) -> Jobs:
+    """Return an empty collection of jobs, which emits an event when a job changes or ends.
+
+    Also when one begins to listen on a port in the ``sandbox``.
+    """
+
+    def report_change() -> None:
+        emit(JobsChanged(tuple(jobs)))
+        ports.changed()
 
     def report_end(job: JobState) -> None:
         emit(Notice(job_line(job), "warning" if job.exit_code else "information"))
 
-    jobs = Jobs(lambda: emit(JobsChanged(tuple(jobs))), on_end=report_end)
+    jobs = Jobs(report_change, on_end=report_end)
+    ports = PortWatch(jobs, sandbox, emit)
     return jobs
 
 

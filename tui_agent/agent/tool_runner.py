@@ -92,7 +92,7 @@ class ToolRunner:
         self._keeper = keeper
         self._subagents = subagents
         channel = journal.channel
-        self.jobs = make_jobs(channel.emit)
+        self.jobs = make_jobs(channel.emit, ports.sandbox)
         """The background commands."""
         self.gate = Gate(ports, channel, questions, lambda: keeper.mode, self._users_texts)
         """Decides which calls may run, and keeps the rules that the user made in this session."""

@@ -1,4 +1,4 @@
-"""``/status``, ``/diagnostics``, ``/diff`` and ``/jobs``: the session's state, changes and jobs."""
+"""``/status``, ``/diagnostics`` and ``/diff``: the session's state and changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import money, one_line, plural, seconds, short_path, tokens
-from tui_agent.app.frontend import DiffPage, Heading, JobsPage, Report
+from tui_agent.app.frontend import DiffPage, Heading, Report
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from tui_agent.agent.timeline import Step
     from tui_agent.app.controller import Controller
     from tui_agent.app.spending import Spending
-    from tui_agent.processes.jobs import Jobs
-
-TAIL_CHARS = 2_000
-"""Maximum characters of a job's output that are printed without a screen."""
 
 COST = "Cost"
 """Heading of the cost on the status page."""
@@ -319,54 +315,3 @@ async def diff(controller: Controller, argument: str) -> None:
         controller.show(DiffPage(f"{plural(len(files), 'file')} changed since {since}", files))
     else:
         controller.say(f"No file was changed since {since}.")
-
-
-@Command(
-    "jobs",
-    "show background jobs, their output, and stop them",
-    argument="[stop N]",
-    place=330,
-    yields=True,
-    aliases=("ps", "tasks"),
-    words="processes, server, kill, terminal, dev server",
-)
-async def jobs(controller: Controller, argument: str) -> None:
-    agent = controller.open_agent
-    word, _, number = argument.strip().partition(" ")
-    known = {str(job.id): job.id for job in agent.jobs}
-    if word == "stop" and number.strip() in known:
-        await agent.jobs.find(known[number.strip()]).stop()
-        controller.say(f"Job {number.strip()} was stopped.")
-    elif word == "stop" and known:
-        controller.say(f"There is no job “{number.strip()}”. Jobs: {', '.join(known)}.", "warning")
-    elif word and known:
-        raise CommandError("Use /jobs, or /jobs stop N.")
-    elif not known:
-        controller.say("There are no background jobs in this session.")
-    else:
-        controller.show(JobsPage())
-
-
-@Command(
-    "background",
-    "let a running command go on as a job, so that the agent can do something else",
-    place=332,
-    yields=True,
-    aliases=("bg",),
-    words="move, ctrl+b, slow, wait, job",
-)
-async def background(controller: Controller, _argument: str) -> None:
-    count = controller.open_agent.jobs.move()
-    if not count:
-        controller.say("No command is running that could go to the background.")
-        return
-    controller.say(f"{plural(count, 'command')} moved to the background: /jobs shows and stops it.")
-
-
-def job_lines(jobs: Jobs) -> list[str]:
-    from tui_agent.tools.job import job_line
-
-    lines: list[str] = []
-    for state in jobs:
-        lines += [Heading(job_line(state)), *jobs.find(state.id).tail(TAIL_CHARS).splitlines(), ""]
-    return lines

@@ -57,10 +57,10 @@ from tui_agent.app.frontend import (
     TreePage,
 )
 from tui_agent.app.intent import CommandIntent, parse
+from tui_agent.app.job_commands import job_lines
 from tui_agent.app.moves import files_along, make_move
 from tui_agent.app.permission_text import answers, asked_parts, question
 from tui_agent.app.services import OpenRequest
-from tui_agent.app.status_commands import job_lines
 from tui_agent.app.strip_markdown import plain, plain_preview
 from tui_agent.app.undo_commands import name_of_place
 from tui_agent.app.welcome import ask_for_trust

@@ -349,6 +349,13 @@ class MovedJob(Job):
             run.limit.reschedule(None)
 
     @property
+    def limit(self) -> float | None:
+        """The time on the event loop's clock at which the command is stopped; None for never."""
+        if self._run.limit is None:
+            return None
+        return self._run.limit.when()
+
+    @property
     def state(self) -> JobState:
         return replace(super().state, pid=self._run.pid, exit_code=self._run.exit_code)
 

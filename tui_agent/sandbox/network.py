@@ -277,7 +277,7 @@ class Proxy:
                 await self._intercept(near, far, host, gateway)
             else:
                 writer.write(_ESTABLISHED)
-                await _both_ways(near, far)
+                await pass_both_ways(near, far)
         finally:
             far[1].close()
 
@@ -295,7 +295,7 @@ class Proxy:
         sent, hidden = with_values(kept, masks)
         lines = [first, *("".join(field) for field in sent), "Connection: close"]
         far[1].write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
-        await _both_ways(near, far, Hiding(hidden).feed if hidden else None)
+        await pass_both_ways(near, far, Hiding(hidden).feed if hidden else None)
 
     async def _intercept(self, near: Stream, far: Stream, host: str, gateway: Gateway) -> None:
         """Serve the request that a command sends through a tunnel to a host of a masked credential.
@@ -442,7 +442,7 @@ async def _say(writer: asyncio.StreamWriter, status: str, text: str) -> None:
     await writer.drain()
 
 
-async def _both_ways(near: Stream, far: Stream, change: Change | None = None) -> None:
+async def pass_both_ways(near: Stream, far: Stream, change: Change | None = None) -> None:
     """Pass bytes on in both directions until the far side ends; ``change`` alters the answer."""
     sending = asyncio.ensure_future(_pass_on(near[0], far[1]))
     try:

@@ -77,6 +77,7 @@ from tui_agent.sandbox.network import (
     make_network,
     proxy_environment,
 )
+from tui_agent.sandbox.open_ports import OpenPorts, listening_ports
 from tui_agent.sandbox.plan import (
     CLOSED,
     EMPTY,
@@ -290,6 +291,7 @@ class Sandbox:
         self._lock = threading.Lock()
         self._ready: dict[Path, asyncio.Task[None]] = {}
         self._network: SessionNetwork | None = None
+        self._ports: OpenPorts | None = None
         self._network_lock = asyncio.Lock()
         self._judges: dict[tuple[Path, ...], JudgeProcess] = {}
         self._copies = CopyPool()
@@ -600,8 +602,54 @@ class Sandbox:
         if self._network is not None:
             network = self._network
             self._network = None
+            if self._ports is not None:
+                await self._ports.aclose()
+                self._ports = None
             await network.proxy.aclose()
             network.close()
+
+    # -- servers of commands -------------------------------------------------------------------
+
+    @property
+    def hides_ports(self) -> bool:
+        """Whether commands have a network of their own, whose ports this machine doesn't reach."""
+        return self.state.kind == "bubblewrap"
+
+    def listening(self, pid: int) -> frozenset[int]:
+        """Return the ports on which commands listen in the network of the process ``pid``.
+
+        ``pid`` is a running command's. Empty if commands have no network of their own.
+        """
+        network = self._network
+        if network is None or network.listener is None:
+            return frozenset()
+        return listening_ports(pid) - {network.proxy.port}
+
+    @property
+    def opened_ports(self) -> Mapping[int, int]:
+        """The ports that the user has opened, each with the port of this machine."""
+        if self._ports is None:
+            return {}
+        return self._ports.opened
+
+    async def open_port(self, port: int) -> int:
+        """Let this machine reach a port on which a command listens; return the port to use.
+
+        Raises:
+            SandboxError: commands have no network of their own.
+            OSError: this machine has no port for it.
+        """
+        network = await self._own_network()
+        if network is None or network.listener is None:
+            raise SandboxError("Commands have no network of their own here.")
+        if self._ports is None:
+            self._ports = OpenPorts(network)
+        return await self._ports.open(port)
+
+    async def close_port(self, port: int) -> None:
+        """Undo `open_port`; the port has been opened."""
+        assert self._ports is not None  # noqa: S101 - as documented
+        await self._ports.close(port)
 
     # -- the layout ----------------------------------------------------------------------------
 
@@ -1283,6 +1331,7 @@ class Sandbox:
         loop = asyncio.get_running_loop()
         if self._network is not None and self._network.loop is not loop:
             self._network.close()
+            self._ports = None
             self._network, self._network_lock = None, asyncio.Lock()
         async with self._network_lock:
             if self._network is None:

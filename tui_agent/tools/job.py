@@ -190,7 +190,9 @@ async def job_result(
             text=text if text.strip() or first else "[No new output.]",
             title=f"job {job.id}",
             keep="ends",
-            footer="\n".join(filter(None, [note, f"[{_how(state)}]", job.note])),
+            footer="\n".join(
+                filter(None, [note, f"[{_how(state)}]", _ports(job, context), job.note])
+            ),
             cut_hint=FILTER_OUTPUT,
             metadata=ToolMetadata(exit_code=state.exit_code),
             is_error=first and bool(state.exit_code),
@@ -201,6 +203,20 @@ async def job_result(
     if job.stored:
         return replace(result, full_output=job.stored)
     return result
+
+
+def _ports(job: Job, context: ToolContext) -> str:
+    """Return a note on the ports on which a job listens in the sandbox; "" if there are none."""
+    if context.sandbox is None or not job.is_contained or not job.state.running:
+        return ""
+    opened = context.sandbox.opened_ports
+    notes: list[str] = []
+    for port in sorted(context.sandbox.listening(job.state.pid)):
+        if port in opened:
+            notes.append(f"[The user reaches port {port} at http://127.0.0.1:{opened[port]}.]")
+        else:
+            notes.append(f"[Port {port} is reached by commands only, by the user after /ports.]")
+    return "\n".join(notes)
 
 
 def job_line(state: JobState) -> str:

@@ -1,0 +1,59 @@
+"""Tells the user of servers that the session's jobs run in the sandbox, where no browser comes.
+
+`/ports` opens their ports to this machine.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from tui_agent.agent.events import AgentEvent, Notice
+from tui_agent.processes.jobs import Jobs
+from tui_agent.sandbox import Sandbox
+from tui_agent.say_once import SayOnce
+
+SILENT_SECONDS = 3.0
+"""Seconds after a change of the jobs at which they are looked at, in case a server prints nothing."""
+
+
+class PortWatch:
+    """Watches the ports of one session's jobs; `changed` is to be called when a job changes."""
+
+    def __init__(
+        self, jobs: Jobs, sandbox: Sandbox | None, emit: Callable[[AgentEvent], None]
+    ) -> None:
+        self._jobs = jobs
+        self._sandbox = sandbox
+        self._emit = emit
+        self._said = SayOnce()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def changed(self) -> None:
+        """Look at the ports now, and once more after `SILENT_SECONDS`."""
+        self._look()
+        if self._timer is None and self._jobs.running:
+            self._timer = asyncio.get_running_loop().call_later(SILENT_SECONDS, self._look_again)
+
+    def _look_again(self) -> None:
+        self._timer = None
+        self._look()
+
+    def _look(self) -> None:
+        for port in self._said.remember_all(sorted(ports_of(self._jobs, self._sandbox))):
+            self._emit(
+                Notice(
+                    f"A job listens on port {port}, which only commands in the sandbox reach.",
+                    action="ports",
+                    label="lets your browser reach it",
+                )
+            )
+
+
+def ports_of(jobs: Jobs, sandbox: Sandbox | None) -> frozenset[int]:
+    """Return the ports on which the running jobs listen in the sandbox."""
+    found = frozenset[int]()
+    if sandbox is None:
+        return found
+    for state in jobs:
+        if state.running and jobs.find(state.id).is_contained:
+            found |= sandbox.listening(state.pid)
+    return found

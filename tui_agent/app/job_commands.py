@@ -1,0 +1,156 @@
+"""``/jobs``, ``/background`` and ``/ports``: commands that run beside the conversation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_agent.app.commands import Command
+from tui_agent.app.format import plural
+from tui_agent.app.frontend import Heading, JobsPage, Pick, PickRow
+from tui_agent.errors import CommandError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from tui_agent.app.controller import Controller
+    from tui_agent.processes.jobs import Jobs
+    from tui_agent.sandbox import Sandbox
+
+TAIL_CHARS = 2_000
+"""Maximum characters of a job's output that are printed without a screen."""
+
+NOT_HIDDEN = "Your browser reaches the ports of jobs as they are: commands have no network of their own here."
+
+
+@Command(
+    "jobs",
+    "show background jobs, their output, and stop them",
+    argument="[stop N]",
+    place=330,
+    yields=True,
+    aliases=("ps", "tasks"),
+    words="processes, server, kill, terminal, dev server",
+)
+async def jobs(controller: Controller, argument: str) -> None:
+    agent = controller.open_agent
+    word, _, number = argument.strip().partition(" ")
+    known = {str(job.id): job.id for job in agent.jobs}
+    if word == "stop" and number.strip() in known:
+        await agent.jobs.find(known[number.strip()]).stop()
+        controller.say(f"Job {number.strip()} was stopped.")
+    elif word == "stop" and known:
+        controller.say(f"There is no job “{number.strip()}”. Jobs: {', '.join(known)}.", "warning")
+    elif word and known:
+        raise CommandError("Use /jobs, or /jobs stop N.")
+    elif not known:
+        controller.say("There are no background jobs in this session.")
+    else:
+        controller.show(JobsPage())
+
+
+@Command(
+    "background",
+    "let a running command go on as a job, so that the agent can do something else",
+    place=332,
+    yields=True,
+    aliases=("bg",),
+    words="move, ctrl+b, slow, wait, job",
+)
+async def background(controller: Controller, _argument: str) -> None:
+    count = controller.open_agent.jobs.move()
+    if not count:
+        controller.say("No command is running that could go to the background.")
+        return
+    controller.say(f"{plural(count, 'command')} moved to the background: /jobs shows and stops it.")
+
+
+@Command(
+    "ports",
+    "let your browser reach a server that a job runs in the sandbox",
+    argument="[PORT | close PORT]",
+    place=334,
+    yields=True,
+    aliases=("port",),
+    words="dev server, localhost, browser, forward, listen",
+)
+async def ports(controller: Controller, argument: str) -> None:
+    from tui_agent.agent.port_watch import ports_of
+
+    agent = controller.open_agent
+    sandbox = agent.ports.sandbox
+    if sandbox is None or not sandbox.hides_ports:
+        controller.say(NOT_HIDDEN)
+        return
+    word, _, rest = argument.strip().partition(" ")
+    if word == "close":
+        await _close_port(controller, sandbox, rest)
+        return
+    listening = ports_of(agent.jobs, sandbox)
+    if word:
+        await _open_port(controller, sandbox, _port(word, listening))
+        return
+    closed = sorted(listening - sandbox.opened_ports.keys())
+    if not closed:
+        controller.say(_open_ports(sandbox.opened_ports))
+        return
+    port = await _chosen(controller, closed)
+    if port is not None:
+        await _open_port(controller, sandbox, port)
+
+
+async def _chosen(controller: Controller, closed: list[int]) -> int | None:
+    """Return the only port, or the one that the user chooses; None if they choose none."""
+    if len(closed) == 1:
+        return closed[0]
+    rows = [PickRow(str(port), f"port {port}") for port in closed]
+    picked = await controller.ask(Pick("Which port should your browser reach?", rows, "open"))
+    if picked is None:
+        return None
+    return int(picked)
+
+
+async def _open_port(controller: Controller, sandbox: Sandbox, port: int) -> None:
+    from tui_agent.sandbox import SandboxError
+
+    try:
+        here = await sandbox.open_port(port)
+    except (OSError, SandboxError) as error:
+        raise CommandError(f"Port {port} can't be opened: {error}.") from error
+    controller.say(
+        f"Open http://127.0.0.1:{here} in your browser. Only this machine reaches it; "
+        f"/ports close {port} ends that."
+    )
+
+
+async def _close_port(controller: Controller, sandbox: Sandbox, text: str) -> None:
+    port = _port(text, sandbox.opened_ports)
+    await sandbox.close_port(port)
+    controller.say(f"Port {port} is closed again.")
+
+
+def _port(text: str, among: Collection[int]) -> int:
+    """Return the port that the user wrote.
+
+    Raises:
+        CommandError: it is not ``among`` the possible ones.
+    """
+    if text.strip().isdigit() and int(text) in among:
+        return int(text)
+    known = ", ".join(map(str, sorted(among))) or "none"
+    raise CommandError(f"There is no port “{text.strip()}” here. Ports: {known}.")
+
+
+def _open_ports(opened: Mapping[int, int]) -> str:
+    if not opened:
+        return "No job listens on a port in the sandbox."
+    places = ", ".join(f"http://127.0.0.1:{here}" for here in opened.values())
+    return f"Your browser reaches {places}. No other job listens on a port."
+
+
+def job_lines(jobs: Jobs) -> list[str]:
+    from tui_agent.tools.job import job_line
+
+    lines: list[str] = []
+    for state in jobs:
+        lines += [Heading(job_line(state)), *jobs.find(state.id).tail(TAIL_CHARS).splitlines(), ""]
+    return lines

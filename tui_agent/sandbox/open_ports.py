@@ -1,0 +1,169 @@
+"""Lets programs on this machine reach servers that a session's commands run in their own network.
+
+A server in the sandbox listens on a port of that network, where no browser of the user comes. For a
+port that the user opens, this program listens on 127.0.0.1 outside and passes each connection on.
+A helper process in the commands' network makes the connections there, as a socket stays in the
+network that it was made in. Nobody outside this machine reaches such a port.
+"""
+
+import asyncio
+import contextlib
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tui_agent.sandbox.network import SessionNetwork, pass_both_ways
+
+PROC = Path("/proc")
+
+ANSWER_SECONDS = 5
+"""Seconds that the helper may take to connect to a server, or to start."""
+
+_LISTENING = "0A"
+"""State of a listening socket in ``/proc/PID/net/tcp``; see proc_pid_net(5)."""
+_MAX_MESSAGE = 16
+
+_HELPER = """
+import socket
+control = socket.socket(fileno=0)
+while asked := control.recv(16):
+    for address in ("127.0.0.1", "::1"):
+        try:
+            made = socket.create_connection((address, int(asked)), timeout=4)
+        except OSError:
+            continue
+        made.setblocking(False)
+        socket.send_fds(control, [b"+"], [made.fileno()])
+        made.close()
+        break
+    else:
+        control.send(b"-")
+"""
+"""Reads the number of a port, and answers with a connection to it, or "-" if nothing answers."""
+
+
+def listening_ports(pid: int) -> frozenset[int]:
+    """Return the TCP ports on which programs listen in the network of a process.
+
+    Empty if the process has ended, and on systems without ``/proc``.
+    """
+    found = set[int]()
+    for name in ("tcp", "tcp6"):
+        try:
+            rows = (PROC / str(pid) / "net" / name).read_text(encoding="ascii").splitlines()
+        except OSError:
+            continue
+        for row in rows[1:]:
+            _number, local, _remote, state, *_rest = row.split()
+            if state == _LISTENING:
+                found.add(int(local.rpartition(":")[2], base=16))
+    return frozenset(found)
+
+
+class OpenPorts:
+    """The ports of a session's network that the user has opened to this machine."""
+
+    def __init__(self, network: SessionNetwork) -> None:
+        self._network = network
+        self._lock = asyncio.Lock()
+        self._servers: dict[int, asyncio.Server] = {}
+        self._helper: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    @property
+    def opened(self) -> Mapping[int, int]:
+        """The opened ports, each with the port by which this machine reaches it."""
+        return {port: server.sockets[0].getsockname()[1] for port, server in self._servers.items()}
+
+    async def open(self, port: int) -> int:
+        """Open a port, and return the port on 127.0.0.1 by which this machine reaches it.
+
+        That is the same number, or another one if it is in use here.
+
+        Raises:
+            OSError: no port of this machine can be had.
+        """
+        if port in self._servers:
+            return self.opened[port]
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.ensure_future(self._pass_on(port, reader, writer))
+            self._connections.add(task)
+            task.add_done_callback(self._connections.discard)
+            await asyncio.wait([task])
+
+        try:
+            server = await asyncio.start_server(serve, "127.0.0.1", port)
+        except OSError:
+            server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        self._servers[port] = server
+        return self.opened[port]
+
+    async def close(self, port: int) -> None:
+        """Close a port; connections that are open stay until they end."""
+        server = self._servers.pop(port)
+        server.close()
+
+    async def aclose(self) -> None:
+        """Close all ports and connections, and end the helper."""
+        for port in list(self._servers):
+            await self.close(port)
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        if self._control is not None:
+            self._control.close()  # which ends the helper
+        if self._helper is not None:
+            await asyncio.to_thread(self._helper.wait)
+
+    async def _pass_on(
+        self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        try:
+            async with self._lock:
+                inner = await asyncio.to_thread(self._connect, port)
+            far = await asyncio.open_connection(sock=inner)
+            try:
+                await pass_both_ways((reader, writer), far)
+            finally:
+                far[1].close()
+        except OSError:
+            # Nothing listens in the sandbox: the client sees the connection end.
+            return
+        finally:
+            writer.close()
+
+    def _connect(self, port: int) -> socket.socket:
+        """Return a connection to a port in the commands' network; blocks.
+
+        Raises:
+            OSError: nothing answers there, or the helper can't be started.
+        """
+        control = self._running()
+        control.send(str(port).encode())
+        answer, sockets, _flags, _address = socket.recv_fds(control, _MAX_MESSAGE, 1)
+        if not sockets:
+            if not answer:
+                control.close()  # the helper has ended; the next connection starts another
+                self._control = None
+            raise ConnectionRefusedError(f"nothing listens on port {port}")
+        return socket.socket(fileno=sockets[0])
+
+    def _running(self) -> socket.socket:
+        if self._control is None:
+            here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            here.settimeout(ANSWER_SECONDS)
+            with there, contextlib.ExitStack() as undo:
+                undo.callback(here.close)
+                self._helper = subprocess.Popen(
+                    [*self._network.joining(), sys.executable, "-I", "-S", "-c", _HELPER],
+                    stdin=there.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+                undo.pop_all()
+            self._control = here
+        return self._control
