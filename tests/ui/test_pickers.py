@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from textual.app import App, ComposeResult
 from textual.events import Click
-from textual.widgets import OptionList
+from textual.widgets import Input, OptionList
 
 from tests.support.ui_app import (
     HOME,
@@ -30,6 +30,7 @@ from tui_agent.session.errors import SessionHeld
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.help import HelpScreen
+from tui_agent.ui.screens.models import ModelPicker
 from tui_agent.ui.widgets.options import Options
 
 
@@ -297,11 +298,20 @@ def judged(similar: tuple[str, ...] = ()) -> Any:
 async def test_a_name_that_can_be_no_models_changes_nothing(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, judge_model=judged(("ollama/qwen3:4b",)))
     async with stage.run() as pilot:
-        await send(pilot, "/model qwen")
+        await send(pilot, "/model nowhere/qwen")
         await until(lambda: stage.main.notice.message, pilot)
         assert "Did you mean ollama/qwen3:4b?" in stage.main.notice.message
         assert "Nothing was changed" in stage.main.notice.message
         assert stage.saved == {}
+        assert stage.agent.model == "anthropic/claude-sonnet-4-5"
+
+
+async def test_a_part_of_a_name_filters_the_list(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, judge_model=judged())
+    async with stage.run() as pilot:
+        await send(pilot, "/model opus")
+        await until(lambda: isinstance(stage.app.screen, ModelPicker), pilot)
+        await until(lambda: stage.app.screen.query_one(Input).value == "opus", pilot)
         assert stage.agent.model == "anthropic/claude-sonnet-4-5"
 
 

@@ -178,11 +178,13 @@ class ModelPick:
 class ModelChoice(Question[ModelPick]):
     """Asks for a model; ``current`` is the id of the one in use.
 
-    With ``switches`` the user can also choose it for this session only.
+    With ``switches`` the user can also choose it for this session only. ``search`` is a part of a
+    name that the list is filtered by at first.
     """
 
     current: str
     switches: bool = False
+    search: str = ""
 
 
 @frozen

@@ -45,10 +45,28 @@ _NO_KEY: Final = "has no key"
     words="switch, change, provider, server, llm",
 )
 async def model(controller: "Controller", argument: str) -> None:
-    if argument:
+    if not argument:
+        await _pick_model(controller)
+    elif await _is_part_of_name(controller, argument):
+        await _pick_model(controller, search=argument)
+    else:
         await choose_model(controller, argument)
-        return
-    pick = await controller.ask(ModelChoice(controller.open_agent.model, switches=True))
+
+
+async def _is_part_of_name(controller: "Controller", text: str) -> bool:
+    """Return whether ``text``, such as "opus", names no model but can be searched for on a screen."""
+    from tui_agent.model.naming import NameStanding
+
+    if "/" in text or not controller.frontend.has_screen or controller.agent is None:
+        return False
+    verdict = await asyncio.to_thread(controller.services.judge_model, text)
+    return verdict.standing is NameStanding.IMPOSSIBLE
+
+
+async def _pick_model(controller: "Controller", search: str = "") -> None:
+    """Let the user pick a model from the list, filtered by ``search`` at first, and switch to it."""
+    choice = ModelChoice(controller.open_agent.model, switches=True, search=search)
+    pick = await controller.ask(choice)
     if pick is not None:
         save_server(controller, pick)
         await choose_model(controller, pick.model, only_here=pick.only_here)

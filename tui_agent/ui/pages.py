@@ -40,7 +40,9 @@ def screen_for(question: frontend.Question[Any], controller: Controller) -> Page
         case frontend.LongText():
             return LongTextScreen(question)
         case frontend.ModelChoice():
-            return ModelPicker(services, question.current, switches=question.switches)
+            return ModelPicker(
+                services, question.current, switches=question.switches, search=question.search
+            )
         case frontend.SessionChoice():
             return SessionPicker(controller, current=question.current)
         case frontend.ThemeChoice():

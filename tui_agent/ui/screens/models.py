@@ -101,10 +101,16 @@ class ModelPicker(PickerScreen[ModelPick]):
     PLACEHOLDER = "Type to filter, or any provider/model"
     EMPTY = "No model has this name. Type its full id, such as openai/my-model, and press Enter."
 
-    def __init__(self, services: AppServices, current: str, *, switches: bool = False) -> None:
-        """Create the picker; ``switches`` offers to use the model in this session only."""
+    def __init__(
+        self, services: AppServices, current: str, *, switches: bool = False, search: str = ""
+    ) -> None:
+        """Create the picker; ``switches`` offers to use the model in this session only.
+
+        ``search`` is typed into the filter already.
+        """
         super().__init__(self.HEADING, SWITCH_KEYS if switches else self.KEYS)
         self._switches = switches
+        self._search = search
         self._services = services
         self._current = current
         sessions = services.store.sessions(limit=USED_SESSIONS)
@@ -114,6 +120,7 @@ class ModelPicker(PickerScreen[ModelPick]):
     def on_mount(self) -> None:
         self.empty.update("Reading the catalog …")
         self.listing.display = False
+        self.field.value = self._search
         self._load()
 
     @work(group="models")
