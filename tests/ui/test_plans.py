@@ -55,6 +55,25 @@ async def test_an_approved_plan_is_carried_out_in_the_mode_that_was_chosen(
         assert stage.main.prompt.text == f"/plan {mode}", "sent again it approves the plan again"
 
 
+async def test_a_plan_is_carried_out_on_a_branch_with_nothing_else(tmp_path: Path) -> None:
+    stage = staged(tmp_path)
+    async with stage.run() as pilot:
+        await stage.say("plan it", pilot)
+        await asked(stage, pilot)
+        await pilot.press("3")
+        await stage.until_text("Done.", pilot)
+        await stage.harness.agent.wait_idle()
+        assert stage.harness.agent.mode == "auto-edit"
+        sent = "\n".join(message.text for message in stage.client.requests[-1].messages)
+        assert "Run the tests." in sent
+        assert "I looked." not in sent
+        assert "plan it" not in sent
+        assert any("I looked." in str(entry) for entry in stage.harness.agent.session.entries)
+        await stage.main.controller.run("undo", "")
+        await stage.main.controller.run("undo", "")
+        await until(lambda: "I looked." in stage.text(), pilot)
+
+
 async def test_text_that_is_typed_goes_to_the_prompt_and_planning_goes_on(tmp_path: Path) -> None:
     stage = staged(tmp_path)
     async with stage.run() as pilot:
@@ -78,7 +97,7 @@ async def test_a_plan_is_changed_in_the_editor(
     async with stage.run() as pilot:
         await stage.say("plan it", pilot)
         await asked(stage, pilot)
-        await pilot.press("3")
+        await pilot.press("4")
         await stage.until_text("as you changed it?", pilot)
         await pilot.press("1")
         await stage.until_text("Done.", pilot)

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.app.controller import Controller
 
+FRESH = "fresh"
 EDIT = "edit"
 KEEP = "keep"
 
 _ANSWERS = (
     ("build", "Go on in build: ask before files change"),
     ("auto-edit", "Go on in auto-edit: change files without asking"),
+    (FRESH, "Auto-edit on a new branch with the plan alone: the model forgets the rest"),
     (EDIT, "Change the plan in $EDITOR first"),
     (KEEP, "Keep planning: say what to change"),
 )
@@ -29,15 +31,15 @@ _ANSWERS = (
 @Command(
     "plan",
     "carry out the plan, change it, or begin one",
-    argument="[build|auto-edit]",
+    argument="[build|auto-edit|fresh]",
     place=155,
     yields=True,
-    words="approve, accept, plan mode",
+    words="approve, accept, plan mode, clear context",
 )
 async def plan(controller: Controller, argument: str) -> None:
     """Ask whether to carry out the proposed plan.
 
-    With ``build`` or ``auto-edit``, do so without asking. If no plan is proposed, switch to plan
+    With ``build``, ``auto-edit`` or ``fresh``, do so without asking. If no plan is proposed, switch to plan
     mode.
     """
     from tui_agent.agent.permissions import Mode
@@ -49,7 +51,7 @@ async def plan(controller: Controller, argument: str) -> None:
         controller.begin("mode", Mode.PLAN.value)
     elif not text:
         controller.say("There is no plan yet. Describe what to plan.")
-    elif argument.strip() in {Mode.BUILD, Mode.AUTO_EDIT}:
+    elif argument.strip() in {Mode.BUILD, Mode.AUTO_EDIT, FRESH}:
         await _carry_out(controller, agent, text, argument.strip())
     else:
         await decide(controller, text)
@@ -71,16 +73,34 @@ async def decide(controller: Controller, text: str) -> None:
             question = "Carry out the plan as you changed it?"
 
 
-async def _carry_out(controller: Controller, agent: Agent, text: str, mode: str) -> None:
-    """Switch to ``mode`` and send the approval with the plan ``text`` attached."""
+async def _carry_out(controller: Controller, agent: Agent, text: str, answer: str) -> None:
+    """Switch to the mode ``answer`` and send the approval with the plan ``text`` attached.
+
+    For `FRESH`, begin a branch without the conversation before it, in the mode auto-edit.
+    """
+    from tui_agent.agent.permissions import Mode
     from tui_agent.session.entries import PLAN_PATH, FilePart, TextPart
 
+    mode = answer
+    if answer == FRESH:
+        mode = Mode.AUTO_EDIT.value
+        await _begin_branch(agent)
     agent.change_mode(mode)
     controller.frontend.refresh_facts()
     approval = agent.ports.prompt("plan_approved").strip()
     controller.outbox.submit(
-        (TextPart(text=approval, typed=f"/plan {mode}"), FilePart(path=PLAN_PATH, text=text))
+        (TextPart(text=approval, typed=f"/plan {answer}"), FilePart(path=PLAN_PATH, text=text))
     )
+
+
+async def _begin_branch(agent: Agent) -> None:
+    """Move to before the first message; files stay as they are, also when the move is undone."""
+    from tui_agent.session.entries import is_by_user
+
+    path = agent.session.active_path()
+    first = next(entry for entry in path if is_by_user(entry))
+    agent.files.stayed.add(frozenset((agent.session.leaf, first.parent_id)))
+    await agent.navigator.go(first.parent_id)
 
 
 @Command(
