@@ -68,7 +68,6 @@ async def test_a_plan_is_carried_out_on_a_branch_with_nothing_else(tmp_path: Pat
         assert "Run the tests." in sent
         assert "I looked." not in sent
         assert "plan it" not in sent
-        assert any("I looked." in str(entry) for entry in stage.harness.agent.session.entries)
         await stage.main.controller.run("undo", "")
         await stage.main.controller.run("undo", "")
         await until(lambda: "I looked." in stage.text(), pilot)

@@ -1,4 +1,4 @@
-"""``/jobs``, ``/background`` and ``/ports``: commands that run beside the conversation."""
+"""``/jobs``, ``/bg`` and ``/ports``: commands that run beside the conversation."""
 
 from __future__ import annotations
 
@@ -49,14 +49,13 @@ async def jobs(controller: Controller, argument: str) -> None:
 
 
 @Command(
-    "background",
+    "bg",
     "let a running command go on as a job, so that the agent can do something else",
     place=332,
     yields=True,
-    aliases=("bg",),
-    words="move, ctrl+b, slow, wait, job",
+    words="background, move, ctrl+b, slow, wait, job",
 )
-async def background(controller: Controller, _argument: str) -> None:
+async def bg(controller: Controller, _argument: str) -> None:
     count = controller.open_agent.jobs.move()
     if not count:
         controller.say("No command is running that could go to the background.")

@@ -297,7 +297,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self.invite(self._invitations)
 
     async def action_move_to_background(self) -> None:
-        await self.screen.run_action("command('background')")
+        await self.screen.run_action("command('bg')")
 
     def forget_stash(self) -> None:
         self.stashed = ""
