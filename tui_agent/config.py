@@ -204,6 +204,10 @@ class UiSettings(BaseModel):
     copy_on_select: bool = Field(
         default=False, description="Copy text as soon as it is selected with the mouse."
     )
+    closed_terminal: Literal["stop", "detach"] = Field(
+        default="stop",
+        description="What an agent at work does when its terminal is closed: stop, or go on detached.",
+    )
     status_line: str | None = Field(
         default=None,
         description="A command whose first line of output is shown above the last line of the screen; "

@@ -9,7 +9,7 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from tests.support.model_script import Call, Recorded, Turn
+from tests.support.model_script import Call, Fault, Recorded, Turn
 from tests.support.model_server import ModelServer
 from tests.support.place import PROMPT_HINT, Place
 from tests.support.terminal import Terminal, ask
@@ -96,6 +96,30 @@ def test_a_terminal_that_comes_later_draws_as_one_that_was_there(
     terminal.send(b"\x1c")
     assert terminal.wait_exit() == 0
     assert "Detached." in terminal.text
+
+
+@pytest.mark.parametrize("setting", ["stop", "detach"])
+def test_an_agent_at_work_goes_on_when_its_terminal_is_closed_if_that_is_wanted(
+    home: Place, server: ModelServer, setting: str
+) -> None:
+    home.configure(server.openai_url, more=f'closed_terminal = "{setting}"\n')
+    server.play(
+        Turn(text="One two three four.", fault=Fault("stall", after=3)), Turn(text="It is done.")
+    )
+    terminal = home.start()
+    ask(terminal, "please deploy it")
+    terminal.wait_for("One two")
+    terminal.hang_up()
+    terminal.wait_exit()
+    if setting == "stop":
+        assert rows(home) == []
+        return
+    (row,) = rows(home)
+    name = str(row["name"])
+    for _ in range(LOOKS):
+        if "It is done." in home.run("logs", name).stdout:
+            return
+    pytest.fail("it never went on")
 
 
 def test_what_the_program_does_not_read_yet_holds_nobody_up(home: Place) -> None:

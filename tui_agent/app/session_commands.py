@@ -337,6 +337,17 @@ async def detach(controller: Controller, _argument: str) -> None:
     controller.frontend.leave()
 
 
+def detach_if_closed(controller: Controller) -> None:
+    """Let the agent go on detached, because the terminal is gone, if it works and the user wants that.
+
+    Call it before the program leaves the screen.
+    """
+    agent = controller.agent
+    is_wanted = controller.services.config().ui.closed_terminal == "detach"
+    if agent is not None and agent.running and is_wanted:
+        controller.services.go_on_detached(agent.session, agent.running)
+
+
 def _at_work(controller: Controller) -> str:
     """Return a sentence that names the sessions that quitting would stop; "" if none."""
     from tui_agent.app.side_by_side import AsideState

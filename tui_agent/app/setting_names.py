@@ -109,6 +109,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "other_programs.leave_out": "Other programs' files left out",
     "ui.theme": "Theme",
     "ui.reduced_motion": "No animations",
+    "ui.closed_terminal": "When the terminal is closed",
     "ui.fold_turns": "Fold finished turns",
     "ui.tree_filter": "First filter of the tree",
     "ui.plain": "Plain lines, for screen readers",

@@ -67,7 +67,8 @@ async def run_screen(arguments: Namespace) -> int:
     if goes_on:
         from tui_agent.cli.detached.commands import start_and_say
 
-        start_and_say(goes_on)
+        with suppress(OSError):  # the terminal may be gone
+            start_and_say(goes_on)
         return 0
     with suppress(OSError):  # the terminal may be gone
         for way in filter(None, (screen.way_back for screen in screens)):

@@ -28,6 +28,7 @@ from textual.screen import Screen
 
 from tui_agent.app.frontend import HelpPage
 from tui_agent.app.services import AppServices, FirstView, Look
+from tui_agent.app.session_commands import detach_if_closed
 from tui_agent.resources import style_path
 from tui_agent.safe_text import ACTING
 from tui_agent.ui import background, clipboard, terminal, terminal_input
@@ -290,6 +291,8 @@ class TuiAgentApp(ErrorBoundary[int]):
         """
         if lending.concerns(number):
             return False
+        if number == signal.SIGHUP and self.main.view is not None:
+            detach_if_closed(self.main.controller)
         # End the other program first, so that the terminal's state can be restored.
         lending.take_back(partial(self.exit, return_code=128 + number))
         return True
