@@ -42,6 +42,9 @@ UNSEEN = LazyPattern(f"(?![{JOINERS}])[{CONTROLS}{REORDERING}{SEPARATORS}{INVISI
 ACTING = LazyPattern(f"[{CONTROLS}{REORDERING}{SEPARATORS}]")
 """Characters that a terminal acts on, or that reorder or break a line."""
 
+_BREAKING = LazyPattern(f"[{CONTROLS}\t\n{REORDERING}{SEPARATORS}]")
+"""Those of `ACTING`, and those at which a list of lines or columns would break."""
+
 _INVALID = LazyPattern("[\0\ud800-\udfff]")
 
 
@@ -86,6 +89,14 @@ def readable(text: str) -> str:
     Invisible characters stay, so that emoji stay joined.
     """
     return ACTING.sub(_picture, text.replace("\r\n", "\n"))
+
+
+def listed_name(name: str) -> str:
+    """Return a file name or path that stays on its line of a list: ``a␊b`` for a line feed in it.
+
+    ``text_files.names`` finds the file by that name, too.
+    """
+    return _BREAKING.sub(_picture, name)
 
 
 def escaped_json(text: str) -> str:

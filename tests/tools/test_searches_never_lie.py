@@ -20,9 +20,10 @@ from tui_agent.text_files.encodings import odd_bytes_shown
 from tui_agent.tools.edit import EditTool
 from tui_agent.tools.glob import GlobTool
 from tui_agent.tools.grep import GrepTool
+from tui_agent.tools.ls import LsTool
 from tui_agent.tools.read import ReadInput, ReadTool
 
-READ, EDIT, GLOB, GREP = ReadTool(), EditTool(), GlobTool(), GrepTool()
+READ, EDIT, GLOB, GREP, LS = ReadTool(), EditTool(), GlobTool(), GrepTool(), LsTool()
 NAMES = st.one_of(
     st.text("ab.[]{}()!*?+,@~# \\-'\"\u202f\u00e9e\u0301日", min_size=1, max_size=10),
     st.text(
@@ -104,6 +105,36 @@ def test_a_line_in_a_file_is_found_or_it_is_said_what_was_not_searched(
     anywhere, named = asyncio.run(searched())
     assert "f.txt" in anywhere
     assert named.startswith(("out/f.txt:", "src/f.txt:"))
+
+
+@given(
+    name=st.text("ab\n\t\r\x1b\x07\u2028\u202e\u240a.", min_size=1, max_size=8).filter(usable),
+    folder=st.sampled_from(["", "folder", "fol\nder"]),
+)
+@example(name="a\nb.txt: binary file matches", folder="")
+@example(name="--\nb", folder="")
+@example(name="b\n--", folder="fol\nder")
+@settings(max_examples=examples(60), deadline=None)
+def test_a_name_is_one_line_of_every_list_and_read_by_what_the_list_says(
+    name: str, folder: str
+) -> None:
+    async def look() -> None:
+        with tempfile.TemporaryDirectory() as place:
+            space = Workspace(Path(place).resolve())
+            path = space.root / folder / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("what is in it\n")
+            found = (await space.call(GLOB, pattern="**")).output
+            assert len(found.splitlines()) == 1
+            hits = (await space.call(GREP, pattern="what")).output
+            assert hits == f"{found}:1: what is in it"
+            listed = (await space.call(LS, path=".")).output
+            assert len(listed.splitlines()) == 1 + bool(folder)
+            for shown in (found, os.fspath(path.relative_to(space.root))):
+                read = await space.call(READ, path=shown)
+                assert "what is in it" in read.output
+
+    asyncio.run(look())
 
 
 @pytest.mark.parametrize(

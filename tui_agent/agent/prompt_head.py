@@ -20,6 +20,7 @@ from tui_agent.context.budget import describe_overhead, overhead, overhead_parts
 from tui_agent.context.view import resolve
 from tui_agent.files.ignore import walk_files
 from tui_agent.files.own_git import branch_of
+from tui_agent.safe_text import listed_name
 from tui_agent.say_once import SayOnce
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, SystemEntry
 from tui_agent.session.path_queries import newest
@@ -262,7 +263,7 @@ class Head:
 def _names_in(directory: Path) -> str:
     """Return the names of a directory's first files, joined by commas, for a model without tools."""
     files = walk_files(directory, limit=_NAMED_FILES)
-    return ", ".join(path.relative_to(directory).as_posix() for path in files)
+    return ", ".join(listed_name(path.relative_to(directory).as_posix()) for path in files)
 
 
 def with_system_prompt(spec: AgentSpec, prompt: Callable[[str], str]) -> Callable[[str], str]:

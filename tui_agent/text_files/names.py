@@ -1,6 +1,6 @@
 """Finds the file that is meant by a name that looks the same but has other characters.
 
-The difference may be in Unicode forms, kinds of spaces, or undecodable bytes.
+The difference may be in Unicode forms, kinds of spaces, control characters, or undecodable bytes.
 """
 
 import os
@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from tui_agent.lazy import LazyPattern
+from tui_agent.safe_text import listed_name
 from tui_agent.text_files.encodings import odd_bytes_shown
 
 _MAX_NAMES = 100_000
@@ -23,10 +24,13 @@ class AlikeError(Exception):
 
 
 def folded(name: str) -> str:
-    """Return a name in a form for comparison, which is the same for names that look the same."""
-    if name.isascii():
+    """Return a name in a form for comparison, which is the same for names that look the same.
+
+    Also for a name as it is in a list; see `listed_name`.
+    """
+    if name.isascii() and name.isprintable():
         return name
-    plain = unicodedata.normalize("NFKC", odd_bytes_shown(name))
+    plain = unicodedata.normalize("NFKC", odd_bytes_shown(listed_name(name)))
     return _BLANK.sub(" ", _UNSEEN.sub("", plain))
 
 

@@ -50,6 +50,8 @@ MAX_CONTEXT = 20
 
 _BINARY = "[Binary, not searched to the end unless named as path: {names}.]"
 _IGNORED = "[Ignored by git, not searched unless named as path: {names}.]"
+_APART = b"--"
+"""What ripgrep puts between groups of lines."""
 _CUT_SHORT = b": WARNING: stopped searching binary file"
 _LINE = re.compile(rb"(\d+)([:-])(\d+)[:-](.*)", re.DOTALL)
 _SHORTENED = re.compile(rb" \[\.\.\. [^\[\]]*\]$")
@@ -494,9 +496,19 @@ async def _run(
     secrets: dict[str, None] = {}
     shown_secrets = scope.single_file is not None
 
+    begun = b""
+
     def sink(lines: list[bytes]) -> None:
-        for line in lines:
+        nonlocal begun
+        for piece in lines:
+            line = begun + piece
+            begun = b""
             raw_path, end, rest = line.partition(b"\0")
+            is_path = not end and line.removesuffix(b"\r") != _APART
+            if is_path and _CUT_SHORT not in line:
+                # A path with a line feed in it, the rest of which comes as the next line.
+                begun = line + b"\n"
+                continue
             if not end and _CUT_SHORT in line:
                 found.cut_short.append(
                     os.fsdecode(line.partition(_CUT_SHORT)[0]).removeprefix("./")

@@ -8,6 +8,7 @@ from tui_agent.errors import ToolError
 from tui_agent.files.ignore import IgnoreRules, ListedPath, rows
 from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.safe_text import listed_name
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
@@ -103,7 +104,7 @@ def _name(row: ListedPath) -> str:
         suffix = "@"
     else:
         suffix = ""
-    return f"{row.name}{suffix}"
+    return f"{listed_name(row.name)}{suffix}"
 
 
 class LsInput(ToolInput):

@@ -12,7 +12,7 @@ from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory, is_inside, is_link
 from tui_agent.permission import Permission, PermissionNeed
-from tui_agent.safe_text import valid
+from tui_agent.safe_text import listed_name, valid
 from tui_agent.text_files.names import AlikeError, as_on_disk
 from tui_agent.tools.base import ToolContext
 
@@ -79,7 +79,7 @@ def locate(raw: str, context: ToolContext) -> Location:
     return Location(
         path=path,
         real=real,
-        shown=_relative(path, context.cwd, Path(os.path.realpath(context.cwd))),
+        shown=listed_name(_relative(path, context.cwd, Path(os.path.realpath(context.cwd)))),
         pattern=_relative(path, context.project, project),
         real_pattern=_relative(real, project),
         inside=real.is_relative_to(project),

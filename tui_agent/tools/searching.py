@@ -13,6 +13,7 @@ from tui_agent.files.globs import compile_glob, has_magic, split_glob
 from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory
 from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.safe_text import listed_name
 from tui_agent.text_files.names import AlikeError, as_on_disk, folded
 from tui_agent.tools.base import ToolContext
 from tui_agent.tools.paths import Location, check_allowed, find, locate, missing, path_needs
@@ -73,8 +74,8 @@ class Scope:
         if self.single_file is not None:
             base = os.path.dirname(base)  # noqa: PTH120 - a text that may be relative
         if base in {"", "."}:
-            return path
-        return f"{base.rstrip('/')}/{path}"
+            return listed_name(path)
+        return f"{base.rstrip('/')}/{listed_name(path)}"
 
     def some(self, paths: Iterable[str]) -> str:
         """Return up to ``MAX_NAMED`` paths as ``shown``, sorted and joined, with "..." for more.
