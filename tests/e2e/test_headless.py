@@ -124,6 +124,20 @@ def test_a_broken_configuration_is_one_sentence_and_stays_as_it_is(place: Place)
     assert path.read_text(encoding="utf-8") == "model = ["
 
 
+def test_a_command_of_the_users_own_comes_before_a_built_in_one_that_yields(
+    place: Place, warm_server: ModelServer
+) -> None:
+    folder = place.root / "config" / "commands"
+    folder.mkdir()
+    for name in ("diff", "undo"):
+        (folder / f"{name}.md").write_text(f"My own {name}.\n")
+    warm_server.play(Turn(text="One."), Turn(text="Two."))
+    assert place.run("-p", "/diff").stdout == "One.\n"
+    assert "My own diff." in str(warm_server.calls[0].json["messages"])
+    assert place.run("-p", "/undo").stderr == "There is nothing to undo.\n", "it does not yield"
+    assert len(warm_server.calls) == 1
+
+
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 

@@ -46,7 +46,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.permissions import in_words
 from tui_agent.agent.preparing import prepare, prepare_command
-from tui_agent.app.commands import command_table, find
+from tui_agent.app.commands import built_in
 from tui_agent.app.controller import Controller
 from tui_agent.app.frontend import (
     Choice,
@@ -373,7 +373,7 @@ class EditorSession:
 
         Return None if there is none of that name.
         """
-        command = find(intent.name, command_table())
+        command = await built_in(intent.name, self.agent)
         if command is None:
             return None
         cancels = self._cancels

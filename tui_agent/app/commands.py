@@ -9,6 +9,7 @@ the file that counts the uses of each command.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections import Counter
@@ -172,6 +173,22 @@ def find(name: str, commands: Iterable[Command]) -> Command | None:
         if name == command.name or name in command.aliases:
             return command
     return None
+
+
+async def built_in(name: str, agent: Agent | None) -> Command | None:
+    """Return the built-in command to run by a name.
+
+    None if there is none, or a command of the user's own in the agent's session comes before it.
+    """
+    command = find(name, command_table())
+    if command is None or agent is None:
+        return command
+    if not command.yields and name == command.name:
+        return command
+    await asyncio.to_thread(agent.ports.knowledge.load)
+    if any(row.name == name for row in agent.commands()):
+        return None
+    return command
 
 
 def command_uses(folder: Path) -> Counter[str]:

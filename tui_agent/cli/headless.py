@@ -24,7 +24,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.mcp.records import ServerState
 from tui_agent.agent.preparing import prepare, prepare_command, with_piped
-from tui_agent.app.commands import command_table, find
+from tui_agent.app.commands import built_in
 from tui_agent.app.controller import Controller
 from tui_agent.app.format import one_line, plural
 from tui_agent.app.frontend import (
@@ -368,7 +368,7 @@ class HeadlessRun(Frontend):
         intent = parse(message)
         command = None
         if isinstance(intent, CommandIntent):
-            command = find(intent.name, command_table())
+            command = await built_in(intent.name, self.agent)
         if isinstance(intent, CommandIntent) and command is not None:
             if not await self.controller.run_through(
                 command, " ".join(filter(None, [intent.arguments, piped]))

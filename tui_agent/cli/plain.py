@@ -35,7 +35,7 @@ from tui_agent.agent.events import (
     RunEnded,
     ToolStarted,
 )
-from tui_agent.app.commands import command_table, find
+from tui_agent.app.commands import built_in, commands_of
 from tui_agent.app.controller import Controller
 from tui_agent.app.format import age, lower_case, money, one_line, plural, tokens
 from tui_agent.app.frontend import (
@@ -222,7 +222,7 @@ class PlainFrontend(Frontend):
                 intent = parse(line)
                 command = None
                 if isinstance(intent, CommandIntent):
-                    command = find(intent.name, command_table())
+                    command = await built_in(intent.name, self.controller.agent)
                 if isinstance(intent, CommandIntent) and command is not None:
                     self.controller.soon(command.handler(self.controller, intent.arguments))
                 else:
@@ -316,7 +316,7 @@ class PlainFrontend(Frontend):
             case HelpPage():
                 lines = [
                     f"/{row.name} {row.argument}: {row.help}".replace(" :", ":")
-                    for row in command_table()
+                    for row in commands_of(self.controller.agent)
                 ]
             case TreePage():
                 self.controller.soon(self._tree())
