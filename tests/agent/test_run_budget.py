@@ -10,9 +10,10 @@ from tests.agent.test_subagents import branches, is_child, task, with_subagents
 from tests.support.agents import MODEL, make_agent
 from tests.support.headless import run_headless
 from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.channel import Journal
 from tui_agent.agent.events import CostKnown, RunEnded, TitleChanged
 from tui_agent.agent.run_budget import BudgetMeter, RunBudget, Used
-from tui_agent.agent.small_questions import MAX_TOKENS
+from tui_agent.agent.small_questions import MAX_TOKENS, ask_small_model
 from tui_agent.agent.titles import clean_title
 from tui_agent.cli.output import ExitCode
 from tui_agent.context.request import ModelRequest
@@ -200,3 +201,15 @@ async def test_nothing_is_asked_where_it_is_not_wanted(
 )
 def test_what_counts_as_a_title(answer: str, title: str) -> None:
     assert clean_title(answer) == title
+
+
+async def test_a_question_outside_the_conversation_counts(tmp_path: Path) -> None:
+    meter = BudgetMeter()
+    harness = make_agent(tmp_path, [Reply("Yes.", cost=0.04)], meter=meter)
+    agent = harness.agent
+    journal = Journal(agent.session, agent.channel)
+    answer = await ask_small_model(
+        "Is it so?", "title", journal, agent.ports, model=agent.model, seconds=5
+    )
+    assert answer.text == "Yes."
+    assert meter.cost == pytest.approx(0.04)

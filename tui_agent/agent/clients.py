@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from tui_agent.agent.channel import Journal
 from tui_agent.context.request import ModelRequest
@@ -29,6 +30,9 @@ from tui_agent.model.protocol import (
 )
 from tui_agent.session.entries import Usage
 from tui_agent.session.records import Purpose
+
+if TYPE_CHECKING:
+    from tui_agent.agent.ports import AgentPorts
 
 NO_MODEL = ""
 """The model's name while the user has chosen none."""
@@ -130,7 +134,7 @@ async def complete(
 
 
 async def complete_in_time(
-    client: ModelClient,
+    ports: "AgentPorts",
     request: ModelRequest,
     journal: Journal,
     seconds: float | None,
@@ -138,13 +142,14 @@ async def complete_in_time(
 ) -> Completion:
     """Send a request outside the conversation and return the whole answer.
 
-    The cost is added to the session's under ``purpose``, also if the request fails. Raises
-    TimeoutError after ``seconds`` (None: no limit), and ModelError.
+    The cost is added to the run's, and to the session's under ``purpose``, also if the request
+    fails. Raises TimeoutError after ``seconds`` (None: no limit), and ModelError.
     """
     spent = CallCost()
     try:
         async with asyncio.timeout(seconds):
-            return await complete(client, request, spent)
+            return await complete(ports.client, request, spent)
     finally:
+        ports.meter.spend(spent.cost, spent.usage.total)
         if spent.cost:
             journal.add_cost(spent.cost, purpose)

@@ -57,7 +57,7 @@ class ModelSearch:
             search_hosts=query.domains,
         )
         try:
-            answer = await complete_in_time(self.ports.client, request, self.journal, SECONDS)
+            answer = await complete_in_time(self.ports, request, self.journal, SECONDS)
         except ModelError as error:
             raise ToolError(f"{self.model} could not search: {error.message}") from None
         except TimeoutError:

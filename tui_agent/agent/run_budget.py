@@ -2,8 +2,8 @@
 
 `Loop` asks before each request of the conversation and ends the run when `BudgetMeter.check`
 raises; when the time is up, the meter cancels the run's task. Answers and summaries of the agent
-and its subagents are counted by their events, failed attempts and prepared summaries by `spend`.
-Single questions outside the conversation (``clients.complete_in_time``) are not counted.
+and its subagents are counted by their events; failed attempts, prepared summaries and single questions
+outside the conversation (``clients.complete_in_time``) by `spend`.
 
 The meter also keeps the state of the budgets of session and day for ``allowance``, which checks
 them.

@@ -1,6 +1,6 @@
 """Sends single questions outside the conversation, to the small model or else to the conversation's.
 
-The cost is added to the session's; no budget is checked before.
+The cost is added to the run's and the session's; no budget is checked before.
 """
 
 from tui_agent.agent.channel import Journal
@@ -40,4 +40,4 @@ async def ask_small_model(  # noqa: PLR0913 - a question, and who pays for it
         max_output_tokens=MAX_TOKENS,
         tool_choice="none",
     )
-    return await complete_in_time(ports.client, request, journal, seconds, purpose)
+    return await complete_in_time(ports, request, journal, seconds, purpose)

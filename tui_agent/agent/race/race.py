@@ -711,7 +711,7 @@ async def compare(race: "Race") -> str:
     model = main.ports.small_model or main.model
     request = ModelRequest(model, (Message("user", (ContentText(text),)),))
     journal = Journal(main.session, main.channel)
-    answer = await complete_in_time(main.ports.client, request, journal, None, Purpose.RACES)
+    answer = await complete_in_time(main.ports, request, journal, None, Purpose.RACES)
     race.comparison = answer.text.strip()
     return race.comparison
 
