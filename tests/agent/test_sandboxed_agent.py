@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent import gate
 from tui_agent.agent.events import (
     Decision,
     Notice,
@@ -17,7 +18,7 @@ from tui_agent.agent.events import (
     PermissionRequest,
     ToolStarted,
 )
-from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule
+from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule, Source
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
@@ -225,6 +226,34 @@ async def test_a_place_outside_is_named_and_opened(tmp_path: Path) -> None:
     (request,) = requests(harness)
     assert request.reason == f"{place} is outside the project"
     assert "noted" in harness.results()[0].output
+
+
+WAYS_OUT = (
+    "echo x > {place}",
+    "echo x >> {place}",
+    "cat src/app.py > ../elsewhere/new.txt",
+    "cd src && echo x > ../../elsewhere/new.txt",
+    "(echo x) > {place} && true",
+    "mkdir -p made && cd made && echo x > {place}",
+)
+
+
+@works
+@pytest.mark.parametrize("way", WAYS_OUT)
+@pytest.mark.parametrize("source", ["session", "here", "flag", "project"])
+async def test_a_rule_about_edits_allows_none_outside_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, source: Source
+) -> None:
+    monkeypatch.setattr(gate, "_PRIVATE", ())  # where tests are is a place like any other
+    place = tmp_path / "elsewhere" / "new.txt"
+    place.parent.mkdir()
+    rules = (*DEFAULT_RULES, Rule("edit", "*", Action.ALLOW, source))
+    harness = make_held(tmp_path, way.format(place=place), answer=NO, rules=rules)
+    await harness.say("go")
+    assert not place.exists()
+    (request,) = requests(harness)
+    assert "outside the project" in request.reason
+    assert any(need.permission is Permission.EXTERNAL_DIRECTORY for need in request.needs)
 
 
 @works

@@ -375,22 +375,25 @@ def needs_inside(
 
     These are paths that the command names and that the sandbox hides or does not keep. At such a
     path the command would find something else and might not even fail, so the user is asked
-    before it runs.
+    before it runs. A file to be written outside the project needs its directory, too: rules about
+    edits are about the project's files.
     """
     project = Path(os.path.realpath(project))
+    needs = tuple(needs)
+    written = _written_outside(needs, sandbox, project)
     for need in needs:
         match need.permission:
             case Permission.BASH:
                 yield replace(need, sandboxed=True)
             case Permission.EXTERNAL_DIRECTORY:
-                if _is_missed(Path(need.detail), sandbox, project):
+                if need.detail in written or _is_missed(Path(need.detail), sandbox, project):
                     yield need
             case Permission.READ:
                 path = project / need.pattern
                 if is_file(path) and sandbox.hides(path, project):
                     yield need
             case Permission.EDIT if need.pattern.startswith("/"):
-                if _is_lost(Path(need.pattern), sandbox, project):
+                if need.pattern in written:
                     yield need
             case Permission.EDIT:
                 path = Path(need.pattern)
@@ -398,6 +401,18 @@ def needs_inside(
                     yield need
             case _:
                 yield need
+
+
+def _written_outside(
+    needs: Iterable[PermissionNeed], sandbox: Sandbox, project: Path
+) -> frozenset[str]:
+    """Return the files outside the project that a command writes and the sandbox would not keep."""
+    found = set[str]()
+    for need in needs:
+        is_outside = need.permission is Permission.EDIT and need.pattern.startswith("/")
+        if is_outside and _is_lost(Path(need.pattern), sandbox, project):
+            found.add(need.pattern)
+    return frozenset(found)
 
 
 def _is_lost(path: Path, sandbox: Sandbox, project: Path) -> bool:
