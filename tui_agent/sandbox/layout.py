@@ -3,11 +3,12 @@
 That is options for bubblewrap, a profile for sandbox-exec, and grants for Landlock.
 """
 
+import contextlib
 import json
 import os
 import platform
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
@@ -39,6 +40,9 @@ entries of other processes may show passwords."""
 _OWN_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 """Options of bubblewrap for namespaces that each command gets. The one for processes hides the
 environments of others, which may hold keys."""
+
+_MAX_STEPS = 400
+"""Maximum parts of a path, those of the links in it included; links may lead in a circle."""
 
 _STARTER = Path(__file__).with_name("landlock_start.py")
 
@@ -80,6 +84,23 @@ class Mount:
     work: Path | None = None
     below: Path | None = None
 
+    @property
+    def content(self) -> Path | None:
+        """The user's directory or file that the command sees at ``place``; None for anything else."""
+        match self.put:
+            case MountKind.READ | MountKind.WRITE:
+                return self.source or self.place
+            case MountKind.LAYER:
+                return self.below or self.place
+            case _:
+                return None
+
+    def shown_at(self, place: Path) -> "Mount":
+        """Return a mount that shows the same at another place."""
+        if self.put is MountKind.LAYER:
+            return replace(self, place=place, below=self.content)
+        return replace(self, place=place, source=self.source or self.content)
+
     def moved(self, root: Path, to: Path) -> "Mount":
         """Return a mount that shows the same at the same relative path in ``to``, not ``root``.
 
@@ -87,19 +108,76 @@ class Mount:
         """
         if not self.place.is_relative_to(root):
             return self
-        place = to / self.place.relative_to(root)
-        if self.put is MountKind.LAYER:
-            return replace(self, place=place, below=self.place)
-        source = self.source
-        if source is None and self.put in {MountKind.READ, MountKind.WRITE}:
-            source = self.place
-        return replace(self, place=place, source=source)
+        return self.shown_at(to / self.place.relative_to(root))
 
 
 def mounted(places: Iterable[Path], put: MountKind) -> Iterator[Mount]:
     """Yield a mount of the kind ``put`` for each place, without a source."""
     for place in places:
         yield Mount(place, put)
+
+
+def at_real_places(mounts: Iterable[Mount], root: Path) -> list[Mount]:
+    """Return the mounts, with those moved whose place is behind a link that the command sees.
+
+    Bubblewrap can't mount on such a place: what is behind the link is mounted where the link leads.
+    A mount is left out if that place has a mount already or is in the project ``root``. Mounts in
+    the project are returned unchanged. Looks at files.
+    """
+    made: dict[Path, Mount] = {}
+    later: list[Mount] = []
+    for mount in sorted(mounts, key=lambda mount: len(mount.place.parts)):
+        place = mount.place
+        if not place.is_relative_to(root):
+            place = _without_links(place, made, root)
+        if place == mount.place:
+            made[place] = mount
+        else:
+            later.append(mount.shown_at(place))
+    for mount in later:
+        if not mount.place.is_relative_to(root):
+            made.setdefault(mount.place, mount)
+    return list(made.values())
+
+
+def _without_links(place: Path, made: Mapping[Path, Mount], root: Path) -> Path:
+    """Return where a place is in the view that ``made`` mounts make; links in them are followed.
+
+    Links in the project ``root`` are not, because a command may have made them. A path with too
+    many links is returned as it is.
+    """
+    found = Path("/")
+    pending = list(reversed(place.parts[1:]))
+    for _step in range(_MAX_STEPS):
+        if not pending or found.is_relative_to(root):
+            return found.joinpath(*reversed(pending))
+        name = pending.pop()
+        target = _link_at(found / name, made, is_last=not pending)
+        if name == "..":
+            found = found.parent
+        elif target is None:
+            found /= name
+        else:
+            if target.is_absolute():
+                found = Path("/")
+            pending += reversed([part for part in target.parts if part != "/"])
+    return place
+
+
+def _link_at(place: Path, made: Mapping[Path, Mount], *, is_last: bool) -> Path | None:
+    """Return where a link leads that a command sees at a place; None if there is none."""
+    around = next((made[above] for above in place.parents if above in made), None)
+    outside = None
+    if around is not None:
+        outside = around.content
+    with contextlib.suppress(OSError):
+        if around is not None and outside is not None:
+            return (outside / place.relative_to(around.place)).readlink()
+    # A mount that is itself at the last part takes the place of what is there.
+    link = made.get(place)
+    if link is None or link.put is not MountKind.LINK or is_last:
+        return None
+    return link.source
 
 
 def places_put(mounts: Iterable[Mount], *kinds: MountKind) -> set[Path]:

@@ -20,7 +20,7 @@ from tui_agent.lazy import frozen
 from tui_agent.path_checks import at_home, folders_around, is_among, is_file, is_there, real_path
 from tui_agent.sandbox.detection import SandboxKind, system_mounts
 from tui_agent.sandbox.layer import Layer, name_for
-from tui_agent.sandbox.layout import Layout, Mount, MountKind, mounted, places_put
+from tui_agent.sandbox.layout import Layout, Mount, MountKind, at_real_places, mounted, places_put
 from tui_agent.sandbox.machine import MACOS_SYSTEM, Machine, base_of_environment
 from tui_agent.sandbox.project_scan import (
     MAX_FILE_BYTES,
@@ -122,7 +122,10 @@ class ViewPlan:
             mounts += (
                 Mount(path, kind, path.resolve()) for path in expanded(texts, self.machine.home)
             )
+        mounts = [mount for mount in mounts if not _is_behind_link(mount.place, self.root)]
         mounts += (*self._of_project(), *self._of_grants(), *self._in_their_place())
+        # Of several mounts at one place the last counts.
+        mounts = at_real_places({mount.place: mount for mount in mounts}.values(), self.root)
         shown = places_put(mounts, MountKind.READ, MountKind.WRITE, MountKind.LAYER) | {self.root}
         for private in self.private:
             if is_among(private, shown) and private.is_dir():
@@ -382,6 +385,14 @@ def _between(top: Path, paths: Iterable[Path]) -> set[Path]:
     for path in paths:
         found.update(path.parents)
     return {place for place in found if place.is_relative_to(top)}
+
+
+def _is_behind_link(place: Path, root: Path) -> bool:
+    """Return True if a path in the project ``root`` leads through a link, or is one.
+
+    A command may have made that link, so it opens nothing outside the project.
+    """
+    return place.is_relative_to(root) and os.path.realpath(place) != str(place)
 
 
 def _over(layer: Layer, path: Path) -> Mount:

@@ -63,6 +63,7 @@ from tui_agent.sandbox.layout import (
     Layout,
     Mount,
     MountKind,
+    at_real_places,
     bubblewrap_command,
     keyring_filter,
     mounted,
@@ -898,7 +899,7 @@ class Sandbox:
             if not mount.put.is_writable and not mount.place.is_relative_to(root):
                 mounts[mount.place] = mount
         mounts |= {mount.place: mount for mount in mounted(opened, MountKind.WRITE)}
-        layout = Layout(root, plan.room.place / EMPTY, tuple(mounts.values()))
+        layout = Layout(root, plan.room.place / EMPTY, tuple(at_real_places(mounts.values(), root)))
         state = self.state
         if state.kind == "bubblewrap" and state.bubblewrap.root:
             # Some of what root's project holds belongs to other users: only root may change it.
