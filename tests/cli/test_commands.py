@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -348,6 +349,18 @@ def test_models_of_a_gateway_are_asked_for_and_kept(
         for path in data_dir().rglob("*")
         if path.is_file() and b"sk-gateway" in path.read_bytes()
     ]
+
+
+@pytest.mark.skipif(not find_sandbox().layered, reason="needs bubblewrap")
+def test_doctor_starts_the_process_that_checks_changes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = (sys.executable, "-c", "raise SystemExit('Permission denied: /opt')")
+    monkeypatch.setattr("tui_agent.sandbox.sandbox.judge_words", lambda _root: words)
+    assert run(["doctor"]) == 1
+    shown = capsys.readouterr().out
+    assert "✗ sandbox        changes of commands can't be checked" in shown
+    assert "the judge process ended: Permission denied: /opt" in shown
 
 
 def test_doctor_shows_where_requests_go_and_asks_nobody(

@@ -12,12 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.contained import FORMS, OUTPUTS, PROJECT, Contained, state_of
+from tests.support.contained import FORMS, OUTPUTS, PROJECT, SYSTEM_PATH, Contained, state_of
+from tests.support.tooling import Workspace
+from tui_agent.processes.jobs import Jobs
 from tui_agent.processes.leftovers import left_behind
 from tui_agent.processes.table import children_of
 from tui_agent.sandbox import judging as judging_module
 from tui_agent.sandbox import sandbox as sandbox_module
 from tui_agent.sandbox.judging import JudgeError, JudgeProcess, verdict_from
+from tui_agent.tools.bash import BashInput, BashTool
 
 PROJECT_AT = Path("/home/me/code")
 HONEST = {"sources": [], "lost": {"names": [], "count": 0}, "wanted": {}, "keeps": False}
@@ -44,6 +47,14 @@ def judge_that(does: str) -> list[str]:
 
 FAILURES = {
     "dead": ("os.kill(os.getpid(), 9)", "the judge process ended"),
+    "complaining": (
+        "print('first\\nno \\x1b[31mroom\\n', file=sys.stderr)",
+        "the judge process ended: no",
+    ),
+    "talking": (
+        "sys.stderr.write('x' * 60_000); sys.exit('no room')",
+        "the judge process ended: xxx",
+    ),
     "silent": ("time.sleep(600)", "the judge process took more than 1 s"),
     "endless": ("while True: sys.stdout.write('x' * 100_000)", "the judge's answer is too long"),
     "garbage": ("print('{')", "the judge's answer can't be read"),
@@ -94,6 +105,17 @@ async def test_a_judge_is_nothing_that_a_command_left_behind() -> None:
         assert started.isdisjoint(left.known)
     finally:
         judge.close()
+
+
+def test_a_judge_that_writes_many_errors_goes_on() -> None:
+    does = (
+        "for _ in range(9):\n"
+        "    print('{}', flush=True); sys.stderr.write('x' * 50_000); sys.stdin.readline()"
+    )
+    judge = JudgeProcess(lambda: (judge_that(does), ()))
+    for _request in range(8):
+        assert judge.ask("ready") == {}
+    judge.close()
 
 
 def test_a_judge_that_ended_is_started_again() -> None:
@@ -180,6 +202,35 @@ async def test_what_can_not_be_judged_is_not_kept_and_said_once(
     )
     assert box.layers() == []
     await box.sandbox.aclose()
+
+
+@pytest.mark.parametrize("background", [False, True])
+async def test_a_judge_that_can_not_start_is_told_once_in_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, background: bool
+) -> None:
+    box = Contained(tmp_path / "home", state=state_of("layer", tmp_path))
+    box.file("dist/a")
+    words = judge_that("sys.exit('Permission denied: /opt')")
+    monkeypatch.setattr(sandbox_module, "judge_words", lambda _root: words)
+    told: list[str] = []
+    space = Workspace(box.root, environ={"PATH": SYSTEM_PATH, "HOME": str(box.home)})
+    context = space.context()
+    context.sandbox, context.view, context.jobs = box.sandbox, OUTPUTS, Jobs()
+    context.notify = told.append
+    for _command in range(2):
+        arguments = BashInput(command="echo x > dist/a", background=background)
+        await BashTool().run(arguments, context)
+        await context.jobs.aclose()
+    reason = "the judge process ended: Permission denied: /opt"
+    says = f"The changes of commands can't be checked, so they are discarded: {reason}. See: tui-agent doctor"
+    assert told == [says]
+    assert box.sandbox.judge_failure(box.root) == reason
+    await box.sandbox.aclose()
+
+
+def test_a_judge_that_works_is_no_finding(tmp_path: Path) -> None:
+    box = Contained(tmp_path / "home", state=state_of("layer", tmp_path))
+    assert box.sandbox.judge_failure(box.root) == ""
 
 
 async def test_a_judge_that_was_killed_between_two_commands_is_replaced(box: Contained) -> None:

@@ -64,6 +64,11 @@ ORIGINS = {
 }
 """Words for the origin of a model's context window."""
 
+_UNCHECKED = (
+    "If it names a path: remove it from PATH or from sandbox.read, or write the path that it "
+    "leads to."
+)
+
 
 @frozen
 class Finding:
@@ -351,6 +356,9 @@ def _sandbox(config: Config) -> Iterator[Finding]:
         return
     if lacking:
         yield Finding("sandbox", lacking, ok=False, advice=state.advice)
+    if failed := sandbox.judge_failure(project):
+        text = f"changes of commands can't be checked, so they are discarded: {failed}"
+        yield Finding("sandbox", text, ok=False, advice=_UNCHECKED)
     layer = ""
     if state.layered and not lacking:
         layer = ", with a copy-on-write layer"

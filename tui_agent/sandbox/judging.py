@@ -32,6 +32,8 @@ MAX_ANSWER_BYTES = 64 * 1024**2
 _MAX_PATH = 4_096
 _PIECE = 1 << 18
 _SHOWN = 5
+_MAX_SAID = 300
+"""Maximum characters of the error output that an error quotes."""
 
 Started = tuple[Sequence[str], Sequence[int]]
 """An argument list, and the descriptors of this program that the process reads; `JudgeProcess`
@@ -105,6 +107,7 @@ class JudgeProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._owned: Sequence[int] = ()
         self._end: Callable[[], object] = bool
+        self._errors = b""
 
     def ask(self, do: str, **given: Any) -> dict[str, Any]:
         """Send a request and return the answer; ``do`` names a method of `judge_program.Judge`.
@@ -126,11 +129,30 @@ class JudgeProcess:
 
     def _answer(self, request: bytes) -> dict[str, Any]:
         try:
-            return _answered(*self._running(), request, time.monotonic() + JUDGE_SECONDS)
-        except JudgeError:
+            answer = _answered(*self._running(), request, time.monotonic() + JUDGE_SECONDS)
+            self._read_errors()
+        except JudgeError as error:
+            said = self._last_error()
             self._end()
             self._process = None
+            if said and isinstance(error, JudgeEndedError):
+                raise JudgeEndedError(f"{error}: {said}") from None
             raise
+        return answer
+
+    def _read_errors(self) -> None:
+        """Read the error output so far, so that its pipe does not fill up; keeps the end of it."""
+        if self._process is None or self._process.stderr is None:
+            return
+        with contextlib.suppress(OSError):
+            while piece := os.read(self._process.stderr.fileno(), _PIECE):
+                self._errors = (self._errors + piece)[-_MAX_PATH:]
+
+    def _last_error(self) -> str:
+        """Return the last line that the process wrote to its error output; "" for none."""
+        self._read_errors()
+        lines = self._errors.decode("utf-8", "replace").split("\n")
+        return next((one_line(line)[:_MAX_SAID] for line in reversed(lines) if line.strip()), "")
 
     def close(self) -> None:
         with self._lock:
@@ -152,17 +174,21 @@ class JudgeProcess:
     def _started(self) -> "subprocess.Popen[bytes]":
         try:
             command, self._owned = self._start()
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
                 env=own({}),
                 start_new_session=True,
                 bufsize=0,
             )
         except OSError as error:
             raise JudgeError(f"the judge process can't be started ({error.strerror})") from None
+        self._errors = b""
+        if process.stderr is not None:
+            os.set_blocking(process.stderr.fileno(), False)
+        return process
 
 
 def judge_words(project: Path) -> tuple[str, ...]:
@@ -186,7 +212,7 @@ def _packages() -> list[Path]:
 
 
 def _ended(process: "subprocess.Popen[bytes]", owned: Sequence[int]) -> None:
-    for pipe in (process.stdin, process.stdout):
+    for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:
             with contextlib.suppress(OSError):
                 pipe.close()

@@ -134,6 +134,10 @@ _OF_ROOT = ("CAP_DAC_OVERRIDE", "CAP_FOWNER")
 _PLAIN_VIEW = View()
 _UNJUDGED = "[The command's changes could not be checked, so they were discarded: {}.]"
 
+_UNJUDGED_NOTICE = (
+    "The changes of commands can't be checked, so they are discarded: {}. See: tui-agent doctor"
+)
+
 
 class SandboxError(Exception):
     """A command can't be started in the sandbox; the message says why."""
@@ -282,6 +286,8 @@ class Sandbox:
         self._cache = cache
         self._find = find or partial(find_sandbox, project)
         self._told = False
+        self._failures: dict[str, bool] = {}
+        """Reasons why the judge failed, and whether `failure_notice` has returned each."""
         self._scans: dict[Path, ProjectScan] = {}
         self._kept_back: dict[Path, _KeptBack] = {}
         self._search = SecretSearch()
@@ -390,6 +396,33 @@ class Sandbox:
             return ""
         self._told = True
         return f"{text} See: tui-agent doctor"
+
+    def failure_notice(self) -> str:
+        """Return a message for the user on why changes of commands were discarded; once a reason.
+
+        "" if the judge has not failed since the last call.
+        """
+        reasons = [reason for reason, is_told in self._failures.items() if not is_told]
+        self._failures |= dict.fromkeys(reasons, True)
+        return "\n".join(_UNJUDGED_NOTICE.format(reason) for reason in reasons)
+
+    def judge_failure(self, project: Path) -> str:
+        """Start the judge of a project for a moment; return why that fails, "" if it works.
+
+        Blocks. "" without a sandbox, too.
+        """
+        if not self.active:
+            return ""
+        root = project.resolve()
+        self._scan(root, anew=False)
+        judge = JudgeProcess(partial(self._judge_command, root))
+        try:
+            judge.ask("ready")
+        except JudgeError as error:
+            return str(error)
+        finally:
+            judge.close()
+        return ""
 
     def is_layered(self, view: View) -> bool:
         """Return True if a command with this view works on a layer or copy of the project.
@@ -552,6 +585,7 @@ class Sandbox:
         except JudgeError as error:
             wanted = Grants()
             notes = [_UNJUDGED.format(error)]
+            self._failures.setdefault(str(error), False)
         finally:
             self._devices.restore()
             await asyncio.to_thread(self._clear_up, launch)

@@ -262,6 +262,8 @@ async def _in_background(
 
         async def ended(said: str, code: int | None) -> str:
             outcome = await sandbox.finish(launch, said, code, context.recorded)
+            if notice := sandbox.failure_notice():
+                context.notify(notice)
             unchanged = outcome.wanted is not None and outcome.wanted.sources
             return "\n".join(filter(None, [outcome.note, _ONLY_OUTPUT if unchanged else ""]))
 

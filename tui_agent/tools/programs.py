@@ -164,6 +164,8 @@ async def _run_in(
             ending = asyncio.ensure_future(sandbox.finish(launch, said, code, context.recorded))
             await asyncio.shield(ending)
         outcome = ending.result()
+    if notice := sandbox.failure_notice():
+        context.notify(notice)
     return EndedProgram(run, outcome.note), outcome.wanted
 
 
