@@ -356,3 +356,18 @@ async def test_rules_of_reading_hold_for_commands(tmp_path: Path) -> None:
     ]
     assert denied.status is ToolStatus.DENIED
     assert unnamed.output.splitlines()[0] == "."
+
+
+@works
+@pytest.mark.parametrize("ending", ["", " || true", "; false"])
+async def test_the_note_of_a_refused_host_reaches_the_model_once(
+    tmp_path: Path, ending: str
+) -> None:
+    no = PermissionAnswer(Decision.DENY, note="use the mirror")
+    fetch = "import urllib.request as r; r.urlopen('http://example.org/x', timeout=9)"
+    harness = make_held(tmp_path, f'python3 -c "{fetch}"{ending}', answer=no)
+    await harness.say("go")
+    (asked,) = requests(harness)
+    assert [need.pattern for need in asked.needs] == ["example.org"]
+    (result,) = harness.results()
+    assert result.output.count("The user says: use the mirror") == 1

@@ -105,10 +105,9 @@ async def test_a_host_that_was_opened_is_reached_both_ways(proxy: Proxy, far: Fa
 async def test_a_host_is_asked_about_once_for_each_command(proxy: Proxy, far: Far) -> None:
     asked: list[tuple[str, int]] = []
 
-    async def allow(host: str, port: int) -> bool:
+    async def allow(host: str, port: int) -> None:
         asked.append((host, port))
         await asyncio.sleep(0)
-        return True
 
     address = proxy.open(Gateway(allow_host=allow))
     get = f"GET http://example.org:{far.port}/ HTTP/1.1"
@@ -132,10 +131,10 @@ async def test_a_question_that_outlives_its_command_is_named(proxy: Proxy) -> No
     asked = asyncio.Event()
     withdrawn = asyncio.Event()
 
-    async def allow(_host: str, _port: int) -> bool:
+    async def allow(_host: str, _port: int) -> str:
         asked.set()
         try:
-            return await asyncio.Future[bool]()
+            return await asyncio.Future[str]()
         finally:
             withdrawn.set()
 
@@ -170,9 +169,8 @@ async def test_nobody_is_asked_about_a_host_that_stays_closed(host: str) -> None
     """A name of this machine's own network is looked up first; that tells no stranger anything."""
     asked: list[str] = []
 
-    async def allow(host: str, _port: int) -> bool:
+    async def allow(host: str, _port: int) -> None:
         asked.append(host)
-        return True
 
     async def look(_host: str, _port: int) -> list[str]:
         return ["10.1.2.3"]
@@ -201,9 +199,8 @@ async def test_a_private_host_that_the_user_names_is_reached(
 ) -> None:
     asked: list[str] = []
 
-    async def allow(host: str, _port: int) -> bool:
+    async def allow(host: str, _port: int) -> None:
         asked.append(host)
-        return True
 
     async def look(_host: str, _port: int) -> list[str]:
         return ["127.0.0.1"]
@@ -284,12 +281,15 @@ async def test_a_command_finds_the_proxy_and_the_model_is_told_of_a_refusal(box:
 async def test_the_user_is_asked_while_the_command_runs(box: Contained) -> None:
     asked = []
 
-    async def allow(host: str, port: int) -> bool:
+    async def allow(host: str, port: int) -> str:
         asked.append((host, port))
-        return False
+        return "Refused. The user says: use the mirror"
 
-    await box.run(FETCH.format(url="https://example.org/x"), allow_host=allow)
+    ran = await box.run(FETCH.format(url="https://example.org/x"), allow_host=allow)
     assert asked == [("example.org", 443)]
+    assert "the mirror" not in ran.output
+    assert ran.outcome.note == "[Refused. The user says: use the mirror]"
+    assert ran.outcome.wanted is None
 
 
 @linux
@@ -297,8 +297,8 @@ async def test_the_user_is_asked_while_the_command_runs(box: Contained) -> None:
 async def test_a_line_that_hides_a_failure_is_asked_about_again_as_one_that_fails(
     box: Contained, hides: str
 ) -> None:
-    async def allow(_host: str, _port: int) -> bool:
-        return await asyncio.Future[bool]()
+    async def allow(_host: str, _port: int) -> str:
+        return await asyncio.Future[str]()
 
     # The client's own limit: it begins with the connection, not with the start of Python.
     fetch = FETCH.format(url="http://example.org/x").replace("timeout=9", "timeout=2")

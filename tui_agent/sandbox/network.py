@@ -83,6 +83,7 @@ Change = Callable[[bytes], bytes]
 """Takes a piece of a stream (b"" at its end) and returns what to pass on."""
 
 
+_REFUSED = "The sandbox does not let this command reach {host}. Only the user can allow it."
 _UNANSWERED = "The command ended before the user had answered whether it may reach {host}."
 """Reason for the refusal of a host; `Gateway.unanswered` recognises it."""
 
@@ -92,15 +93,15 @@ class Gateway:
     """Decides which hosts one command may reach, and records those that it was refused.
 
     ``hosts`` may be reached without a question; ``allow_host`` asks about others, None refuses
-    them. ``refused`` maps refused hosts to the reason; ``closed`` are the refused hosts that no
-    answer of the user could allow.
+    them. ``refused`` maps refused hosts to the reason; ``closed`` are the refused hosts about which
+    the user is not asked again.
     """
 
     hosts: frozenset[str] = frozenset()
     allow_host: AllowHost | None = None
     refused: dict[str, str] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
-    _answers: dict[str, asyncio.Future[bool]] = field(default_factory=dict)
+    _answers: dict[str, asyncio.Future[str | None]] = field(default_factory=dict)
     _handshakes: set[asyncio.Future[None]] = field(default_factory=set)
 
     @contextlib.contextmanager
@@ -123,15 +124,24 @@ class Gateway:
         if self._handshakes:
             await asyncio.wait(self._handshakes, timeout=SETTLE_SECONDS)
 
-    async def ask_to_reach(self, host: str, port: int) -> bool:
-        """Return True if the command may reach a host; asks the user at most once for each host.
+    async def ask_to_reach(self, host: str, port: int) -> None:
+        """Return if the command may reach a host; asks the user at most once for each host.
 
-        A question withdrawn by `end` counts as False.
+        Raises RefusedError if it may not, NotedRefusalError if the user wrote a note to it. A
+        question withdrawn by `end` counts as a refusal.
         """
         if EVERY_HOST in self.hosts or host in self.hosts:
-            return True
+            return
+        refusal = await self._answer_about(host, port)
+        if refusal:
+            raise NotedRefusalError(host, refusal)
+        if refusal is not None:
+            raise RefusedError(_REFUSED.format(host=host))
+
+    async def _answer_about(self, host: str, port: int) -> str | None:
+        """Return what `AllowHost` returns, "" if nobody can be asked."""
         if self.allow_host is None:
-            return False
+            return ""
         answer = self._answers.get(host)
         if answer is None:
             answer = self._answers[host] = asyncio.ensure_future(self.allow_host(host, port))
@@ -139,7 +149,7 @@ class Gateway:
             return await asyncio.shield(answer)
         except asyncio.CancelledError:
             if answer.cancelled():
-                return False
+                return ""
             raise
 
     @property
@@ -150,7 +160,7 @@ class Gateway:
         )
 
     def refuse(self, host: str, why: str, *, closed: bool = False) -> None:
-        """Record why a host was refused; ``closed``: no answer of the user could allow it.
+        """Record why a host was refused; ``closed``: the user is not asked about it again.
 
         The first reason stays.
         """
@@ -167,7 +177,17 @@ class Gateway:
 
 
 class RefusedError(Exception):
-    """A connection is refused; the message says why."""
+    """A connection is refused; the message says why, ``refusal`` more for the model only."""
+
+    refusal = ""
+
+
+class NotedRefusalError(RefusedError):
+    """The user refused a connection with a note; only the model gets the ``refusal`` with it."""
+
+    def __init__(self, host: str, refusal: str) -> None:
+        super().__init__(_REFUSED.format(host=host))
+        self.refusal = refusal
 
 
 class PrivateHostError(RefusedError):
@@ -263,7 +283,8 @@ class Proxy:
             async with asyncio.timeout(CONNECT_SECONDS):
                 far = await asyncio.open_connection(address, port)
         except RefusedError as error:
-            gateway.refuse(host, str(error), closed=isinstance(error, PrivateHostError))
+            is_final = isinstance(error, PrivateHostError | NotedRefusalError)
+            gateway.refuse(host, error.refusal or str(error), closed=is_final)
             await _say(writer, "403 Forbidden", str(error))
             return
         except (OSError, TimeoutError) as error:
@@ -353,10 +374,8 @@ class Proxy:
             raise PrivateHostError(host)
         elif not is_named and is_own_name(host):
             found = self._opened(await self._look(host, port), host)
-        if not is_named and not await gateway.ask_to_reach(host, port):
-            raise RefusedError(
-                f"The sandbox does not let this command reach {host}. Only the user can allow it."
-            )
+        if not is_named:
+            await gateway.ask_to_reach(host, port)
         return found or self._opened(await self._look(host, port), host)
 
     def _opened(self, addresses: Sequence[str], host: str) -> str:

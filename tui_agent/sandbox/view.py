@@ -8,8 +8,11 @@ from typing import Any
 
 from tui_agent.lazy import frozen
 
-AllowHost = Callable[[str, int], Awaitable[bool]]
-"""Asks the user whether a command may reach a host and port, while its connection waits."""
+AllowHost = Callable[[str, int], Awaitable[str | None]]
+"""Asks the user whether a command may reach a host and port, while its connection waits.
+
+Returns None if it may, otherwise a refusal for the model with the user's note; "" without a note.
+"""
 
 EVERY_HOST = "*"
 """In ``Grants.hosts``: every public host, but none on this machine or in a private network."""

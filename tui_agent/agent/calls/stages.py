@@ -18,7 +18,7 @@ from tui_agent.agent.permissions import Action
 from tui_agent.agent.threads import in_thread
 from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass, frozen
-from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.permission import Permission, PermissionNeed, note_of
 from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox.view import EVERY_HOST, Grants
 from tui_agent.session.entries import ToolStatus
@@ -131,16 +131,17 @@ class Opened:
             # A host that was refused while the command ran is not asked about again.
             unasked = replace(wanted, hosts=wanted.hosts - refused.keys())
             if refused and not unasked:
-                return next(iter(refused.values()))
+                return "\n".join(dict.fromkeys(refused[host] for host in sorted(wanted.hosts)))
             return await self.gate.request_grants(
                 call.call_id, call.tool, call.arguments, unasked, context
             )
 
-        async def allow_host(host: str, _port: int) -> bool:
+        async def allow_host(host: str, _port: int) -> str | None:
             answer = await request_grants(Grants(hosts=frozenset({host})), command)
-            if isinstance(answer, str):
-                refused[host] = answer
-            return isinstance(answer, Grants)
+            if isinstance(answer, Grants):
+                return None
+            refused[host] = answer
+            return answer if note_of(answer) else ""
 
         context.request_grants = request_grants
         context.allow_host = allow_host

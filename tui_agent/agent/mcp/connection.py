@@ -284,15 +284,17 @@ class _Heard:
             values = dict(answer.values)
         return ElicitResult(action=answer.action, content=values)
 
-    async def allow_host(self, name: str, port: int) -> bool:
-        """Ask the user whether the server may connect to a host; False without a user."""
+    async def allow_host(self, name: str, port: int) -> str | None:
+        """Ask the user whether the server may connect to a host; see `AllowHost`."""
         ask = self.listener.asker()
         if ask is None:
-            return False
+            return ""
         text = f"This MCP server of the project wants to connect to {name}:{port}."
         async with self._asking():
             answer = await ask(ServerForm(self.spec.name, text))
-        return answer.action == "accept"
+        if answer.action == "accept":
+            return None
+        return ""
 
     async def message(self, message: "IncomingMessage") -> None:
         if type(message).__name__.endswith("ListChangedNotification"):
