@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 _NUMBER = re.compile(r"-?\d{4301,}")
@@ -47,6 +48,25 @@ def read_literal(text: str) -> Any:
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
         raise ValueError(str(error)) from None
     return value
+
+
+def plain_value(value: object) -> str:
+    """Return a JSON value for a person to read: a text as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def as_lines(values: Mapping[str, Any]) -> str:
+    """Return an object for a person to read: ``name: value`` lines, longer texts indented below."""
+    lines: list[str] = []
+    for name, value in values.items():
+        text = plain_value(value)
+        if "\n" in text.strip():
+            lines += [f"{name}:", *(f"  {line}" for line in text.strip("\n").split("\n"))]
+        else:
+            lines.append(f"{name}: {text}")
+    return "\n".join(lines)
 
 
 def as_dict(value: object) -> dict[str, Any]:

@@ -235,6 +235,33 @@ def test_a_wrong_rule_says_what_is_accepted(text: str) -> None:
         rules_from_table({"edit": "maybe"}, "user")
 
 
+def test_a_rule_names_a_tool_of_a_server_in_several_ways() -> None:
+    def decided(text: str, action: Action, server: str = "my_tracker", tool: str = "add") -> Action:
+        name = f"{server}_{tool}"
+        need = PermissionNeed(Permission.MCP, name, aliases=(server,))
+        return decide(need, (*DEFAULT_RULES, parse_rule(text, action)), name).action
+
+    for text in (
+        "mcp:my_tracker",
+        "mcp:my_tracker_add",
+        "mcp__my_tracker",
+        "mcp__my_tracker__*",
+        "mcp__my_tracker__add",
+        "tool:my_tracker_add",
+        "my_tracker_add",
+        "mcp",
+    ):
+        for action in (Action.ALLOW, Action.DENY):
+            assert decided(text, action) is action, text
+            others = ("my_tracker", "addition") if "add" in text else ("other", "add")
+            assert text == "mcp" or decided(text, action, *others) is Action.ASK, text
+    for text in ("tool:*", "tool", "tool:my_tracker*", "mcp:my_track"):
+        assert decided(text, Action.ALLOW) is Action.ASK, text
+    for text in ("mcp__", "mcp__x__y:z", "mcp__x*"):
+        with pytest.raises(RuleError, match="write mcp:"):
+            parse_rule(text, Action.ALLOW)
+
+
 def test_what_undo_cannot_bring_back_is_named() -> None:
     need = PermissionNeed(Permission.EDIT, "scores.db", detail="make", changes=("data",))
     reason = reason_for(need, decide(need, DEFAULT_RULES))

@@ -130,6 +130,23 @@ async def test_what_the_sandbox_keeps_from_being_changed_was_not_done(
     assert ((project / "README.md").read_text() == "Read.\n") is not bool(rules)
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments", "option"),
+    [
+        ("write", {"path": "a.txt", "content": "a"}, "--allow edit."),
+        ("bash", {"command": "make all"}, "--allow 'bash:make all'."),
+    ],
+)
+async def test_a_refused_call_names_the_option_that_allows_it(
+    tmp_path: Path, tool: str, arguments: dict[str, str], option: str
+) -> None:
+    client = ScriptedClient([Reply(calls=(Call(tool, json.dumps(arguments)),)), Reply("No.")])
+    harness = make_agent(tmp_path, client, answer=None)
+    errors = io.StringIO()
+    assert await run_headless(harness, "go", err=errors) == ExitCode.STOPPED
+    assert f"Allow it with {option}" in errors.getvalue()
+
+
 async def test_calls_of_one_id_end_no_run(tmp_path: Path) -> None:
     calls = tuple(
         Call("bash", json.dumps({"command": command}), "same")

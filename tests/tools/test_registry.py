@@ -227,7 +227,7 @@ def test_arguments_are_passed_on_as_they_came() -> None:
     assert isinstance(arguments, RawInput)
     assert arguments.values == {"query": "a", "description": "b", "limit": None}
     assert TOOL.title(arguments) == "a"
-    assert TOOL.title(RawInput(values={"n": 1, "deep": {"x": 2}})) == "n=1, deep={'x': 2}"
+    assert TOOL.title(RawInput(values={"n": 1, "deep": {"x": 2}})) == 'n: 1, deep: {"x": 2}'
 
 
 def test_arguments_that_are_no_object_are_answered_with_the_fields() -> None:

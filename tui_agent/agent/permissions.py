@@ -25,6 +25,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
+from tui_agent.agent.mcp.records import SERVER_PREFIX, pattern_of_tools
 from tui_agent.files.sensitive import is_sensitive, rules_programs
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.path_checks import is_file
@@ -144,18 +145,29 @@ class Rule:
         """Return True if the rule applies to a tool's need.
 
         ``tool`` is the tool's name; "" if unknown. A rule that asks or denies also applies to the
-        need's other spellings (``aliases``). So does every rule about a host: its other spelling is
-        the command that reaches the host.
+        need's other spellings (``aliases``). So does every rule about a host, whose other spelling
+        is the command that reaches the host, and one that has just the name of an MCP server.
         """
+        if need.permission is Permission.MCP and self._is_about_server(need):
+            return True
         if not fnmatchcase(need.permission.value, self.permission) and not self.names_tool(tool):
             return False
         if self._spares(need):
             return False
-        if self._fits(need.pattern, self.pattern, need):
-            return True
+        return self._fits(need.pattern, self.pattern, need) or self._fits_alias(need)
+
+    def _fits_alias(self, need: PermissionNeed) -> bool:
+        if need.permission is Permission.MCP:
+            return False
         if self.action is Action.ALLOW and need.permission is not Permission.NETWORK:
             return False
         return any(self._fits(text, self.pattern, need) for text in need.aliases)
+
+    def _is_about_server(self, need: PermissionNeed) -> bool:
+        """Return True if the rule names the server of a tool, or the tool as one of a file."""
+        if self.permission == Permission.TOOL:
+            return self.pattern == need.pattern
+        return self.permission == Permission.MCP and self.pattern in need.aliases
 
     @property
     def is_against_some(self) -> bool:
@@ -255,11 +267,18 @@ DEFAULT_RULES: tuple[Rule, ...] = (
 def parse_rule(text: str, action: Action, source: Source = "flag") -> Rule:
     """Parse ``PERMISSION`` or ``PERMISSION:PATTERN``; a tool's name can take a permission's place.
 
+    ``mcp__SERVER__TOOL``, as Claude Code writes it, is a rule about that tool of an MCP server.
+
     Raises:
         RuleError: the permission is unknown or the pattern is empty.
     """
     permission, separator, pattern = text.partition(":")
     permission = permission.strip()
+    if permission.startswith(SERVER_PREFIX):
+        named = _tools_of_server(permission)
+        if separator:
+            raise RuleError(f"A rule about a server's tool has no pattern; write mcp:{named}.")
+        return Rule("mcp", named, action, source)
     known = [member.value for member in Permission]
     names = {*known, *BUILTIN}
     # Tools of servers are unknown when rules are read; their names have a separator or are globs.
@@ -272,6 +291,13 @@ def parse_rule(text: str, action: Action, source: Source = "flag") -> Rule:
             f"“{text}” has an empty pattern; write {permission}:PATTERN, for example {permission}:*."
         )
     return Rule(permission, pattern.strip() or "*", action, source)
+
+
+def _tools_of_server(named: str) -> str:
+    try:
+        return pattern_of_tools(named)
+    except ValueError as error:
+        raise RuleError(f"{error}; write mcp:SERVER or mcp:SERVER_TOOL.") from None
 
 
 def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> tuple[Rule, ...]:

@@ -201,6 +201,7 @@ class ToolRunner:
             tool = find_tool(part.tool, self._known_tools())
             self._check_kind(tool)
             call.found, call.given = tool.resolve(parse_arguments(tool, part.arguments))
+            call.forwarded = call.found is not tool
         except GETS_THROUGH:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever reading it raises is the call's result
@@ -268,6 +269,9 @@ class ToolRunner:
         if branch is not None:
             # The branch of a failed task can be read too.
             metadata = metadata.model_copy(update={"branch": branch})
+        title = result.title or call.title
+        if call.forwarded:
+            title = f"{call.tool.name} {title}".rstrip()
         entry = ToolResultEntry(
             call_id=call.call_id,
             tool=call.part.tool,
@@ -275,7 +279,7 @@ class ToolRunner:
             output=result.output,
             attachments=result.attachments,
             full_output=result.full_output,
-            title=result.title or call.title,
+            title=title,
             metadata=metadata,
             started_at=call.started_at or now,
             ended_at=now,

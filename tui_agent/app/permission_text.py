@@ -34,6 +34,8 @@ _OBJECTS = {
     Permission.DOOM_LOOP: "it again",
 }
 """Words for the thing asked about in questions whose details show it in full."""
+_NAMED = {Permission.MCP, Permission.TOOL}
+"""Permissions asked about by the name of the tool."""
 _REQUESTS = {
     Permission.READ: "reading",
     Permission.EDIT: "changing",
@@ -52,6 +54,9 @@ def question(request: PermissionRequest) -> str:
     if request.command:
         return _command_question(request, need)
     subject = _OBJECTS.get(need.permission) or one_line(request.title or need.pattern, 120)
+    if need.permission in _NAMED:
+        # Its arguments are shown below.
+        subject = one_line(request.tool, 80)
     if need.permission is Permission.EDIT and need.detail_kind == "diff":
         return f"{'Create' if need.detail.startswith(_NEW_FILE) else 'Change'} {subject}{_amount(need.detail)}?"
     return f"{VERBS[need.permission]} {subject}?"

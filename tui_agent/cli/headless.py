@@ -5,8 +5,9 @@ code. one_shot.py calls the steps in order; nothing here is stored except the ru
 """
 
 import asyncio
+import shlex
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
 
 TELL_WAITING_AFTER = 2.0
 """Seconds of waiting for MCP servers after which a message names them."""
+_MAX_OPTIONS = 5
+"""Maximum number of rules that the message about refused calls names."""
 WAIT_SECONDS = 0.5
 """Seconds between two checks whether another program still works on a run."""
 T = TypeVar("T")
@@ -151,6 +154,8 @@ class HeadlessRun(Frontend):
         self._answer = ""
         self._last: AssistantEntry | None = None
         self._denied: list[str] = []
+        self._offered: dict[str, None] = {}
+        """Rules that would have allowed the refused calls, as texts."""
         self._unanswered = ""
         self._refused: set[str] = set()
         self._write_error: OSError | None = None
@@ -479,6 +484,7 @@ class HeadlessRun(Frontend):
             say_json(events.event_json(event), file=self._out)
         match event:
             case PermissionAsked(request=request):
+                self._offered |= dict.fromkeys(request.rules)
                 if request.again:
                     # The repeated call ran before, and achieved nothing.
                     self._denied.append(f"{request.tool} {request.title}")
@@ -541,8 +547,7 @@ class HeadlessRun(Frontend):
             return self.agent.goals.ended
         if self._denied and not self._acted:
             refused = ", ".join(dict.fromkeys(self._denied))
-            allowing = "Allow it with --allow, for example --allow edit --allow 'bash:*'."
-            return f"Not allowed: {refused}. {allowing}"
+            return f"Not allowed: {refused}. {_how_to_allow(self._offered)}"
         return self._incomplete()
 
     def _outcome(self, ended: RunEnded) -> tuple[ExitCode, str]:
@@ -582,3 +587,17 @@ class HeadlessRun(Frontend):
                 return "The provider's content filter ended the answer."
             case _:
                 return None
+
+
+def _how_to_allow(rules: Iterable[str]) -> str:
+    """Return a sentence with the options for some rules (``allow bash: make *``), or an example."""
+    options: list[str] = []
+    for rule in rules:
+        permission, _, pattern = rule.partition(" ")[2].partition(": ")
+        text = permission
+        if pattern != "*":
+            text = f"{permission}:{pattern}"
+        options.append(f"--allow {shlex.quote(text)}")
+    if not options:
+        return "Allow it with --allow, for example --allow edit --allow 'bash:*'."
+    return f"Allow it with {' '.join(options[:_MAX_OPTIONS])}."

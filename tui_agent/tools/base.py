@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tui_agent.context.projection import ModelTraits
 from tui_agent.context.truncation import OutputLimits
+from tui_agent.json_text import plain_value
 from tui_agent.lazy import dataclass, frozen
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.jobs import Jobs
@@ -433,7 +434,8 @@ class DynamicTool(Tool[RawInput]):
         return self._schema
 
     def title(self, arguments: RawInput) -> str:
-        shown = ", ".join(f"{name}={value}" for name, value in arguments.values.items())
+        values = arguments.values.items()
+        shown = ", ".join(f"{name}: {plain_value(value)}" for name, value in values)
         for value in arguments.values.values():
             if isinstance(value, str) and value.strip():
                 shown = value

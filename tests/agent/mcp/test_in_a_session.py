@@ -12,14 +12,16 @@ from tests.support.headless import run_headless
 from tests.support.mcp_place import QUICK, Place, until
 from tests.support.scripted_client import Reply, ScriptedClient, call
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.events import Notice, PermissionAsked
+from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked
 from tui_agent.agent.mcp.records import ServerState
 from tui_agent.agent.mcp.settings import Timeouts
 from tui_agent.agent.preparing import prepare
 from tui_agent.agent.prompt_head import CHEAP_TO_READ
+from tui_agent.app.permission_text import question
 from tui_agent.cli import headless
 from tui_agent.context.request import request_bytes
 from tui_agent.errors import CommandError
+from tui_agent.json_text import as_lines
 from tui_agent.session.entries import FilePart, SystemEntry, TextPart, ToolStatus, Usage
 
 
@@ -52,9 +54,46 @@ async def test_a_call_asks_for_the_tool_by_its_name_and_runs(tmp_path: Path, pla
     (asked,) = harness.of(PermissionAsked)
     (need,) = asked.request.needs
     assert (need.permission.value, need.pattern) == ("mcp", "tracker_add")
-    assert '"a": 40' in need.detail
+    assert need.detail == "server: tracker\ntool: add\na: 40\nb: 2"
+    assert question(asked.request) == "Use tracker_add?"
     (result,) = harness.results()
     assert (result.status, result.output) == (ToolStatus.COMPLETED, "42")
+    assert result.title == "a: 40, b: 2"
+
+
+async def test_a_call_by_the_search_tool_is_shown_with_the_tool_that_it_names(
+    tmp_path: Path, place: Place
+) -> None:
+    place.add_stdio(schemas="on_demand")
+    await place.hub.settle()
+    await until(lambda: place.hub.is_settled)
+    wanted = call("mcp", action="call", name="tracker_add", arguments={"a": 40, "b": [2, True]})
+    client = ScriptedClient([Reply(calls=(wanted,)), Reply("42.")])
+    harness = make_agent(tmp_path, client, mcp=place.hub, answer=PermissionAnswer(Decision.DENY))
+    await harness.say("add them")
+    (asked,) = harness.of(PermissionAsked)
+    assert question(asked.request) == "Use tracker_add?"
+    (result,) = harness.results()
+    assert (result.tool, result.title) == ("mcp", "tracker_add a: 40, b: [2, true]")
+
+
+def test_arguments_are_lines_for_a_person() -> None:
+    values = {
+        "query": "is:open",
+        "labels": ["a", "ü"],
+        "body": "one\n two\n",
+        "draft": True,
+        "n": None,
+    }
+    assert as_lines(values).splitlines() == [
+        "query: is:open",
+        'labels: ["a", "ü"]',
+        "body:",
+        "  one",
+        "   two",
+        "draft: true",
+        "n: null",
+    ]
 
 
 async def test_tools_that_come_late_join_at_the_next_step(tmp_path: Path, place: Place) -> None:

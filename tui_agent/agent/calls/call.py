@@ -57,6 +57,8 @@ class Call:
     part: ToolCallPart
     found: Tool[Any] | None = None
     given: ToolInput | None = None
+    forwarded: bool = False
+    """Whether the tool that the model called only passes the call on to ``found``."""
     problem: str = ""
     held: ToolContext | None = None
     needs: Sequence[PermissionNeed] = ()

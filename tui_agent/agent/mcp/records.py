@@ -21,6 +21,9 @@ _REST = LazyPattern(r"[^A-Za-z0-9_-]+")
 _DIGEST = 6
 """Hexadecimal digits of the digest at the end of a name that is taken or was too long."""
 
+SERVER_PREFIX = "mcp__"
+"""Beginning of the names that Claude Code gives to tools of MCP servers."""
+
 _UNTYPED = LazyPattern(r"[^\w-]+")
 """Matches characters that the name of a command can't have."""
 
@@ -48,6 +51,25 @@ def portable_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
         if unlike not in taken:
             return unlike
         number += 1
+
+
+def pattern_of_tools(named: str) -> str:
+    """Return our name of the tool that Claude Code calls ``mcp__SERVER__TOOL``.
+
+    It is a glob if the tool's name has a star, or is missing. Raises ValueError without a server.
+    """
+    server, _separator, tool = named.removeprefix(SERVER_PREFIX).partition("__")
+    if not server:
+        raise ValueError(f"“{named}” names no server")
+    if "*" in server:
+        raise ValueError(f"“{named}”: the server's name can't contain a star")
+    if not tool:
+        return f"{portable_name(server, '')}*"
+    # Stars are not part of portable names, so the parts between them are converted one by one.
+    parts = [_REST.sub("_", part) for part in tool.split("*")]
+    if len(parts) == 1:
+        return portable_name(server, tool)
+    return portable_name(server, "") + "*".join(parts)
 
 
 def tidy_schema(schema: object) -> object:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tui_agent.agent.mcp.records import McpError, ToolInfo
 from tui_agent.errors import ToolError
-from tui_agent.json_text import loads
+from tui_agent.json_text import as_lines, loads
 from tui_agent.lazy import LazyPattern
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.safe_text import one_line
@@ -69,8 +69,9 @@ class McpTool(DynamicTool):
         del context
         if not self.is_on:
             raise ToolError(f"The user turned {self.name} off. Continue without it.")
-        sent = json.dumps(arguments.values, ensure_ascii=False, indent=2)
-        return (PermissionNeed(Permission.MCP, self.name, sent),)
+        called = {"server": self.server.name, "tool": self.info.name}
+        detail = "\n".join(filter(None, [as_lines(called), as_lines(arguments.values)]))
+        return (PermissionNeed(Permission.MCP, self.name, detail, aliases=(self.server.name,)),)
 
     async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
         from tui_agent.agent.mcp.content import Reader

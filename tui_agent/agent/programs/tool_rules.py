@@ -11,18 +11,15 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from tui_agent.agent.mcp.records import portable_name
+from tui_agent.agent.mcp.records import SERVER_PREFIX, pattern_of_tools
 from tui_agent.agent.permissions import Action, Rule, RuleSyntax, Source
 from tui_agent.files.globs import is_costly
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.permission import Permission
 from tui_agent.tools.registry import builtin_named
 
-SERVER_PREFIX = "mcp__"
-
 _PIECE = LazyPattern(r"(?P<tool>[A-Za-z_][\w.-]*(?:\*[\w*]*)?)(?:\((?P<what>.*)\))?", re.DOTALL)
 _WILD = LazyPattern(r"([?\[])")
-_UNPORTABLE = LazyPattern(r"[^A-Za-z0-9_-]+")
 _OWN_GLOB = LazyPattern(r"[a-z_][a-z0-9_.-]*\*|\*")
 """Matches a glob in a list of tools, such as ``github_*``; allowed only in this program's own files."""
 _PERMISSIONS = {
@@ -308,15 +305,7 @@ def _from_root(path: str, anchor: Anchor) -> str:
 
 def _server_tool(named: str) -> str:
     """Return our name for ``mcp__SERVER__TOOL``; a glob if it has a star or names no tool."""
-    server, _separator, tool = named.removeprefix(SERVER_PREFIX).partition("__")
-    if not server:
-        raise ForeignRuleError(f"“{named}” names no server")
-    if "*" in server:
-        raise ForeignRuleError(f"“{named}”: the server's name can't contain a star")
-    if not tool:
-        return f"{portable_name(server, '')}*"
-    # Stars are not part of portable names, so the parts between them are converted one by one.
-    parts = [_UNPORTABLE.sub("_", part) for part in tool.split("*")]
-    if len(parts) == 1:
-        return portable_name(server, tool)
-    return portable_name(server, "") + "*".join(parts)
+    try:
+        return pattern_of_tools(named)
+    except ValueError as error:
+        raise ForeignRuleError(str(error)) from None

@@ -7,7 +7,6 @@ process when such code runs first (`add_on_running`).
 import asyncio
 import functools
 import inspect
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from contextvars import ContextVar
 from typing import Any, TextIO
 
 from tui_agent.errors import ToolError, UserFacingError
+from tui_agent.json_text import as_lines
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.tools.base import RawInput, ToolContext, ToolResult
 from tui_agent.tools.functions.in_process import FunctionTool
@@ -42,7 +42,7 @@ class AddOnTool(FunctionTool):
 
     def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         del context
-        detail = f"{self.name} {json.dumps(arguments.values, ensure_ascii=False)}"
+        detail = as_lines(arguments.values)
         return (PermissionNeed(Permission.TOOL, self.name, detail=detail),)
 
     async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
