@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.contained import needs_layer
 from tui_agent.cli.main import run
 from tui_agent.config import config_path, load_config
 
@@ -150,3 +151,21 @@ def test_what_a_hostile_server_calls_its_things_stays_on_one_harmless_line(capsy
     ]
     assert run(["mcp", "test", "wrong"]) == 1
     assert "\nits answer does not follow the protocol.\n" in capsys.readouterr().out
+
+
+@needs_layer
+def test_a_server_is_tried_in_the_sandbox_of_a_session(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    hidden = Path.home() / "elsewhere"
+    hidden.mkdir(parents=True)
+    program = hidden / "server.py"
+    program.write_text((ROOT / "tests/support/plain_mcp_server.py").read_text())
+    run(["mcp", "add", "tracker", "/usr/bin/python3", str(program), str(tmp_path)])
+    assert run(["mcp", "test", "tracker"]) == 0
+    run(["config", "set", "mcp.tracker.sandboxed", "true"])
+    capsys.readouterr()
+    assert run(["mcp", "test", "tracker"]) == 1
+    told = capsys.readouterr().out
+    assert told.startswith("tracker: failed")
+    assert f"it can't see {program} in the sandbox" in told

@@ -30,6 +30,7 @@ from tui_agent.cli.extensions import (
     folders_of,
     is_trusted,
     knowledge_of,
+    sandbox_of,
     state_of_project,
 )
 from tui_agent.cli.models import catalog_of, choose_model, directory_of, own_models
@@ -48,7 +49,7 @@ from tui_agent.model.route import Router
 from tui_agent.path_checks import is_file
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
 from tui_agent.processes.own_programs import find_program
-from tui_agent.sandbox import UNPROTECTED, Sandbox
+from tui_agent.sandbox import UNPROTECTED
 from tui_agent.session.errors import StoreError
 from tui_agent.tools.functions.tool_files import installed_add_ons
 from tui_agent.trust import TrustItem, TrustStore
@@ -347,7 +348,7 @@ def _servers(extensions: Extensions, cwd: Path) -> Iterator[Finding]:
 
 def _sandbox(config: Config) -> Iterator[Finding]:
     project = find_project(Path.cwd())
-    sandbox = Sandbox(config.sandbox, project=project)
+    sandbox = sandbox_of(config, project)
     state = sandbox.state
     lacking = sandbox.shortcoming(project)
     if state.kind is None:

@@ -37,7 +37,7 @@ from tui_agent.foreign_servers import (
     without_switched_off,
 )
 from tui_agent.json_text import as_dict, as_list, objects
-from tui_agent.paths import config_dir, data_dir, log_dir
+from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
 from tui_agent.places import LeftOut
 from tui_agent.plugins import PLUGINS, ROOT_VARIABLE, PluginStore
 from tui_agent.processes.environment import SafeEnvironment, server_environment
@@ -124,6 +124,12 @@ def folders_without_plugins(cwd: Path, config: Config) -> Folders:
 
 def _config(project: Path, *, trusted: bool) -> Config:
     return load_config(project=project_config(project) if trusted else None).config
+
+
+def sandbox_of(config: Config, project: Path) -> Sandbox:
+    """Return the sandbox for a project's commands; it hides the program's own directories."""
+    private = (config_dir(), data_dir(), log_dir())
+    return Sandbox(config.sandbox, private, cache_dir() / "commands", project=project)
 
 
 def knowledge_of(folders: Folders, config: Config, *, trusted: bool) -> Knowledge:

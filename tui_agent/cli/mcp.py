@@ -6,13 +6,14 @@ import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from tui_agent.agent.mcp.records import McpServerStatus, ServerState
 from tui_agent.agent.mcp.settings import OWN_PLACE, FoundServers, McpServerSettings
 from tui_agent.app.format import one_line, tokens
 from tui_agent.cli.arguments import UsageError
-from tui_agent.cli.extensions import Extensions, is_trusted
+from tui_agent.cli.extensions import Extensions, is_trusted, sandbox_of
 from tui_agent.cli.output import say, say_json
 from tui_agent.config import config_path, load_config, set_value
 from tui_agent.context.tokens import TokenCounter
@@ -140,7 +141,9 @@ async def _test(name: str) -> int:
     if spec is None:
         known = ", ".join(spec.name for spec in found.specs) or "none"
         raise UsageError(f"There is no server {name}. Servers: {known}.")
-    hub = Extensions(is_trusted).add_hub(spec)
+    # As in a session, servers of projects run in the sandbox.
+    config = Extensions(is_trusted).config(Path.cwd())
+    hub = Extensions(is_trusted, sandbox=partial(sandbox_of, config)).add_hub(spec)
     hub.listeners.append(lambda notice: say(notice.message, file=sys.stderr))
     try:
         changed = asyncio.Event()

@@ -19,7 +19,7 @@ from tui_agent.agent.assembly import Models, ModelSources, hold_and_recover
 from tui_agent.agent.knowledge.folders import TrustDoor
 from tui_agent.agent.permissions import Action, Rule, parse_rule, rules_from_table
 from tui_agent.cli.arguments import MODES, RUN_LIMITS, UsageError
-from tui_agent.cli.extensions import Extensions, folders_of, state_of_project
+from tui_agent.cli.extensions import Extensions, folders_of, sandbox_of, state_of_project
 from tui_agent.cli.logs import start_logging
 from tui_agent.cli.models import LEARNT, catalog_of, choose_model
 from tui_agent.cli.sessions import DATABASE, named_or_last, open_store
@@ -28,7 +28,7 @@ from tui_agent.files.own_git import find_project
 from tui_agent.model.demo import DEMO_MODEL, create_demo_workspace
 from tui_agent.model.logins import Logins
 from tui_agent.path_checks import real_path
-from tui_agent.paths import cache_dir, config_dir, data_dir, keep_nothing, log_dir
+from tui_agent.paths import data_dir, keep_nothing, log_dir
 from tui_agent.resources import prompt
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.layer import make_own_directory
@@ -270,11 +270,8 @@ class Wiring:
         return self.store.fork(info.id, int(entry)).id
 
     def sandbox(self, project: Path) -> Sandbox:
-        """Return the sandbox for a project's commands; it hides the program's own directories."""
-        private = (config_dir(), data_dir(), log_dir())
-        return Sandbox(
-            self.loaded.config.sandbox, private, cache_dir() / "commands", project=project
-        )
+        """Return the sandbox for a project's commands."""
+        return sandbox_of(self.loaded.config, project)
 
     def default_model(self) -> str:
         """Return the model for a new session; "" if the user has to choose one.
