@@ -203,6 +203,22 @@ async def test_a_command_that_only_reads_is_not_watched(
     assert checkpoints(harness) == []
 
 
+async def test_what_the_users_own_commands_change_is_the_users(
+    tmp_path: Path, project: Path
+) -> None:
+    harness = rewinding(tmp_path, (bash("echo agent > made.py; echo more >> a.py"),))
+    await harness.say("do it")
+    await harness.agent.run_shell("echo mine > mine.txt; echo mine >> a.py; rm made.py")
+    await harness.agent.files.settle()
+    wanted = await harness.agent.files.plan(None)
+    assert wanted.steps == ()
+    assert wanted.conflicts == (plan.Conflict("a.py", plan.CHANGED_SINCE),)
+    await restore(harness, None)
+    assert (project / "mine.txt").read_text() == "mine\n"
+    assert (project / "a.py").read_text().endswith("mine\n")
+    assert not (project / "made.py").exists()
+
+
 async def test_ignored_files_caches_links_and_places_outside_are_never_touched(
     tmp_path: Path, project: Path
 ) -> None:
@@ -215,7 +231,7 @@ async def test_ignored_files_caches_links_and_places_outside_are_never_touched(
         "echo b > build/out; echo more >> link.txt; ln -s /etc there; echo x > kept.txt"
     )
     harness = rewinding(tmp_path)
-    await harness.agent.run_shell(command)
+    await harness.agent.run_shell(command, restorable=True)
     assert [change.path for change in checkpoints(harness)[0].files] == ["kept.txt"]
     (project / "kept.txt").unlink()
     (project / "kept.txt").symlink_to(outside)

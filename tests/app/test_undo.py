@@ -164,7 +164,12 @@ class Actor:
         await self.agent.files.settle()
 
     async def shell(self) -> None:
-        await self.agent.run_shell(f"echo {self.choose.random()} > f0.txt")
+        """Run a command of the user, whose changes stay, and one that is restored."""
+        (self.project / "own.md").unlink(missing_ok=True)
+        restorable = self.choose.random() < 0.5
+        name = "f0.txt" if restorable else "own.md"
+        await self.agent.run_shell(f"echo {self.choose.random()} > {name}", restorable=restorable)
+        assert (self.project / "own.md").exists() is not restorable
         await self.agent.files.settle()
 
     async def prune(self) -> None:

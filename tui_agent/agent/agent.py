@@ -526,16 +526,20 @@ class Agent:
             return 0
         return await self.context.prune(Moment(asked=True))
 
-    async def run_shell(self, command: str, *, excluded: bool = False) -> ShellEntry:
+    async def run_shell(
+        self, command: str, *, excluded: bool = False, restorable: bool = False
+    ) -> ShellEntry:
         """Run a shell command that the user typed, append its entry and return it.
 
-        The entry is sent to the model unless it is ``excluded``. ``interrupt`` ends the command;
-        its entry then has the output so far.
+        The entry is sent to the model unless it is ``excluded``. Its changes to files are the
+        user's own, which rewinding leaves alone, unless they are ``restorable``. ``interrupt`` ends
+        the command; its entry then has the output so far.
         """
         if not self.running and resolve(self.session.active_path()).mode is None:
             # Only a head names the mode, and the settings may have changed before there is one.
             self._journal.append(ModeChangeEntry(mode=self.mode))
-        work = run_shell(command, self.ports, self.channel, self.files.recorder, excluded=excluded)
+        recorder = self.files.recorder if restorable else None
+        work = run_shell(command, self.ports, self.channel, recorder, excluded=excluded)
         task = asyncio.ensure_future(work)
         self.shell_tasks.add(task)
         try:

@@ -168,7 +168,7 @@ async def outside(controller: Controller, argument: str) -> None:
     )
     if await controller.ask(question) == "y":
         controller.say("Running without the sandbox.")
-        controller.soon(agent.run_shell(command))
+        controller.soon(agent.run_shell(command, restorable=True))
 
 
 def _last_command(agent: Agent) -> str:
