@@ -326,7 +326,7 @@ async def effort(controller: "Controller", argument: str) -> None:
         controller, agent, f"Effort {level}?", agent.model
     ):
         return
-    use_effort(controller, agent, chosen)
+    use_effort(controller, agent, chosen, level)
 
 
 async def _choose(controller: "Controller", agent: "Agent") -> str | None:
@@ -357,19 +357,33 @@ async def _choose(controller: "Controller", agent: "Agent") -> str | None:
     )
 
 
-def use_effort(controller: "Controller", agent: "Agent", effort: Effort | None) -> None:
+def use_effort(
+    controller: "Controller", agent: "Agent", effort: Effort | None, named: str = ""
+) -> None:
     """Set the effort from the next request on, and report it if the level changes.
 
-    None: the settings' or model's default.
+    None: the settings' or model's default. ``named`` is what the user typed, perhaps another
+    program's name of a level, which is reported, too.
     """
     before = agent.effort.level
     agent.change_effort(effort)
     controller.frontend.refresh_facts()
     now = agent.effort
-    if now.shortfall is not None or now.level == before:
-        return
+    said: list[str] = []
+    if effort is not None and named not in {"", effort}:
+        said.append(f"The level {named} of other programs is {effort} here.")
+    if said and now.shortfall is not None:
+        said.append(now.shortfall)
+    elif now.shortfall is None and now.level != before:
+        said.append(_change_of_effort(controller, agent))
+    if said:
+        controller.say(" ".join(said))
+
+
+def _change_of_effort(controller: "Controller", agent: "Agent") -> str:
+    """Return a report of the effort in force, and of what the change may cost."""
     when = "step" if agent.running else "request"
-    sentence = f"Effort {now.level or DEFAULT_EFFORT} from the next {when} on."
+    sentence = f"Effort {agent.effort.level or DEFAULT_EFFORT} from the next {when} on."
     if cached := agent.inspector.cached_tokens():
         # OpenAI and Anthropic keep a separate cache for each level.
         price = reread_price(controller, agent.model, cached)
@@ -377,4 +391,4 @@ def use_effort(controller: "Controller", agent: "Agent", effort: Effort | None) 
             f" The provider may read {tokens(cached)} tokens again{price}: most keep a cache for "
             "each level."
         )
-    controller.say(sentence)
+    return sentence
