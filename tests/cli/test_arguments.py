@@ -12,7 +12,7 @@ import pytest
 from tui_agent.cli.arguments import EPILOG, SUBCOMMANDS, UsageError, parse, whole_parser
 from tui_agent.cli.main import run
 from tui_agent.cli.models import DEFAULT_MODELS, choose_model
-from tui_agent.cli.names_elsewhere import COMMANDS, OPTIONS
+from tui_agent.cli.names_elsewhere import COMMANDS, MCP_ACTIONS, OPTIONS
 from tui_agent.cli.output import ExitCode, exit_codes_line
 from tui_agent.config import Config
 
@@ -157,6 +157,14 @@ def test_an_option_of_another_program_names_one_that_exists(name: str, instead: 
     ours = {option for action in whole_parser()._actions for option in action.option_strings}
     assert name not in ours
     assert ours.issuperset(re.findall(r"(?<!\S)--?[a-z][a-z-]*", instead))
+
+
+@pytest.mark.parametrize(("action", "instead"), MCP_ACTIONS.items())
+def test_an_action_of_another_program_names_one_that_exists(action: str, instead: str) -> None:
+    with pytest.raises(UsageError, match=f"tui-agent has no mcp {action}: "):
+        parse(["mcp", action, "name", "{}"])
+    for words in re.findall(r"tui-agent ([a-z]+)", instead):
+        assert words in SUBCOMMANDS
 
 
 @pytest.mark.parametrize(("word", "instead"), COMMANDS.items())

@@ -212,13 +212,13 @@ async def test_the_key_offers_what_the_model_has_and_what_is_picked_stands_besid
         (
             "xhigh",
             tuple(Effort),
-            "The level xhigh of other programs is max here. Effort max",
+            "The level xhigh is called max here. Effort max",
             "max",
         ),
         (
             "xhigh",
             (Effort.LOW, Effort.HIGH),
-            "The level xhigh of other programs is max here. test/model has no effort max; using high.",
+            "test/model has no effort max; using high.",
             "high",
         ),
         ("low", (), "test/model can't be told how much to think: low has no effect.", None),

@@ -369,12 +369,12 @@ def use_effort(
     agent.change_effort(effort)
     controller.frontend.refresh_facts()
     now = agent.effort
+    if now.shortfall is not None:
+        return
     said: list[str] = []
     if effort is not None and named not in {"", effort}:
-        said.append(f"The level {named} of other programs is {effort} here.")
-    if said and now.shortfall is not None:
-        said.append(now.shortfall)
-    elif now.shortfall is None and now.level != before:
+        said.append(f"The level {named} is called {effort} here.")
+    if now.level != before:
         said.append(_change_of_effort(controller, agent))
     if said:
         controller.say(" ".join(said))

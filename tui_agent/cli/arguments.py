@@ -105,6 +105,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
             len(argv) == 1 or (argv[1].startswith("-") and argv[1] not in {"-h", "--help"})
         ):
             argv = [argv[0], usual, *argv[1:]]
+        if argv[0] == "mcp":
+            _refuse_foreign_action(argv[1])
         return parser.parse_args(argv)
     if argv:
         _refuse_slip(argv[0], argv)
@@ -244,6 +246,14 @@ def _refuse_foreign(argv: list[str]) -> None:
         name = argument.partition("=")[0]
         if name in OPTIONS:
             raise UsageError(f"tui-agent has no {name}: {OPTIONS[name]}. See: tui-agent --help")
+
+
+def _refuse_foreign_action(action: str) -> None:
+    """Raise UsageError for an action of ``mcp`` that only other programs have."""
+    from tui_agent.cli.names_elsewhere import MCP_ACTIONS
+
+    if instead := MCP_ACTIONS.get(action):
+        raise UsageError(f"tui-agent has no mcp {action}: {instead}. See: tui-agent mcp --help")
 
 
 def _refuse_slip(word: str, argv: list[str]) -> None:

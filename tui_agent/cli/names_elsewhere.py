@@ -7,13 +7,26 @@ _MODE = "use --mode plan, --mode auto-edit or --mode yolo"
 _RULE = "use --allow RULE, such as 'bash:make *'"
 _PLACES = "set read and write of [sandbox] in config.toml"
 
+_SCHEMA = "describe the form of the answer in the prompt"
+_PICTURE = "name the picture in the prompt: @picture.png"
+_COPIES = "--race works in copies of the project"
+_ANSWER = "-p prints only the answer: send it to a file with > FILE"
+_SANDBOX = "set sandbox.mode in config.toml"
+
 OPTIONS: Mapping[str, str] = {
+    "-C": "use --cwd DIR",
+    "-a": _MODE,
+    "-i": _PICTURE,
+    "-o": _ANSWER,
+    "-s": _SANDBOX,
+    "-w": _COPIES,
     "--add-dir": _PLACES,
     "--agents": "agents are Markdown files in .tui-agent/agents",
     "--allowedTools": _RULE,
     "--allowed-tools": _RULE,
     "--append-system-prompt": "write it into AGENTS.md",
     "--ask-for-approval": _MODE,
+    "--cd": "use --cwd DIR",
     "--dangerously-bypass-approvals-and-sandbox": _MODE,
     "--dangerously-skip-permissions": _MODE,
     "--disallowedTools": "use --deny RULE",
@@ -22,14 +35,19 @@ OPTIONS: Mapping[str, str] = {
     "--fork-session": "use --fork ID",
     "--format": _JSON,
     "--full-auto": _MODE,
-    "--image": "name the picture in the prompt: @picture.png",
+    "--image": _PICTURE,
+    "--json-schema": _SCHEMA,
     "--max-budget-usd": "use --max-cost USD",
     "--max-turns": "use --max-steps N",
     "--mcp-config": "tui-agent mcp add adds a server",
     "--output-format": _JSON,
+    "--oss": "name a model of your own server, such as -m ollama/NAME; tui-agent models lists them",
+    "--output-last-message": _ANSWER,
+    "--output-schema": _SCHEMA,
     "--permission-mode": _MODE,
+    "--profile": "options of the command line set a run; config.toml has what holds for all",
     "--provider": "a model is named with its provider: --model openai/gpt-5",
-    "--sandbox": "set sandbox.mode in config.toml",
+    "--sandbox": _SANDBOX,
     "--search": "set websearch.service in config.toml",
     "--session": "use -r ID",
     "--session-id": "use -r ID",
@@ -37,7 +55,7 @@ OPTIONS: Mapping[str, str] = {
     "--steps": "use --max-steps N",
     "--system-prompt": "prompts/system.md in your settings replaces it",
     "--thinking": "use --effort LEVEL",
-    "--worktree": "--race works in copies of the project",
+    "--worktree": _COPIES,
     "--yolo": "use --mode yolo",
 }
 """Hints what to use instead of another program's option, by option."""
@@ -51,3 +69,15 @@ COMMANDS: Mapping[str, str] = {
     "upgrade": "use tui-agent update",
 }
 """Hints what to use instead of another program's subcommand, by subcommand."""
+
+_SERVER = "tui-agent mcp add NAME COMMAND … or NAME URL adds a server, [mcp.NAME] in config.toml describes it"
+MCP_ACTIONS: Mapping[str, str] = {
+    "add-from-claude-desktop": "tui-agent adopt lists the servers of other programs that are used",
+    "add-json": _SERVER,
+    "disable": "set mcp.NAME.enabled to false: tui-agent config set mcp.NAME.enabled false",
+    "enable": "set mcp.NAME.enabled to true: tui-agent config set mcp.NAME.enabled true",
+    "get": "tui-agent mcp test NAME starts a server and shows what it offers",
+    "login": "tui-agent mcp test NAME opens the page for signing in",
+    "logout": "/mcp signs out of a server",
+}
+"""Hints what to use instead of another program's action of ``mcp``, by action."""
