@@ -169,6 +169,33 @@ def test_only_settings_are_read(tmp_path: Path, key: str) -> None:
         get_value(load_config(tmp_path / "config.toml", {}), key)
 
 
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("max_stepz", "max_steps"),
+        ("context", "models.NAME.context_window"),
+        ("theme", "ui.theme"),
+        ("steps", "max_steps"),
+        ("sandbox.hots", "sandbox.hosts"),
+        ('models."a/b".context', "models.a/b.context_window"),
+        ("providers.openai.api_kye", "providers.openai.api_key"),
+        ("compaction.enabled", "Here it is compaction.auto"),
+        ("temperatur", ""),
+    ],
+)
+def test_an_unknown_setting_names_the_one_that_may_be_meant(
+    tmp_path: Path, key: str, meant: str
+) -> None:
+    path = tmp_path / "config.toml"
+    with pytest.raises(ConfigError) as caught:
+        set_value(key, "x", path)
+    said = f"{meant}." if meant.startswith("Here") else f"Did you mean {meant}?"
+    assert (said in str(caught.value)) is bool(meant)
+    table, _, name = key.rpartition(".")
+    path.write_text(f"[{table}]\n{name} = 1\n" if table else f"{name} = 1\n")
+    assert (said in load_config(path, {}).warnings[0]) is bool(meant)
+
+
 def test_a_written_file_is_private_and_a_key_others_can_read_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "new" / "config.toml"
     loaded = set_value("providers.openai.api_key", "sk-secret", path)

@@ -10,9 +10,10 @@ accepted.
 
 import os
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import field
+from difflib import SequenceMatcher
 from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -93,6 +94,16 @@ _OTHER_NAMES = {
     "autoCompactEnabled": "compaction.auto",
 }
 """Settings of OpenCode, Pi and Claude Code, and the names of the same settings in this program."""
+
+_MAX_MEANT = 3
+_MISTYPED = 0.8
+"""Least similarity of two names, 0 to 1, at which one is probably the other mistyped."""
+_ALIKE = 0.7
+"""Least similarity of two names at which one may be meant by the other."""
+_LEAST_BEGINNING = 3
+"""Least characters of the beginning of a name that may mean it."""
+_ANY = "NAME"
+"""Stands for the name of a model, provider or server in a setting's key."""
 
 _EXPECTED = {
     "tuple_type": 'a list, such as ["one", "two"]',
@@ -490,12 +501,13 @@ def load_config(
         merged["memory"] = {"tokens": former, **memory}
     known, unknown_keys = split_known(Config, merged)
     unknown = [".".join(keys) for keys in unknown_keys]
+    in_file = [keys for keys in unknown_keys if ".".join(keys) not in _FORMER]
     try:
         config = Config.model_validate(known)
         permissions = Config.model_validate({"permissions": rules}).permissions
     except ValidationError as error:
         raise ConfigError(_explain(error, path, origins, project)) from None
-    warnings += [_unknown(path, name) for name in unknown if name not in _FORMER]
+    warnings += [_unknown(path, keys) for keys in in_file]
     for name in unknown:
         # An unknown setting has no effect, so it has no origin.
         origins.pop(name, None)
@@ -657,9 +669,7 @@ def set_value(key: str, value: Any, path: Path | None = None) -> LoadedConfig:
     if value is None and keys[0] in table:
         _remove(table, keys)
     elif keys[0] not in Config.model_fields:
-        raise ConfigError(
-            f"There is no setting “{key}”. Settings are: {', '.join(Config.model_fields)}."
-        )
+        raise _no_setting(keys)
     elif value is not None:
         _put(table, keys, value)
     known, unknown = split_known(Config, table)
@@ -667,7 +677,7 @@ def set_value(key: str, value: Any, path: Path | None = None) -> LoadedConfig:
         # The key is in an unknown table, or its value is a table with an unknown key.
         shared = min(len(name), len(keys))
         if value is not None and list(name[:shared]) == keys[:shared]:
-            raise _no_setting(".".join(name))
+            raise _no_setting(name)
     try:
         Config.model_validate(known)
     except ValidationError as error:
@@ -713,7 +723,7 @@ def get_value(loaded: LoadedConfig, key: str) -> Any:
         elif isinstance(value, BaseModel) and name in type(value).model_fields:
             value = getattr(value, name)
         else:
-            raise _no_setting(key)
+            raise _no_setting(split_key(key))
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_none=True)
     return value
@@ -825,15 +835,71 @@ def _expected(error: ErrorDetails) -> str:
     return _EXPECTED.get(error["type"], "")
 
 
-def _no_setting(key: str) -> ConfigError:
-    return ConfigError(f"There is no setting “{key}”. tui-agent config get lists them all.")
+def _no_setting(keys: Sequence[str]) -> ConfigError:
+    return ConfigError(
+        f"There is no setting “{'.'.join(keys)}”.{_meant(keys)} tui-agent config get lists them all."
+    )
 
 
-def _unknown(path: Path, name: str) -> str:
-    said = f"{path} has a setting this version doesn't have: {name}."
-    if name in _OTHER_NAMES:
-        return f"{said} Here it is {_OTHER_NAMES[name]}."
-    return said
+def _unknown(path: Path, keys: Sequence[str]) -> str:
+    return f"{path} has a setting this version doesn't have: {'.'.join(keys)}.{_meant(keys)}"
+
+
+def _meant(keys: Sequence[str]) -> str:
+    """Return a sentence, after a space, with the settings that unknown keys may mean; "" for none."""
+    key = ".".join(keys)
+    if key in _OTHER_NAMES:
+        return f" Here it is {_OTHER_NAMES[key]}."
+    if found := similar_settings(keys):
+        return f" Did you mean {' or '.join(found)}?"
+    return ""
+
+
+def similar_settings(keys: Sequence[str]) -> list[str]:
+    """Return the dotted keys of at most `_MAX_MEANT` settings that an unknown key may mean.
+
+    ``keys`` are its parts. Those whose last part is spelled alike or has it as a word, or else
+    shares a word with it; if there are any in the key's own table, only these.
+    """
+    *table, name = keys
+    everywhere = list(_names_in(Config))
+    here = [(*table, one[-1]) for one in everywhere if _same_table(one[:-1], table)]
+    for names in (here, everywhere):
+        for fits in (_is_almost, _is_akin):
+            if found := [".".join(one) for one in names if fits(one[-1], name)]:
+                return found[:_MAX_MEANT]
+    return []
+
+
+def _names_in(model: type[BaseModel], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the keys of all settings of a model; in tables by name the name is `_ANY`."""
+    for name, info in model.model_fields.items():
+        if is_fixed(info):
+            continue
+        yield (*prefix, name)
+        inner, keyed = _table_model(info)
+        if inner is not None:
+            yield from _names_in(inner, (*prefix, name, _ANY) if keyed else (*prefix, name))
+
+
+def _same_table(known: Sequence[str], table: Sequence[str]) -> bool:
+    return len(known) == len(table) and all(
+        one in {_ANY, other} for one, other in zip(known, table, strict=True)
+    )
+
+
+def _is_almost(known: str, name: str) -> bool:
+    """Return True if a name is spelled almost as a known one, or is a word of it."""
+    name = name.lower()
+    return name in known.split("_") or SequenceMatcher(None, known, name).ratio() >= _MISTYPED
+
+
+def _is_akin(known: str, name: str) -> bool:
+    """Return True if two names are spelled alike, have a word in common, or begin alike."""
+    name = name.lower().replace("-", "_")
+    shares = not set(name.split("_")).isdisjoint(known.split("_"))
+    begins = len(name) >= _LEAST_BEGINNING and known.startswith(name)
+    return shares or begins or SequenceMatcher(None, known, name).ratio() >= _ALIKE
 
 
 def _explain(
