@@ -1,6 +1,8 @@
 """Background jobs of an agent: told as events, kept over runs and interrupts, ended with the agent."""
 
+import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,10 +11,12 @@ from tests.support.agents import make_agent
 from tests.support.contained import needs_layer
 from tests.support.processes import alive
 from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import JobsChanged, Notice, ToolOutput
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.entries import ToolResultEntry, UserEntry
+from tui_agent.session.session import Session
 from tui_agent.tools import bash
 
 
@@ -107,3 +111,33 @@ async def test_an_end_that_is_known_is_not_told_again(tmp_path: Path) -> None:
     assert not [entry for entry in harness.entries(UserEntry) if entry.synthetic == "job"]
     assert not [notice for notice in harness.of(Notice) if "Job" in notice.message]
     await harness.agent.aclose()
+
+
+async def test_a_job_that_ended_with_the_program_is_told_when_the_session_goes_on(
+    tmp_path: Path,
+) -> None:
+    done = Reply(calls=(Call("job", json.dumps({"id": 2, "wait": 20})),))
+    replies = [start("sleep 300 # server"), start("sleep 0.4"), done, Reply("They run.")]
+    first = make_agent(tmp_path, replies)
+    await first.say("start them")
+    # As if the program was killed: nothing is appended.
+    await first.agent.aclose()
+    client = ScriptedClient([Reply("I see."), Reply("Yes.")])
+    ports = replace(first.agent.ports, client=client)
+    again = Session(first.store, first.session.id, estimate=lambda _entry: 1)
+    agent = Agent(again, ports, model=first.agent.model)
+    told: list[str] = []
+    agent.channel.subscribe(
+        lambda event: told.append(event.message) if isinstance(event, Notice) else None
+    )
+    await agent.warm()
+    assert told == ["Job 1 no longer runs here: sleep 300 # server"]
+    for text in ("go on", "and on"):
+        agent.submit(text)
+        while agent.running:
+            await asyncio.sleep(0.01)
+    assert told == ["Job 1 no longer runs here: sleep 300 # server"]
+    said = [str(request.messages) for request in client.requests]
+    assert [text.count("Job 1 no longer runs here") for text in said] == [1, 1]
+    assert "Job 2 no longer" not in said[1]
+    await agent.aclose()

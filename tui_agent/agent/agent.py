@@ -33,6 +33,7 @@ from tui_agent.agent.goals import Goals
 from tui_agent.agent.hooks.hooks import Containment
 from tui_agent.agent.hooks.payloads import About, SessionEnd
 from tui_agent.agent.intake import Intake
+from tui_agent.agent.job_reports import LostJobs
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.loop import Loop
 from tui_agent.agent.mcp.records import McpServerStatus
@@ -161,6 +162,7 @@ class Agent:
         self.tools: ToolRunner = self._make_tools()
         self.jobs = self.tools.jobs
         """The session's background commands; `aclose` ends them."""
+        self.lost_jobs = LostJobs(self._journal, self.ports, self.jobs)
         self.mcp = SessionMcp(self)
         self.allowance = Allowance(session, self.ports, self.questions)
         """The budgets of the session and of the day."""
@@ -218,6 +220,7 @@ class Agent:
             goals=self.goals,
             allowance=self.allowance,
             recorder=recorder,
+            lost_jobs=self.lost_jobs,
         )
 
     def _view(self) -> View:
@@ -584,6 +587,7 @@ class Agent:
             await asyncio.to_thread(self.session.reader.tokens_used)
             self._are_costs_read = True
             self.channel.emit(CostKnown())
+        self.lost_jobs.tell()
         self.ports.mcp.start()
         await self.ports.hooks.warm()
 

@@ -30,7 +30,7 @@ from tui_agent.agent.events import RunEnded, RunStarted
 from tui_agent.agent.goals import Goals
 from tui_agent.agent.hooks.payloads import Notification, RunEnd
 from tui_agent.agent.intake import Intake
-from tui_agent.agent.job_reports import ended_jobs
+from tui_agent.agent.job_reports import LostJobs, ended_jobs
 from tui_agent.agent.mcp.records import McpError
 from tui_agent.agent.nearby import nearby_instructions
 from tui_agent.agent.ports import AgentPorts
@@ -77,6 +77,7 @@ class Loop:
 
     None if recording is off, or for a subagent, whose changes its parent records.
     """
+    lost_jobs: LostJobs
     held_back: list[Entry] = field(default_factory=list)
     """Entries made outside the run; they are appended when every call has its result."""
     step: int = 0
@@ -190,6 +191,8 @@ class Loop:
                     if await self.goals.demand_more():
                         continue
                     return self._done()
+                if self.step == 0:
+                    self._append(self.lost_jobs.entry())
                 self._append(ended_jobs(self.tools.jobs))
             if self.step == self.ports.pause_after:
                 return RunEnded("step_limit", steps=self.step)
