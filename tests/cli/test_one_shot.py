@@ -18,6 +18,7 @@ code = run(sys.argv[1:])
 sys.stderr.write(json.dumps(sorted(name for name, module in sys.modules.items() if module is not None)))
 sys.exit(code)
 """
+QUIET = "import sys; from tui_agent.cli.main import run; sys.exit(run(sys.argv[1:]))"
 UNUSED = {
     "a screen": ("textual", "rich", "pygments", "tree_sitter"),
     "other ways to speak to models": ("litellm", "openai", "aiohttp", "mcp", "h2"),
@@ -75,6 +76,49 @@ def test_nothing_is_loaded_for_what_does_not_happen(
 
 def test_what_happens_was_loaded(loaded: set[str]) -> None:
     assert {"httpx", "pydantic", "tui_agent.agent.loop", "tui_agent.model.wires.chat"} <= loaded
+
+
+def test_one_object_at_the_end_has_the_answer_and_what_it_took(tmp_path: Path) -> None:
+    with ModelServer() as server:
+        configured(tmp_path, server, "openai/gpt-5-mini")
+        plain, first, again = (
+            one_shot(tmp_path, *more, program=QUIET)
+            for more in ((), ("--output-format", "json"), ("--output-format", "json", "-c"))
+        )
+        rows = [json.loads(run.stdout) for run in (first, again)]
+        report = one_shot(tmp_path, "-c", "-p", "/cost", "--output-format", "json", program=QUIET)
+        events = one_shot(tmp_path, "--output-format", "stream-json", program=QUIET)
+    for row in rows:
+        assert row["type"] == "result"
+        assert row["result"] == plain.stdout.rstrip("\n")
+        assert (row["is_error"], row["exit_code"], row["error"]) == (False, 0, "")
+        assert row["num_turns"] == 1
+        assert row["usage"]["output_tokens"] > 0
+        assert row["total_cost_usd"] > 0
+    assert rows[0]["session_id"] == rows[1]["session_id"]
+    assert json.loads(report.stdout)["num_turns"] == 0
+    assert "$" in json.loads(report.stdout)["result"]
+    assert json.loads(events.stdout.partition("\n")[0])["type"] == "session"
+
+
+def test_one_object_says_why_a_run_failed(tmp_path: Path) -> None:
+    with ModelServer() as server:
+        configured(tmp_path, server, "openai/gpt-5-mini")
+    failed = one_shot(tmp_path, "--output-format", "json", "--timeout", "1", program=QUIET)
+    row = json.loads(failed.stdout)
+    assert row["is_error"]
+    assert row["exit_code"] == failed.returncode != 0
+    assert row["error"] in failed.stderr
+
+
+def test_a_finished_run_with_a_key_is_told_as_one_object(tmp_path: Path) -> None:
+    with ModelServer() as server:
+        configured(tmp_path, server, "openai/gpt-5-mini")
+        keyed = ("--key", "k", "--output-format", "json")
+        first, again = (json.loads(one_shot(tmp_path, *keyed, program=QUIET).stdout) for _ in "12")
+    assert again["result"] == first["result"]
+    assert again["session_id"] == first["session_id"]
+    assert (first["num_turns"], again["num_turns"]) == (1, 0)
 
 
 def test_a_session_goes_on_with_its_effort_until_another_is_asked_for(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ main.py decides what is run for them. Also prints the completion script, made fr
 import argparse
 from argparse import Namespace
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal, NoReturn, get_args
 
 from tui_agent.agent.race.specs import PICKS
 from tui_agent.app.format import amount_in, dollars_in
@@ -42,6 +42,8 @@ SUBCOMMANDS = (
 )
 USUAL_ACTIONS = {"sessions": "list", "config": "get", "mcp": "list", "plugin": "list"}
 """Action of a subcommand that is called without one."""
+OutputFormat = Literal["text", "json", "stream-json"]
+"""What a run without a screen prints: its answer, one object at the end, or an event per line."""
 ON_QUESTION = ("wait", "deny", "stop")
 """Values of ``--on-question``: what a run does when it asks for permission."""
 RUN_LIMITS = ("max_steps", "max_cost", "max_tokens", "timeout")
@@ -131,6 +133,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if arguments.model is not None:
         _take_demo(arguments)
     _check(arguments)
+    _settle_format(arguments)
     if not is_directory(arguments.cwd):
         raise UsageError(f"Argument --cwd: {arguments.cwd} is not a directory")
     return arguments
@@ -173,6 +176,14 @@ def named_run(arguments: Namespace) -> Namespace:
     return run
 
 
+def _settle_format(arguments: Namespace) -> None:
+    """Make ``json`` and ``output_format`` say the same."""
+    if arguments.json:
+        arguments.output_format = "stream-json"
+    arguments.output_format = arguments.output_format or "text"
+    arguments.json = arguments.output_format == "stream-json"
+
+
 def _check(arguments: argparse.Namespace) -> None:
     has_screen = arguments.print is None
     is_race = arguments.race is not None
@@ -195,6 +206,14 @@ def _check(arguments: argparse.Namespace) -> None:
         (
             has_screen and arguments.json and not arguments.detach,
             f"--json needs -p or --detach. {more}",
+        ),
+        (
+            has_screen and arguments.output_format is not None,
+            f"--output-format needs -p. {more}",
+        ),
+        (
+            arguments.json and arguments.output_format in {"text", "json"},
+            "--json is the same as --output-format stream-json: use one of them.",
         ),
         (
             has_screen and arguments.result is not None,
@@ -387,6 +406,13 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )
     headless.add_argument(
         "--json", action="store_true", help="print one JSON event per line instead of the answer"
+    )
+    headless.add_argument(
+        "--output-format",
+        choices=get_args(OutputFormat),
+        metavar="FORMAT",
+        help="text; json: one object at the end with the answer, session, usage and cost; "
+        "stream-json: as --json",
     )
     how = parser.add_argument_group("settings of this run")
     how.add_argument(

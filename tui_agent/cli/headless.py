@@ -43,6 +43,7 @@ from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.race_text import entry_lines
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.cli import events
+from tui_agent.cli.arguments import OutputFormat
 from tui_agent.cli.ending import ENDING, listening
 from tui_agent.cli.output import ExitCode, say, say_json
 from tui_agent.context.verdict import Verdict, verdict_on
@@ -105,11 +106,11 @@ class KeyedRun:
         """Whether the message of the run has been sent."""
         return self.session is not None and bool(self.session.first_message)
 
-    def repeat(self, store: Store, *, as_json: bool) -> int | None:
+    def repeat(self, store: Store, *, form: OutputFormat) -> int | None:
         """Print the last answer of a finished run; return its exit code, None if not finished.
 
-        With ``as_json``, print only the event that names the session and the event of the run's
-        end. A run that ended by an error or an interruption is not finished.
+        As events, print only the one that names the session and the one of the run's end. A run
+        that ended by an error or an interruption is not finished.
         """
         outcome = self.session.outcome if self.session is not None else None
         if self.session is None or outcome is None or outcome.reason in {"error", "interrupted"}:
@@ -119,7 +120,12 @@ class KeyedRun:
         for entry in session.path():
             if isinstance(entry, AssistantEntry) and entry.text:
                 answers.append(entry)
-        if as_json:
+        if form == "json":
+            from tui_agent.cli.summary import earlier_run
+
+            text = answers[-1].text if answers else ""
+            say_json(earlier_run(session, text, outcome.exit_code).as_json())
+        elif form == "stream-json":
             say_json(
                 events.event_json(events.Session(session.id, session.info.cwd, self.session.model))
             )
@@ -153,6 +159,8 @@ class HeadlessRun(Frontend):
         self._failed = False
         self._answer = ""
         self._last: AssistantEntry | None = None
+        self.problem = ""
+        """Why the run failed or stopped; "" if it is done or was not started."""
         self._denied: list[str] = []
         self._offered: dict[str, None] = {}
         """Rules that would have allowed the refused calls, as texts."""
@@ -195,6 +203,7 @@ class HeadlessRun(Frontend):
             if not self._as_json and self._answer:
                 say(self._answer, file=self._out)
             code, why = self._outcome(self._ended.result())
+            self.problem = why
             if why:
                 say(why, file=self._err)
             return code
@@ -404,6 +413,8 @@ class HeadlessRun(Frontend):
         """
         del remedy
         self._failed = self._failed or severity == "error"
+        if severity == "error":
+            self.problem = message
         if self._as_json:
             say_json(events.event_json(Notice(message, severity)), file=self._out)
         else:

@@ -40,7 +40,6 @@ OPTIONS: Mapping[str, str] = {
     "--max-budget-usd": "use --max-cost USD",
     "--max-turns": "use --max-steps N",
     "--mcp-config": "tui-agent mcp add adds a server",
-    "--output-format": _JSON,
     "--oss": "name a model of your own server, such as -m ollama/NAME; tui-agent models lists them",
     "--output-last-message": _ANSWER,
     "--output-schema": _SCHEMA,
@@ -55,6 +54,7 @@ OPTIONS: Mapping[str, str] = {
     "--steps": "use --max-steps N",
     "--system-prompt": "prompts/system.md in your settings replaces it",
     "--thinking": "use --effort LEVEL",
+    "--verbose": _JSON,
     "--worktree": _COPIES,
     "--yolo": "use --mode yolo",
 }

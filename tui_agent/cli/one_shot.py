@@ -1,6 +1,7 @@
 """Performs a run without a screen, from building the program's parts to writing the result."""
 
 import gc
+import io
 import sys
 from argparse import Namespace
 from contextlib import aclosing
@@ -8,7 +9,7 @@ from contextlib import aclosing
 from tui_agent.agent.ports import RunCheck
 from tui_agent.cli.controller_wiring import GO_ON, ControllerWiring
 from tui_agent.cli.headless import HeadlessRun, KeyedRun
-from tui_agent.cli.output import ExitCode, say
+from tui_agent.cli.output import ExitCode, say, say_json
 from tui_agent.cli.wiring import Wiring
 
 
@@ -25,34 +26,50 @@ async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
         keyed = None
         if arguments.key:
             keyed = await KeyedRun.find(wiring.store, arguments.key)
-            code_before = keyed.repeat(wiring.store, as_json=arguments.json)
+            code_before = keyed.repeat(wiring.store, form=arguments.output_format)
             if code_before is not None:
                 return code_before
-        run = HeadlessRun(parts, as_json=arguments.json)
+        # With one object at the end, what would be printed becomes part of it.
+        printed = io.StringIO() if arguments.output_format == "json" else None
+        run = HeadlessRun(parts, as_json=arguments.json, out=printed)
         code: int = ExitCode.FAILED
         try:
             await run.open(parts.start().request if keyed is None else keyed.request)
             if keyed is not None:
                 await run.go_on(keyed)
+            tally = None
+            if printed is not None:
+                from tui_agent.cli.summary import RunTally
+
+                tally = RunTally(run.agent)
             if wiring.notice:
                 say(wiring.notice, file=sys.stderr)
             # Everything imported and built so far is needed until the end.
             gc.freeze()
             gc.enable()
-            if arguments.race is not None:
-                code = await _hold_race(run, arguments, message, piped)
-            else:
-                _set_aims(run, arguments)
-                if keyed is not None and keyed.has_begun:
-                    code = await run.run(GO_ON)
-                else:
-                    code = await run.run(message, piped)
-            if arguments.result is not None:
-                code = await run.write_result(arguments.result) or code
+            if keyed is not None and keyed.has_begun and arguments.race is None:
+                message = GO_ON
+                piped = ""
+            code = await _carry_out(run, arguments, message, piped)
+            if tally is not None and printed is not None:
+                say_json(tally.summary(printed.getvalue(), code, run.problem).as_json())
         finally:
             run.keep_outcome(code)
             await run.controller.close()
         return code
+
+
+async def _carry_out(run: HeadlessRun, arguments: Namespace, message: str, piped: str) -> int:
+    """Send the message, run the command or hold the race, write the result; return the exit code."""
+    code: int
+    if arguments.race is not None:
+        code = await _hold_race(run, arguments, message, piped)
+    else:
+        _set_aims(run, arguments)
+        code = await run.run(message, piped)
+    if arguments.result is not None:
+        code = await run.write_result(arguments.result) or code
+    return code
 
 
 async def _hold_race(run: HeadlessRun, arguments: Namespace, message: str, piped: str) -> int:
