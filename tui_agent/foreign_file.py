@@ -87,6 +87,9 @@ def _read(path: Path, shown: str, project: Path | None) -> ForeignFile | None:
         text = _text(path, project)
         if path.suffix == ".toml":
             table = _toml(text)
+        elif path.suffix == ".rules":
+            # Another module parses these.
+            table = {}
         else:
             table = _json(text)
     except FileNotFoundError:

@@ -90,7 +90,10 @@ KINDS: list[tuple[str, str, str, list[tuple[str, str]]]] = [
         ("model", WITHOUT), ("approval_policy", WITHOUT), ("sandbox_mode", WITHOUT), ("notify", WITHOUT),
         ("cx", USED), ("profiles", WITHOUT), ("model_providers", WITHOUT),
     ]),
-    ("Codex", "home/.codex/rules/default.rules", "x", [("~/.codex/rules", WITHOUT)]),
+    ("Codex", "home/.codex/rules/default.rules", (
+        'prefix_rule(pattern=["git", "push"], decision="forbidden")\nprefix_rule(pattern=["ls"])\n'
+    ), [("deny bash: git push *", USED), ("~/.codex/rules/default.rules:2", WITHOUT)]),
+    ("Codex", ".codex/rules/bad.rules", "(", [(".codex/rules/bad.rules", WITHOUT)]),
     ("Codex", ".codex/config.toml", "[mcp_servers.pcx]\ncommand = 'true'\n", [("pcx", WAITS)]),
     ("Codex", ".codex/hooks.json", '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "y"}]}]}}', [
         ("Stop y", WAITS),

@@ -1,15 +1,17 @@
 """Converts the supported settings of Codex's ``config.toml`` and its agents, and lists all others.
 
-Its MCP servers are read by ``foreign_servers``. Sources: Codex's documentation of its configuration
-and agents.
+Its rules are converted by ``codex_rules``, its MCP servers are read by ``foreign_servers``.
+Sources: Codex's documentation of its configuration and agents.
 """
 
+import shlex
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tui_agent.agent.knowledge.documents import Document, DocumentError
 from tui_agent.agent.knowledge.folders import Folders
+from tui_agent.agent.programs.codex_rules import read_codex_rules
 from tui_agent.agent.programs.found import (
     ForeignSettings,
     FoundItem,
@@ -45,18 +47,34 @@ _READS_ONLY = "read-only"
 
 
 def read_codex(folders: Folders) -> ForeignSettings:
-    """Return the fallback instruction files that Codex's settings name, and a list of all settings.
+    """Return Codex's rules and the fallback instruction files that its settings name.
 
-    The other settings have no effect here or are read elsewhere (MCP servers).
+    ``items`` also has the other settings, which have no effect here or are read elsewhere (MCP
+    servers).
     """
     found = list(settings_files(folders, [_FILE], [_FILE]))
     items: list[FoundItem] = []
     for file in found:
         items += unreadable(PROGRAM, file)
-        items += unused_settings(PROGRAM, file, _READ_ELSEWHERE, instead=_INSTEAD)
+        items += unused_settings(PROGRAM, file, _READ_ELSEWHERE, instead=_instead_of(file))
     others = list(_other_instructions(found, folders))
     instructions = tuple(item.name for item in others)
-    return ForeignSettings(instructions=instructions, items=(*items, *others))
+    rules = read_codex_rules(PROGRAM, folders)
+    return ForeignSettings(rules.rules, {}, instructions, (*items, *others, *rules.items))
+
+
+def _instead_of(file: ForeignFile) -> dict[str, str]:
+    """Return how to get the effect of the settings; for a model and its provider, the command."""
+    model = str(file.table.get("model", ""))
+    provider = str(file.table.get("model_provider", "openai"))
+    address = str(file.section("model_providers", provider).get("base_url", ""))
+    instead = dict(_INSTEAD)
+    if model:
+        instead["model"] = f"tui-agent config set model {shlex.quote(f'{provider}/{model}')}"
+    if address:
+        key = shlex.quote(f"providers.{provider}.base_url")
+        instead["model_provider"] = f"tui-agent config set {key} {shlex.quote(address)}"
+    return instead
 
 
 def _other_instructions(files: Sequence[ForeignFile], folders: Folders) -> Iterator[FoundItem]:

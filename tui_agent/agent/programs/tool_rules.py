@@ -244,11 +244,11 @@ def _command_pattern(text: str) -> str:
     """Return our glob for a rule's command; ``git:*`` is an older spelling of ``git *``."""
     if text.endswith(":*"):
         text = f"{text.removesuffix(':*')} *"
-    return "*".join(_verbatim(part) for part in text.split("*"))
+    return "*".join(verbatim(part) for part in text.split("*"))
 
 
-def _verbatim(text: str) -> str:
-    """Return a glob that matches a text literally."""
+def verbatim(text: str) -> str:
+    """Return a glob that matches a text literally, except for its stars."""
     return _WILD.sub(r"[\1]", text)
 
 
@@ -256,7 +256,7 @@ def _names_in(text: str) -> Iterator[str]:
     """Yield the comma-separated names in a text; a trailing star (any argument) is dropped."""
     for name in text.split(","):
         if plain := name.strip().removesuffix("*").removesuffix(":").strip():
-            yield _verbatim(plain)
+            yield verbatim(plain)
 
 
 def _file_pattern(piece: RulePiece, anchor: Anchor) -> str:
