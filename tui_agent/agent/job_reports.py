@@ -23,7 +23,6 @@ from tui_agent.tools.job import job_line
 JOB_ENDED = "job"
 """``UserEntry.synthetic`` of the entries made here."""
 
-
 _RUNS = LazyPattern(r"^\[?Job (\d+) has been running\b|\bIt is job (\d+)\.", re.MULTILINE)
 _ENDED = LazyPattern(r"^\[?Job (\d+) (?:ended|was stopped|no longer runs)\b", re.MULTILINE)
 """Match what results and reports say of jobs; see `job_line`."""
