@@ -7,7 +7,18 @@ import pytest
 from textual import events
 
 from tests.support.real_stage import real_stage, working_script
-from tests.support.ui_app import Clock, Stage, make_app, make_stage, until
+from tests.support.texts import answered
+from tests.support.ui_app import (
+    Clock,
+    Stage,
+    make_app,
+    make_stage,
+    press,
+    press_at_once,
+    until,
+    write,
+)
+from tui_agent.agent.events import RunStarted
 from tui_agent.config import UiSettings
 from tui_agent.ui.background import BackgroundMemory
 from tui_agent.ui.screens.context import ContextScreen
@@ -133,24 +144,58 @@ def test_escape_and_a_letter_are_read_as_alt_however_they_arrive() -> None:
     assert keys("\x1b[A", "\x1b", "[B", "\x1bOP") == ["up", "down", "f1"]
 
 
-@pytest.mark.parametrize("escapes", ["\x1b", "\x1b\x1b"])
-async def test_escape_and_words_leave_the_page_and_go_to_the_prompt(
-    tmp_path: Path, escapes: str
+async def test_escape_that_comes_alone_and_words_leave_the_page_and_go_to_the_prompt(
+    tmp_path: Path,
 ) -> None:
     stage = real_stage(tmp_path, working_script(1))
     async with stage.run(after=["look at it"]) as pilot:
         await pilot.press("ctrl+g")
         await until(lambda: isinstance(stage.screen, ContextScreen), pilot)
-        press_input(stage.app, f"{escapes}drop my mask")
+        press_at_once(stage.app, "escape")
+        press_input(stage.app, "drop my mask")
         await until(lambda: stage.main.prompt.text == "drop my mask", pilot)
         assert stage.screen is stage.main
 
 
-async def test_escape_and_a_word_in_the_prompt_is_no_word_motion_while_it_is_empty(
-    stage: Stage,
-) -> None:
+async def test_alt_with_a_letter_moves_and_erases_by_words(stage: Stage) -> None:
     async with stage.run() as pilot:
-        press_input(stage.app, "\x1bfix it")
-        await until(lambda: stage.main.prompt.text == "fix it", pilot)
+        await write(pilot, "fix it")
         press_input(stage.app, "\x1bb")
         await until(lambda: stage.main.prompt.cursor_location == (0, 4), pilot)
+        press_input(stage.app, "\x1bd")
+        await until(lambda: stage.main.prompt.text == "fix ", pilot)
+
+
+@pytest.mark.parametrize("vi", [False, True])
+@pytest.mark.parametrize("draft", ["", "two words"])
+@pytest.mark.parametrize("place", ["prompt", "conversation"])
+async def test_no_alt_with_a_character_stops_the_agent_or_writes(
+    stage: Stage, place: str, draft: str, vi: bool
+) -> None:
+    async with stage.run() as pilot:
+        stage.agent.append(answered("a"))
+        stage.agent.emit(RunStarted())
+        await write(pilot, draft)
+        stage.main.prompt.vim = vi
+        if vi:
+            await press(pilot, "escape")
+        if place == "conversation":
+            stage.view.transcript.focus()
+        for character in filter(str.isprintable, map(chr, range(0x21, 0x7F))):
+            if character in "[]OPX^_":
+                continue  # they begin other sequences
+            press_input(stage.app, f"\x1b{character}")
+        await pilot.pause()
+        assert stage.agent.calls == []
+        assert stage.main.prompt.text in {draft, "two ", "words", " words"}
+        assert stage.app.screen is stage.main
+
+
+async def test_escape_with_a_letter_at_once_is_both_where_escape_ends_a_mode(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted())
+        await write(pilot, "one two")
+        stage.main.prompt.vim = True
+        press_input(stage.app, "\x1bddi")
+        await until(lambda: stage.main.prompt.text == "", pilot)
+        assert stage.agent.calls == []

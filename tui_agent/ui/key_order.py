@@ -35,9 +35,10 @@ WORD_KEYS: Final = {
     "alt+b": "ctrl+left",
     "alt+right": "ctrl+right",
     "alt+left": "ctrl+left",
+    "alt+d": "ctrl+f",
 }
-"""Keys that terminals send for Alt with an arrow, and the keys that replace them in a text field
-that is not empty; they move by a word."""
+"""Keys of a shell, or that terminals send for Alt with an arrow, and the text fields' own keys that
+replace them: to move by a word, or erase the next one."""
 
 
 class KeyOrder:
@@ -82,30 +83,24 @@ class KeyOrder:
     def _parted(self, event: events.Key | events.Paste) -> tuple[events.Key | events.Paste, ...]:
         """Return the events to deliver for an event, usually only itself.
 
-        Alt with a character, if it has no binding, becomes a move by a word in a field with text
-        (see `WORD_KEYS`), else Escape and the character: terminals send the same bytes for both.
+        Alt with a character, if it has no binding, is one of `WORD_KEYS` in a text field, else a key
+        that does and writes nothing. Terminals send the same bytes for Escape and the character; only
+        a field in which Escape ends a mode takes them so.
         """
         if not (isinstance(event, events.Key) and event.key.startswith("alt+")):
             return (event,)
-        if event.key in self._app.screen.active_bindings:
-            return (event,)
         field = self._app.focused
-        if isinstance(field, Input):
-            text = field.value
-        elif isinstance(field, TextArea):
-            text = field.text
-        else:
-            text = ""
-        if text and (word := WORD_KEYS.get(event.key)) is not None:
-            return (events.Key(word, None),)
-        if not event.is_printable:
-            return (event,)
         letter = event.character or ""
-        if letter.isalnum():
-            name = letter
-        else:
-            name = event.key.removeprefix("alt+")
-        return (events.Key("escape", "\x1b"), events.Key(name, letter))
+        bound = self._app.screen.active_bindings.get(event.key)
+        is_free = bound is None or (bound.node is field and letter.isalnum())
+        if is_free and event.is_printable and getattr(field, "escape_ends_mode", False):
+            name = letter if letter.isalnum() else event.key.removeprefix("alt+")
+            return (events.Key("escape", "\x1b"), events.Key(name, letter))
+        if bound is not None:
+            return (event,)
+        if isinstance(field, Input | TextArea) and (word := WORD_KEYS.get(event.key)) is not None:
+            return (events.Key(word, None),)
+        return (events.Key(event.key, None),)
 
     async def _hand_on(self) -> None:
         app = self._app

@@ -88,7 +88,7 @@ class Prompt(TextArea, inherit_bindings=False):
             id="prompt.erase_word_left",
         ),
         hidden(
-            "alt+delete",
+            "alt+delete,alt+d",
             "delete_word_right",
             "erase the word after",
             id="prompt.erase_word_right",
@@ -422,6 +422,11 @@ class Prompt(TextArea, inherit_bindings=False):
         else:
             self.border_subtitle = ""
         self.set_class(self.vim and mode is not Mode.INSERT, "-commands")
+
+    @property
+    def escape_ends_mode(self) -> bool:
+        """Whether vi's insert mode is on, in which Escape and a letter are pressed in one go."""
+        return self.vim and self._vi.mode is Mode.INSERT
 
     def _press_vi(self, event: events.Key) -> bool:
         """Handle a key with vi enabled; return False if the prompt should handle it as usual."""
