@@ -374,7 +374,7 @@ async def test_any_block_and_any_row_of_the_tree_offers_it(tmp_path: Path) -> No
         view = stage.main.view
         assert view is not None
         view.transcript.focus()
-        await press(pilot, "end", "k", "k", "s", "s")
+        await press(pilot, "end", "k", "s", "s")
         assert isinstance(stage.screen, CompactScreen)
         assert stage.screen.boundary is not None
         await press(pilot, "escape", "ctrl+t")

@@ -72,7 +72,7 @@ async def _markers(stage: RealStage, pilot: Any) -> None:
     view = stage.main.view
     assert view is not None
     view.transcript.focus()
-    await pilot.press("end", "k", "space")
+    await pilot.press("space")
     await until(lambda: stage.main.status.block, pilot)
     _gauge_fell(stage, 1_300)
 

@@ -36,9 +36,8 @@ def results(stage: RealStage) -> list[ToolResultEntry]:
 
 async def last_marker(stage: RealStage, pilot: Any) -> None:
     """Put the focus on the last block of the conversation."""
-    view = stage.view
-    view.transcript.focus()
-    await press(pilot, "end", "k")
+    stage.main.prompt.focus()
+    await press(pilot, "ctrl+end", "tab")
 
 
 async def test_a_prune_tells_what_it_took_and_gives_it_back(tmp_path: Path) -> None:

@@ -65,12 +65,12 @@ def stage_with_tasks(tmp_path: Path, child: Reply) -> RealStage:
 
 async def enter_card(stage: RealStage, pilot: Any) -> None:
     stage.main.view.transcript.focus()
-    await pilot.press("end")
     for _ in range(8):
-        await pilot.press("k")
+        await pilot.pause()
         target = stage.main.view.transcript.focused_target()
         if target is not None and "enter" in target[1].actions:
             break
+        await pilot.press("k")
     await pilot.press("o")
 
 

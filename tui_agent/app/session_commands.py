@@ -230,7 +230,7 @@ async def block_action(controller: Controller, action: str, entry_id: int) -> No
 
     match action:
         case "open":
-            open_output(controller, controller.open_agent.session.entry(entry_id))
+            open_text(controller, controller.open_agent.session.entry(entry_id))
         case "retry":
             await retry(controller, "")
         case "undo":
@@ -247,17 +247,23 @@ async def block_action(controller: Controller, action: str, entry_id: int) -> No
             pass
 
 
-def open_output(controller: Controller, entry: Entry) -> None:
-    """Show the whole output of a tool or shell command; does nothing for other entries."""
+def open_text(controller: Controller, entry: Entry) -> None:
+    """Show the whole text of an entry on a page: an output, a message or an answer."""
     from tui_agent.app.copy_commands import own_text
-    from tui_agent.session.entries import ShellEntry, ToolResultEntry
+    from tui_agent.session.entries import ShellEntry, ToolResultEntry, UserEntry
 
-    if isinstance(entry, ShellEntry):
-        controller.show(Output(f"!{entry.command}", entry.output))
-    elif isinstance(entry, ToolResultEntry):
-        controller.show(
-            Output(f"{entry.tool} {entry.title}", own_text(entry, controller.services.store.blob))
-        )
+    text = own_text(entry, controller.services.store.blob)
+    match entry:
+        case ShellEntry():
+            title = f"!{entry.command}"
+            text = entry.output
+        case ToolResultEntry():
+            title = f"{entry.tool} {entry.title}"
+        case UserEntry():
+            title = f"Message #{entry.id}"
+        case _:
+            title = f"Answer #{entry.id}"
+    controller.show(Output(title, text))
 
 
 @Command(

@@ -50,7 +50,8 @@ async def test_messages_of_the_user_are_jumped_between() -> None:
         ("summarised", "e", "edit"),
         ("Cleared", "b", "restore"),
         ("seq 9999", "o", "open"),
-        ("You", "rubo", None),
+        ("You", "rub", None),
+        ("You", "o", "open"),
     ],
 )
 async def test_blocks_ask_the_app_for_the_actions_they_have(

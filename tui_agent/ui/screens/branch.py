@@ -211,7 +211,7 @@ class BranchScreen(Page[None]):
 
     @on(messages.ActionRequested)
     def _block_action(self, message: messages.ActionRequested) -> None:
-        from tui_agent.app.session_commands import open_output
+        from tui_agent.app.session_commands import open_text
 
         if message.action == "open":
-            open_output(self._controller, self._watched.session.entry(message.entry_id))
+            open_text(self._controller, self._watched.session.entry(message.entry_id))

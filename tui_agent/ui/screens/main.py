@@ -34,7 +34,7 @@ from tui_agent.app.frontend import (
 from tui_agent.app.intent import CommandIntent, MessageIntent, parse
 from tui_agent.app.services import Look, OpenRequest
 from tui_agent.ui.attention import Sign
-from tui_agent.ui.bindings import hidden
+from tui_agent.ui.bindings import hidden, keys_of
 from tui_agent.ui.screens.session_frame import SessionFrame
 from tui_agent.ui.terminal_suspend import EditorError, edit_outside
 from tui_agent.ui.widgets.completion import CompletionPopup
@@ -628,6 +628,7 @@ class MainScreen(SessionFrame):
             if text:
                 self.prompt.go_on(text)
         else:
+            self._forget_letter()
             return
         event.stop()
         event.prevent_default()
@@ -635,25 +636,42 @@ class MainScreen(SessionFrame):
     def _as_text(self, event: events.Key) -> str | None:
         """Return the text to type for a key; None if the key is bound to an action that should run.
 
-        The first press of a key of `TWICE` is held and returns "". If a different character
-        follows, both are returned.
+        The first press of a key of `TWICE` is held and returns "", and so is a key of the
+        conversation that the focused block has no use for. If a different character follows, both
+        are returned.
         """
         held = self._held_letter
         self._held_letter = ""
         character = event.character or ""
-        if (
-            self.prompt.has_focus
-            or event.key not in self.active_bindings
-            or held not in {"", character}
-        ):
+        if self.prompt.has_focus or not set(held) <= {character}:
             return held + character
+        if event.key not in self.active_bindings:
+            useless = self._useless_here(event.key)
+            if not useless:
+                return held + character
+            self._hold(held + character, f"{character} ({useless}) does nothing on this block.")
+            return ""
         binding = self.active_bindings[event.key].binding
         if held or binding.id not in TWICE:
             return None
-        self._held_letter = character
-        self.say(f"Press {character} again: {binding.description}")
-        self.set_timer(TWICE_WITHIN, self._forget_letter)
+        self._hold(character, f"Press {character} again: {binding.description}")
         return ""
+
+    def _useless_here(self, key: str) -> str:
+        """Return what a key of the conversation does to blocks other than the focused one.
+
+        "" if it is none of these keys, or if no block has the focus.
+        """
+        view = self.view
+        if view is None or not view.transcript.has_focus or not view.transcript.focused_target():
+            return ""
+        bindings = keys_of(view.transcript.BINDINGS, self.keymap).get(key, ())
+        return " or ".join(binding.description for binding in bindings)
+
+    def _hold(self, letters: str, why: str) -> None:
+        self._held_letter = letters
+        self.say(why)
+        self.set_timer(TWICE_WITHIN, self._forget_letter)
 
     def _forget_letter(self) -> None:
         self._held_letter = ""

@@ -35,7 +35,7 @@ from tui_agent.app.frontend import Choice, DiffPage, RacePage, Report, TextLine,
 from tui_agent.app.moves import files_along, make_move
 from tui_agent.app.race_views import runners_by_leaf, watch_at
 from tui_agent.app.services import OpenRequest
-from tui_agent.app.session_commands import FORKED, open_output, show_contexts
+from tui_agent.app.session_commands import FORKED, open_text, show_contexts
 from tui_agent.app.subagent_commands import show_branch, show_subagent
 from tui_agent.app.undo_commands import name_of_place, redo, undo
 from tui_agent.session.entries import Entry, RaceEntry, ToolResultEntry, prompt_text
@@ -569,7 +569,7 @@ class TreeScreen(Page[None]):
     @on(messages.ActionRequested)
     def _block_action(self, message: messages.ActionRequested) -> None:
         if message.action == "open":
-            open_output(self._controller, self._session.entry(message.entry_id))
+            open_text(self._controller, self._session.entry(message.entry_id))
 
 
 class SummarisingScreen(Dialog[str]):

@@ -81,6 +81,9 @@ class Block:
     actions: tuple[ActionName, ...] = ()
     """Actions that the block offers, most important first."""
 
+    is_openable: bool = False
+    """Whether the whole text of the block's entry can be shown on a page of its own."""
+
     entry: tuple[int, str] | None = None
     """Id and kind of the entry that the block shows; None for the entry of its item."""
 
@@ -166,6 +169,7 @@ class UserBlock(Block):
     """
 
     kind = "user"
+    is_openable = True
 
     def __init__(
         self, text: str, attachments: Sequence[str] = (), note: str = "", sent: str = ""
@@ -224,6 +228,7 @@ class AnswerBlock(Block):
     """The model's answer: Markdown, possibly still streaming."""
 
     kind = "answer"
+    is_openable = True
     document: MarkdownDocument
 
     def __init__(self, key: str, document: MarkdownDocument) -> None:

@@ -198,6 +198,7 @@ class CardBlock(FoldingBlock):
 
     def set_result(self, result: ToolResultEntry) -> None:
         self._result = result
+        self.is_openable = True
         self.entry = (result.id, result.kind)
         self.status = result.status
         self.metadata = result.metadata
@@ -432,6 +433,7 @@ class ShellBlock(FoldingBlock):
     """A command that the user ran with ``!``, and its output."""
 
     kind = "shell"
+    is_openable = True
     opened_with = "outputs"
 
     def __init__(self, entry: ShellEntry) -> None:

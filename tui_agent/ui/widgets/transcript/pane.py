@@ -11,7 +11,7 @@ from textual.selection import Selection
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.blocks import Block, Fold, UserBlock
-from tui_agent.ui.widgets.transcript.cards import CardBlock, ShellBlock
+from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.code import CodeLine
 from tui_agent.ui.widgets.transcript.groups import GroupBlock
 from tui_agent.ui.widgets.transcript.model import Position, Row
@@ -145,12 +145,19 @@ class BlockPane(Viewport):
             target = self._focused_on_screen()
             if target is None:
                 return False
-            if parameters[0] == "compact":
-                return True
-            return parameters[0] in target[1].actions or (
-                parameters[0] == "open" and isinstance(target[1], CardBlock | ShellBlock)
-            )
+            index, block = target
+            match parameters[0]:
+                case "compact":
+                    return self._shows_entry(index, block)
+                case "open":
+                    return block.is_openable and self._shows_entry(index, block)
+                case offered:
+                    return offered in block.actions
         return True
+
+    def _shows_entry(self, index: int, block: Block) -> bool:
+        """Return True if the block shows an entry of the session, not one still being written."""
+        return block.entry is not None or self.model.kinds[index] != LIVE
 
     def _target(self) -> tuple[int, Block] | None:
         """Return the focused block and its item's place, if it is visible.
@@ -189,7 +196,7 @@ class BlockPane(Viewport):
 
     def on_focus(self) -> None:
         """Keep the focused block if it is still visible, else focus the last visible one."""
-        if self.focused_target() is not None and self._target() is not None:
+        if self._target() is not None:
             self._tell_focused()
 
     def _tell_focused(self) -> None:
@@ -198,11 +205,8 @@ class BlockPane(Viewport):
         if target is None:
             return
         index, block = target
-        is_entry = block.is_sendable and (
-            block.entry is not None or self.model.kinds[index] != LIVE
-        )
         entry_id = None
-        if is_entry:
+        if block.is_sendable and self._shows_entry(index, block):
             entry_id = self.model.entry_of(index, block)
         self.post_message(messages.BlockFocused(entry_id))
 
