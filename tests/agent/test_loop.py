@@ -136,20 +136,22 @@ async def test_interrupt_during_the_countdown(tmp_path: Path) -> None:
 async def test_a_waiting_message_sent_now_ends_the_answer_and_the_run_goes_on(
     tmp_path: Path,
 ) -> None:
-    harness = make_agent(tmp_path, [Reply("Half an answer", hang=True), Reply("Seen.")])
+    script = [Reply("Half an answer", hang=True), Reply("Seen."), Reply("That too.")]
+    harness = make_agent(tmp_path, script)
     harness.agent.submit("go")
     await asyncio.wait_for(harness.client.hanging.wait(), 60)
     assert not harness.agent.send_now(), "nothing waits"
-    harness.agent.submit("stop that")
     harness.agent.submit("and then this", follow_up=True)
+    assert not harness.agent.send_now(), "it waits for the end of the run"
+    harness.agent.submit("stop that")
     assert harness.agent.send_now()
     async with asyncio.timeout(60):
         assert (await harness.ended()).reason == "done"
     assert len(harness.of(RunStarted)) == len(harness.of(RunEnded)) == 1
-    first, second = harness.entries(AssistantEntry)
-    assert (first.text, first.interrupted, second.text) == ("Half an answer", True, "Seen.")
+    answers = [(entry.text, entry.interrupted) for entry in harness.entries(AssistantEntry)]
+    assert answers == [("Half an answer", True), ("Seen.", False), ("That too.", False)]
     users = [(entry.text, entry.mid_run) for entry in harness.entries(UserEntry)]
-    assert users == [("go", False), ("stop that", True), ("and then this", True)]
+    assert users == [("go", False), ("stop that", True), ("and then this", False)]
     assert not harness.agent.send_now(), "the run is over"
 
 

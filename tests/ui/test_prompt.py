@@ -8,9 +8,9 @@ from textual import events
 from textual.drivers.headless_driver import HeadlessDriver
 
 from tests.support.drawn import drawn
+from tests.support.transcript import HeldTimers
 from tests.support.ui_app import (
     HOME,
-    Clock,
     Stage,
     make_stage,
     press,
@@ -100,19 +100,45 @@ async def test_enter_in_an_empty_prompt_sends_waiting_messages_now(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = list[str]()
-    monkeypatch.setattr(stage.app.main, "clock", clock := Clock())
     async with stage.run() as pilot:
         stage.agent.append(UserEntry(parts=(TextPart(text="go"),)))
         monkeypatch.setattr(stage.agent, "send_now", lambda: sent.append("now"))
+        timers = HeldTimers(stage.main)
         await steer(stage, pilot, "a long message " * 12)
+        await press(pilot, "enter")
+        assert sent == [], "a key that bounced does not end the step"
+        assert "sends now" not in screen_text(stage)
+        timers.go_off()
+        await pilot.pause()
         assert "enter sends now · alt+up takes back" in screen_text(stage)
         await write(pilot, "x")
         assert "sends now" not in screen_text(stage), "Enter sends the text"
         await press(pilot, "backspace", "enter")
-        assert sent == [], "a key that bounced does not end the step"
-        clock.now += 1
-        await press(pilot, "enter")
         assert sent == ["now"]
+
+
+async def test_enter_sends_only_messages_for_the_next_step_and_the_hint_is_at_them(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = list[str]()
+    async with stage.run() as pilot:
+        stage.agent.append(UserEntry(parts=(TextPart(text="go"),)))
+        monkeypatch.setattr(stage.agent, "send_now", lambda: sent.append("now"))
+        stage.agent.emit(RunStarted())
+        timers = HeldTimers(stage.main)
+        await write(pilot, "at the end")
+        await press(pilot, "alt+enter")
+        timers.go_off()
+        await press(pilot, "enter")
+        assert sent == [], "nothing waits for the next step"
+        assert "sends now" not in screen_text(stage)
+        await write(pilot, "soon")
+        await press(pilot, "enter")
+        timers.go_off()
+        await pilot.pause()
+        rows = [line for line in screen_text(stage).split("\n") if "↳" in line]
+        assert ["sends now" in row for row in rows] == [True, False]
+        assert ["takes back" in row for row in rows] == [False, True]
 
 
 async def test_ctrl_y_inserts_what_was_deleted_last(stage: Stage) -> None:

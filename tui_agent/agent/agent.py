@@ -401,15 +401,13 @@ class Agent:
         return message.typed if message else None
 
     def send_now(self) -> bool:
-        """End the current step, so that the run takes in the queued messages now, also later ones.
+        """End the current step, so that the run takes in the messages for the next step now.
 
-        What the step has made so far is kept. Returns False, and does nothing, if no message is
-        queued or no run is going on.
+        What the step has made so far is kept. Messages for the end of the run wait on. Returns
+        False, and does nothing, if there is no message for the next step or no run is going on.
         """
-        if not self.queue or not self.running:
+        if not self.queue.snapshot().steer or not self.running:
             return False
-        self.queue.hurry()
-        self.channel.emit(self.queue.snapshot())
         self._loop.stop_step()
         return True
 

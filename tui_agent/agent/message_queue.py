@@ -5,7 +5,6 @@ appends them. Both emit `QueueChanged`; the queue itself does not.
 """
 
 from collections import deque
-from dataclasses import replace
 
 from tui_agent.agent.events import QueueChanged
 from tui_agent.lazy import frozen
@@ -37,12 +36,6 @@ class MessageQueue(deque[QueuedMessage]):
         self.clear()
         self.extend(left)
         return taken
-
-    def hurry(self) -> None:
-        """Make every message one for the next step."""
-        messages = [replace(message, follow_up=False) for message in self]
-        self.clear()
-        self.extend(messages)
 
     def snapshot(self) -> QueueChanged:
         """Return the waiting messages as an event."""

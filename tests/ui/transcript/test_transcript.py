@@ -8,6 +8,7 @@ from textual import events
 from tests.support.transcript import HeldTimers, answer, shown, user
 from tests.ui.transcript.samples import ANSWER, GeneratedSource, every_kind, list_source
 from tui_agent.agent.events import (
+    AgentEvent,
     AnswerDelta,
     EntryAppended,
     LiveAnswer,
@@ -46,6 +47,7 @@ def result(number: int, call: ToolCallPart, output: str = "done") -> ToolResultE
 
 BASH = ToolCallPart(call_id="c1", tool="bash", arguments='{"command": "make"}')
 GREP = ToolCallPart(call_id="c2", tool="grep", arguments='{"pattern": "x"}')
+BASH_DONE = ToolFinished("c1", "bash", "completed", ToolMetadata(exit_code=0), 0.2)
 
 
 async def test_it_opens_at_the_end_and_loads_only_what_is_near() -> None:
@@ -238,6 +240,19 @@ async def test_a_call_from_first_letter_to_result_stays_one_card() -> None:
         assert [row[3:60] for row in view.screen()] == [row[3:60] for row in running]
         assert view.screen()[view.row_of("bash")].startswith("  ● bash")
         assert view.text().count("bash") == 1
+
+
+@pytest.mark.parametrize("late", [ToolOutput("c1", "late"), ToolOutput("gone", "late"), BASH_DONE])
+async def test_what_a_call_prints_after_its_end_makes_no_card(late: AgentEvent) -> None:
+    async with shown(list_source([user(1)])) as view:
+        await view.play(RunStarted(), EntryAppended(answer(2, "", BASH)))
+        await view.play(ToolStarted("c1", "bash", "make", BASH.arguments))
+        await view.play(EntryAppended(result(3, BASH, "one")), late)
+        before = view.text()
+        assert "late" not in before
+        await view.play(EntryAppended(user(4, "send now")), late, RunEnded("done"))
+        assert view.text().count("●") == 1
+        assert "tool" not in view.text()
 
 
 async def test_parallel_calls_keep_their_order_whichever_ends_first() -> None:

@@ -35,6 +35,7 @@ from tui_agent.app.intent import CommandIntent, MessageIntent, parse
 from tui_agent.app.services import Look, OpenRequest
 from tui_agent.ui.attention import Sign
 from tui_agent.ui.bindings import hidden, keys_of
+from tui_agent.ui.later import Later
 from tui_agent.ui.screens.session_frame import SessionFrame
 from tui_agent.ui.terminal_suspend import EditorError, edit_outside
 from tui_agent.ui.widgets.completion import CompletionPopup
@@ -107,7 +108,8 @@ class MainScreen(SessionFrame):
         """The view of the open session; None until ``attach``."""
         self._escaped = float("-inf")
         self._commanded = float("-inf")
-        self._sent_at = float("-inf")
+        self._sending = Later(self, self._message_settled)
+        """Pending for a moment after a message, in which Enter sends nothing."""
         self._typing_pause = 0.0
         self._grace = 0.0
         self._key_at = float("-inf")
@@ -474,9 +476,10 @@ class MainScreen(SessionFrame):
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
-        self._sent_at = self.clock()
+        self._sending.after_rest(SEND_NOW_AFTER)
         question = None
         if self.view is not None:
+            self.view.waiting.is_settled = False
             question = self.view.question
         is_words = isinstance(parse(message.text), MessageIntent) and not message.follow_up
         if question is not None and question.comes_first and is_words:
@@ -504,8 +507,12 @@ class MainScreen(SessionFrame):
             return
         if agent.session.leaf is None:
             self.view.question.take_at_cursor()
-        elif self.view.question.asked is None and self.clock() >= self._sent_at + SEND_NOW_AFTER:
+        elif self.view.waiting.sends_now:
             agent.send_now()
+
+    def _message_settled(self) -> None:
+        if self.view is not None:
+            self.view.waiting.is_settled = True
 
     @on(Prompt.PasteAsked)
     @work(exclusive=True, group="paste")

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 MAX_MESSAGES = 4
 """Maximum lines of the list of queued messages."""
-TAKES_BACK = "   alt+up takes back"
+TAKES_BACK = "alt+up takes back"
 """Key for the queued messages, shown after the last one."""
-SENDS_NOW = "   enter sends now · alt+up takes back"
-"""Keys for the queued messages while the prompt is empty."""
+SENDS_NOW = "enter sends now"
+"""Key for the messages for the next step, shown after the last of them while it works."""
 ROOM_FOR_QUEUE_KEYS = 60
 """Least width, in cells, at which a long last message is cut to make room for the keys."""
 
@@ -71,6 +71,16 @@ class QueueList(Widget):
     queue: reactive[QueueChanged] = reactive(QueueChanged(), layout=True)
     has_draft: reactive[bool] = reactive(default=False)
     """Whether the prompt has a text, which Enter sends."""
+    has_question: reactive[bool] = reactive(default=False)
+    """Whether a question waits, which Enter answers."""
+    is_settled: reactive[bool] = reactive(default=True)
+    """Whether Enter acts: not right after a message, because a key may bounce."""
+
+    @property
+    def sends_now(self) -> bool:
+        """Whether Enter in the prompt sends the messages for the next step now."""
+        is_free = not self.has_draft and not self.has_question
+        return bool(self.queue.steer) and is_free and self.is_settled
 
     def watch_queue(self, queue: QueueChanged) -> None:
         self.display = bool(queue.steer or queue.follow_up)
@@ -86,11 +96,22 @@ class QueueList(Widget):
         lines = [f"↳ {when}  {one_line(text, width)}" for when, text in messages]
         if more:
             lines.append(f"  and {more} more")
-        if lines and self.size.width >= ROOM_FOR_QUEUE_KEYS:
-            keys = TAKES_BACK if self.has_draft else SENDS_NOW
-            last = Content(lines[-1]).truncate(self.size.width - len(keys), ellipsis=True)
-            lines[-1] = f"{last.plain}{keys}"
+        steers = min(len(self.queue.steer), len(messages))
+        for place, line in enumerate(lines):
+            keys = []
+            if place == steers - 1 and self.sends_now:
+                keys.append(SENDS_NOW)
+            if place == len(lines) - 1:
+                keys.append(TAKES_BACK)
+            lines[place] = self._with_keys(line, keys)
         return Content("\n".join(lines))
+
+    def _with_keys(self, line: str, keys: Sequence[str]) -> str:
+        if not keys or self.size.width < ROOM_FOR_QUEUE_KEYS:
+            return line
+        shown = f"   {' · '.join(keys)}"
+        cut = Content(line).truncate(self.size.width - len(shown), ellipsis=True)
+        return f"{cut.plain}{shown}"
 
 
 class TodoLine(PlainText):

@@ -407,7 +407,7 @@ class SessionView(Room):
         asked = self.question.asked
         stack = self.app.screen_stack
         self._main.set_class(asked is not None, "-asked")
-        self.hints.is_brief = asked is not None
+        self.hints.is_brief = self.waiting.has_question = asked is not None
         for screen in stack:
             chips = screen.query(QuestionChip)
             if asked is None or screen is self._main or screen is not stack[-1]:

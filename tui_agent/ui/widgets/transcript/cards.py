@@ -121,6 +121,10 @@ class CardBlock(FoldingBlock):
         return self.status == RUNNING
 
     @property
+    def has_result(self) -> bool:
+        return self._result is not None
+
+    @property
     def icon(self) -> StyledSpan:
         icon, style = ICONS.get(self.status, ("●", "status-ok"))
         return (

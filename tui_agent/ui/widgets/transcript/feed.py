@@ -104,8 +104,8 @@ class LiveFeed:
             case ToolCallProgress(call_id=call_id):
                 self._pending_calls[call_id] = event
             case ToolOutput(call_id=call_id, text=text):
-                self._card(call_id, "")
-                self._pending_output.setdefault(call_id, []).append(text)
+                if self._known_card(call_id) is not None:
+                    self._pending_output.setdefault(call_id, []).append(text)
 
     def flush(self) -> None:
         """Show the pieces collected so far."""
@@ -382,24 +382,30 @@ class LiveFeed:
                 self.discard()
                 self._add_local([CutOffBlock(kept, "\n\n".join(said))])
             case ToolStarted():
-                index, card = self._card(event.call_id, event.tool)
+                index, card = self._begun_card(event.call_id, event.tool)
                 card.start(event.title, event.arguments, self._clock())
                 self._model.pinned.add(index)
                 self.changed.add(index)
             case ToolFinished():
                 self.flush()
-                index, card = self._card(event.call_id, "")
-                if event.status in set(ToolStatus):
-                    status = ToolStatus(event.status)
-                else:
-                    status = ToolStatus.COMPLETED
-                card.finish(status, event.metadata, event.seconds)
-                self.changed.add(index)
+                self._finish(event)
             case RunEnded():
                 self._model.running = False
                 self.run_ended()
             case _:
                 pass
+
+    def _finish(self, event: ToolFinished) -> None:
+        known = self._known_card(event.call_id)
+        if known is None:
+            return
+        index, card = known
+        if event.status in set(ToolStatus):
+            status = ToolStatus(event.status)
+        else:
+            status = ToolStatus.COMPLETED
+        card.finish(status, event.metadata, event.seconds)
+        self.changed.add(index)
 
     def run_ended(self) -> None:
         """Finish streamed text, and mark calls without a result as interrupted.
@@ -424,12 +430,24 @@ class LiveFeed:
                 block.fail()
                 self.changed.add(place or 0)
 
-    def _card(self, call_id: str, tool: str) -> tuple[int, CardBlock]:
+    def _known_card(self, call_id: str) -> tuple[int, CardBlock] | None:
+        """Return the card of a call without a result; None if there is none.
+
+        What a call prints may arrive after its result: it has no place any more.
+        """
         known = self._cards.get(call_id) or self._find(call_id, len(self._model))
-        if known is None:
-            card = self._new_card(call_id, tool or "tool")
-            known = self._add_local([card]), card
+        if known is None or known[1].has_result:
+            return None
         self._cards[call_id] = known
+        return known
+
+    def _begun_card(self, call_id: str, tool: str) -> tuple[int, CardBlock]:
+        """Return the card of a call that starts; add one if the conversation doesn't show the call."""
+        known = self._known_card(call_id)
+        if known is None:
+            card = self._new_card(call_id, tool)
+            known = self._add_local([card]), card
+            self._cards[call_id] = known
         return known
 
     def _new_card(self, call_id: str, tool: str, arguments: str = "") -> CardBlock:
