@@ -1,5 +1,6 @@
 """The permission question: what it shows, when it takes keys, and what each answer sends."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -34,7 +35,9 @@ from tui_agent.agent.events import (
     RunStarted,
 )
 from tui_agent.agent.permissions import in_words
+from tui_agent.app import server_questions
 from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.tools.questions import FormField, ModelQuestions
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.widgets.prompt_lines import QuestionChip
 from tui_agent.ui.widgets.question_prompt import QuestionChoices
@@ -479,3 +482,43 @@ async def test_who_comes_back_is_given_time_before_keys_answer(tmp_path: Path) -
         assert not stage.view.question.armed
         await pilot.press("y")
         assert stage.agent.answers == []
+
+
+PARTS = ModelQuestions(
+    (
+        FormField(
+            "1",
+            "Which parts?",
+            kind="choices",
+            options=(("api", "API"), ("page", "page"), ("tests", "tests")),
+        ),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("keys", "values"),
+    [
+        (["space", "down", "down", "space", "down", "enter"], ["api", "tests"]),
+        (["2", "3", "enter"], ["page", "tests"]),
+        (["2", "2", "1", "enter"], ["api"]),
+        (["1", "up", "up", "space", "4"], ["api", "page"]),
+    ],
+)
+async def test_space_and_digits_tick_and_enter_then_sends(
+    tmp_path: Path, keys: list[str], values: list[str]
+) -> None:
+    now = [1000.0]
+    stage = make_stage(tmp_path, clock=lambda: now[0])
+    async with stage.run() as pilot:
+        stage.view.question.set_delays(grace=60.0, typing_pause=0.0)
+        asking = asyncio.create_task(server_questions.ask(stage.main.controller, PARTS))
+        await until(lambda: stage.view.question.asked is not None, pilot)
+        now[0] += 1000
+        await press(pilot, "tab")
+        for key in keys:
+            await press(pilot, key)
+        async with asyncio.timeout(30):
+            answer = await asking
+        assert answer.values == {"1": values}
+        assert stage.main.prompt.text == ""

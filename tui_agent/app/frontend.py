@@ -84,12 +84,22 @@ class Choice(Question[str]):
     """Whether it is shown above the prompt, so that conversation and prompt stay usable."""
     by_tab: bool = False
     """Whether an inline question takes keys only after Tab or a click; typing is text until then."""
+    ticks: int = 0
+    """Number of answers, the first ones, that have a tick box; the next answer ends the ticking.
+
+    Space ticks the answer at the cursor. The question is asked again, with ``at``, after each tick.
+    """
     comes_first: bool = False
     """Whether no message can be sent until an inline question is answered."""
     wide: bool = False
     """Whether the details are table rows, which may be wider than running text."""
     unasked: str | None = None
     """Name of the answer used in a run without a user; None: the command fails there."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it is asked again after a tick, so that the user is in the middle of answering."""
+        return self.ticks > 0 and self.at is not None
 
     @property
     def keys(self) -> list[str]:

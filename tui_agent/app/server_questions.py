@@ -156,11 +156,12 @@ async def _several(
             rows.append((value, f"{box} {visible(one_line(label, 300))}"))
         chosen = await dialogs.ask(
             Choice(
-                f"{title} (several may be chosen)",
+                f"{title} (several may be chosen: space ticks)",
                 [*rows, (_DONE, "done"), (_OWN_WORDS, "in your own words …")],
                 at=at,
                 numbered=True,
                 inline=True,
+                ticks=len(rows),
                 unasked=_DONE if marked else None,
             )
         )

@@ -140,7 +140,15 @@ class ChoiceScreen(Dialog[str]):
             self.answers.highlighted = self._names.index(self._question.at)
 
     def on_key(self, event: events.Key) -> None:
-        if (key := self.meant(event.character or "")) is not None:
+        row = self.answers.highlighted_option
+        if (
+            event.key == "space"
+            and row is not None
+            and row.id in self._names[: self._question.ticks]
+        ):
+            event.stop()
+            self.answer(row.id)
+        elif (key := self.meant(event.character or "")) is not None:
             event.stop()
             self.answer(key)
 

@@ -164,7 +164,8 @@ class MainScreen(SessionFrame):
         if self.app.screen is not self:
             view = None
         if isinstance(question, Choice) and question.inline and view is not None:
-            take_away = view.ask_choice(question, answered, awaited=self._is_awaited())
+            awaited = question.goes_on or self._is_awaited()
+            take_away = view.ask_choice(question, answered, awaited=awaited)
         elif self._has(question):
             return None
         else:

@@ -41,6 +41,10 @@ class Asked:
     """Why the question is asked, in one line; may be empty."""
     at: str | None
     """Name of the answer that the cursor begins on."""
+    ticks: Sequence[str] = ()
+    """Names of the answers with a tick box, which Space chooses at the cursor."""
+    after_digits: str | None = None
+    """Name of the answer that the cursor begins on if the user ticked by a digit just before."""
     rules: Sequence[str] = ()
     """Rules that the user may change before answering, such as ``allow bash: git *``."""
     takes_words = False
@@ -161,6 +165,9 @@ class AskedChoice(Asked):
         self.comes_first = choice.comes_first
         self._settle = settle
         self._names = [name for name, _text in choice.answers]
+        self.ticks = self._names[: choice.ticks]
+        if choice.goes_on:
+            self.after_digits = self._names[choice.ticks]
         if choice.at in self._names:
             self.at = choice.at
         else:

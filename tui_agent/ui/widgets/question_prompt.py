@@ -79,6 +79,9 @@ class QuestionChoices(Options, can_focus=True):
             return
         event.stop()
         event.prevent_default()
+        if character == " " and not self.typed and self._question.ticks_at_cursor:
+            self._question.tick_at_cursor()
+            return
         is_text = not self._question.armed or self._question.meaning(character) is None
         if self.typed or self._held or is_text:
             self.typed = True
@@ -99,7 +102,7 @@ class QuestionChoices(Options, can_focus=True):
         held = self._held
         self._held = ""
         if held and (meant := self._question.meaning(held)) is not None:
-            self._question.take(meant)
+            self._question.take_by_key(meant)
 
 
 class QuestionPrompt(VerticalGroup):
@@ -151,6 +154,8 @@ class QuestionPrompt(VerticalGroup):
         self._changed = 0
         self._shows_all = False
         self._is_scrolled = False
+        self._was_digit = False
+        """Whether the last answer was chosen by its key or number, not at the cursor."""
         self.display = False
 
     def set_delays(self, *, grace: float, typing_pause: float) -> None:
@@ -319,7 +324,11 @@ class QuestionPrompt(VerticalGroup):
         self.call_after_refresh(self._show_first_change)
         self._made = list(asked.rules)
         self._choices.touched = False
-        self._show_answers(asked.at)
+        at = asked.at
+        if self._was_digit and asked.after_digits is not None:
+            at = asked.after_digits
+        self._was_digit = False
+        self._show_answers(at)
         self._note.value = ""
         self._write_in(None)
         self.display = True
@@ -559,6 +568,23 @@ class QuestionPrompt(VerticalGroup):
             self.armed = False
             self.asked.leave()
         self.refresh_bindings()
+
+    @property
+    def ticks_at_cursor(self) -> bool:
+        """Whether the answer at the cursor has a tick box, and keys answer the question."""
+        row = self._choices.highlighted_option
+        return (
+            self.armed and self.asked is not None and row is not None and row.id in self.asked.ticks
+        )
+
+    def tick_at_cursor(self) -> None:
+        row = self._choices.highlighted_option
+        if row is not None and row.id:
+            self.take(row.id)
+
+    def take_by_key(self, name: str) -> None:
+        self._was_digit = True
+        self.take(name)
 
     def take(self, name: str) -> None:
         """Act on a choice made by key, Enter or click; ignored unless the question is armed.
