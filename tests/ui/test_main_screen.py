@@ -619,3 +619,21 @@ async def test_titles_notices_and_pickers_show_what_they_were_given_harmless(sta
         await press(pilot, "ctrl+s")
         await pilot.pause()
         assert ACTING.search(screen_text(stage)) is None
+
+
+async def test_the_branch_is_read_again_when_files_may_have_changed(tmp_path: Path) -> None:
+    branch = "main*"
+
+    async def checked_out(_root: Path) -> str:
+        return branch
+
+    stage = make_stage(tmp_path, branch=checked_out)
+    async with stage.run() as pilot:
+        stage.agent.append(user("first"), answer("a"))
+        await until(lambda: "(main*)" in screen_text(stage), pilot)
+        branch = "main"
+        await press(pilot, "f5")
+        await until(lambda: "(main)" in screen_text(stage), pilot)
+        branch = "other"
+        stage.agent.append(ShellEntry(command="git switch other", output=""))
+        await until(lambda: "(other)" in screen_text(stage), pilot)

@@ -212,8 +212,12 @@ class Controller:
         """Start ``work`` as a task and return the task; errors are reported as by ``attempt``."""
         task = asyncio.get_running_loop().create_task(self.attempt(work), context=context)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._work_ended)
         return task
+
+    def _work_ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        self.frontend.work_ended()
 
     # -- commands
 

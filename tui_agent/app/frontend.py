@@ -453,6 +453,12 @@ class Frontend:
     def command_begins(self) -> None:
         """Called when the user gives a command; does nothing by default."""
 
+    def work_ended(self) -> None:
+        """Called when a command, or work that it started, has ended; does nothing by default.
+
+        It may have changed the project's files.
+        """
+
     def say(
         self, message: str, severity: Severity = "information", remedy: Remedy | None = None
     ) -> None:

@@ -316,6 +316,10 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self.status.warnings = self.controller.warnings.unread
         self.notice.clear()
 
+    def work_ended(self) -> None:
+        if self.agent is not None and self.is_running:
+            self.refresh_files()
+
     @work(exclusive=True, group="branch")
     async def refresh_files(self) -> None:
         """Have completion list the project's files again, and show the git branch."""

@@ -43,7 +43,7 @@ from tui_agent.app.format import plural, tokens
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import Phase, RunState, describe_run
 from tui_agent.app.services import AppServices, OpenRequest
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, ShellEntry
 from tui_agent.session.path_queries import newest
 from tui_agent.ui.attention import Sign
 from tui_agent.ui.inbox import AgentEvents, Inbox
@@ -279,6 +279,8 @@ class SessionView(Room):
         self.panel.follow(appended)
         self._look_at_plan(appended)
         self._facts_changed = True
+        if isinstance(appended, ShellEntry):
+            self._main.refresh_files()
 
     def _permission_asked(self, request: PermissionRequest) -> None:
         self._main.attention.asked(request)
