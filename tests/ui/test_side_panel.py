@@ -65,7 +65,35 @@ async def test_a_cancelled_to_do_does_not_count_in_the_line_above_the_prompt(
     async with stage.run((80, 24)) as pilot:
         await write(pilot, "make a plan")
         await pilot.press("enter")
-        await stage.until_text("◐ 2/3 write the test", pilot)
+        await stage.until_text("◐ 1/3 done · write the test", pilot)
+        assert stage.text().count("1/3 done") == 2, "the result says the same"
+        await pilot.press("escape")
+        await settled(stage, pilot)
+
+
+async def test_a_list_of_an_earlier_turn_does_not_return(tmp_path: Path) -> None:
+    unfinished = '{"todos": "[x] look\\n[>] write the test"}'
+    finished = '{"todos": "[x] look\\n[x] write the test\\n[-] ask"}'
+    script = [
+        Reply("", (Call("todo", unfinished),)),
+        Reply("Written."),
+        Reply("Next.", (Call("todo", finished),)),
+        Reply("All is done."),
+        Reply("Something else.", hang=True),
+    ]
+    stage = real_stage(tmp_path, script)
+    async with stage.run((160, 40), after=["make a plan"]) as pilot:
+        await write(pilot, "go on")
+        await pilot.press("enter")
+        await until(lambda: "All is done." in stage.text(), pilot)
+        await settled(stage, pilot)
+        assert "2/2" in panel_text(stage)
+        await write(pilot, "something else")
+        await pilot.press("enter")
+        await until(lambda: "Something else." in stage.text(), pilot)
+        await settled(stage, pilot)
+        assert not stage.view.plan.display
+        assert "To-dos" not in panel_text(stage)
         await pilot.press("escape")
         await settled(stage, pilot)
 

@@ -29,7 +29,7 @@ _STATES: Mapping[str, str] = {"in_progress": "  (now)", "cancelled": "  (cancell
     "cost",
     "show tokens and dollars spent",
     place=340,
-    aliases=("usage",),
+    aliases=("usage", "stats"),
     words="price, money, budget, spending",
 )
 async def cost(controller: Controller, argument: str) -> None:
@@ -48,7 +48,13 @@ async def cost(controller: Controller, argument: str) -> None:
     controller.show(Output("Cost of this session", text))
 
 
-@Command("todo", "show the model's to-do list", place=350, words="plan, tasks, progress")
+@Command(
+    "todo",
+    "show the model's to-do list",
+    aliases=("todos",),
+    place=350,
+    words="plan, tasks, progress",
+)
 async def todo(controller: Controller, _argument: str) -> None:
     from tui_agent.tools.todo import current_todos
 
@@ -61,8 +67,10 @@ async def todo(controller: Controller, _argument: str) -> None:
 def todo_lines(todos: Sequence[tuple[str, str]]) -> list[str]:
     if not todos:
         return ["There is no to-do list. The model makes one for work of several steps."]
-    done = sum(status == "done" for status, _text in todos)
-    lines = [Heading(f"{done} of {len(todos)} done"), ""]
+    from tui_agent.tools.todo import done_of
+
+    done, count = done_of(status for status, _text in todos)
+    lines = [Heading(f"{done} of {count} done"), ""]
     for status, text in todos:
         mark = TODO_MARKS.get(status, "○")
         lines.append(f"{mark} {visible(text)}{_STATES.get(status, '')}")

@@ -16,6 +16,7 @@ from tui_agent.session.entries import (
     ToolMetadata,
     ToolResultEntry,
     ToolStatus,
+    UserEntry,
 )
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import FreeTool, ToolContext, ToolInput, ToolResult
@@ -121,14 +122,14 @@ class TodoTool(FreeTool[TodoInput]):
 
 def progress(todos: Sequence[Todo]) -> str:
     """Return how many items are done, as ``2/5 done``; cancelled items are not counted."""
-    done, count = done_of(todos)
+    done, count = done_of(todo.status for todo in todos)
     return f"{done}/{count} done"
 
 
-def done_of(todos: Sequence[Todo]) -> tuple[int, int]:
+def done_of(statuses: Iterable[str]) -> tuple[int, int]:
     """Return how many items are done, and how many there are without the cancelled ones."""
-    counted = [todo for todo in todos if todo.status is not TodoStatus.CANCELLED]
-    return sum(todo.status is TodoStatus.DONE for todo in counted), len(counted)
+    counted = [status for status in statuses if status != TodoStatus.CANCELLED]
+    return counted.count(TodoStatus.DONE), len(counted)
 
 
 def parse(text: str) -> tuple[Todo, ...]:
@@ -168,6 +169,19 @@ def current_todos(path: Sequence[Entry]) -> tuple[Todo, ...]:
             case _:
                 continue
     return parse(carried or "")
+
+
+def is_of_newest_turn(path: Sequence[Entry]) -> bool:
+    """Return True if the to-do list was written after the newest message that began a turn."""
+    for entry in reversed(path):
+        match entry:
+            case ToolResultEntry(tool=tool, status=ToolStatus.COMPLETED) if tool == _NAME:
+                return True
+            case UserEntry(mid_run=False):
+                return False
+            case _:
+                continue
+    return False
 
 
 def _line(item: Any) -> str:

@@ -25,7 +25,7 @@ from tui_agent.session.path_queries import newest
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.session import Session
 from tui_agent.session.skeleton import Headers
-from tui_agent.tools.todo import TodoTool, current_todos
+from tui_agent.tools.todo import TodoTool, current_todos, done_of, is_of_newest_turn
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
 MAX_FILES = 12
@@ -184,6 +184,9 @@ def facts_of(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts
     Files in checkpoints are not included.
     """
     todos = current_todos(path)
+    done, count = done_of(todo.status for todo in todos)
+    if done == count and not is_of_newest_turn(path):
+        todos = ()
     newest_list = newest(path, ToolResultEntry, where=lambda entry: entry.tool == TodoTool.name)
     return PanelFacts(
         todos=tuple((str(todo.status), todo.content) for todo in todos),

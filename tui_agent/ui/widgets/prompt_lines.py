@@ -18,7 +18,14 @@ from tui_agent.agent.events import QueueChanged
 from tui_agent.app.format import one_line
 from tui_agent.session.entries import Entry, ToolResultEntry
 from tui_agent.tools.registry import tool_traits
-from tui_agent.tools.todo import Todo, TodoStatus, current_todos, done_of, progress
+from tui_agent.tools.todo import (
+    Todo,
+    TodoStatus,
+    current_todos,
+    done_of,
+    is_of_newest_turn,
+    progress,
+)
 from tui_agent.ui.widgets.asked import Asked, AskedPermission
 from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript.transcript import Transcript
@@ -115,7 +122,10 @@ class QueueList(Widget):
 
 
 class TodoLine(PlainText):
-    """Shows the to-do in progress above the prompt while the agent works."""
+    """Shows the to-do in progress above the prompt while the agent works.
+
+    A list that an earlier turn wrote is not shown: the model may never mark it as done.
+    """
 
     ALLOW_SELECT = False
 
@@ -128,17 +138,19 @@ class TodoLine(PlainText):
         if entry is None or (
             isinstance(entry, ToolResultEntry) and tool_traits()[entry.tool].state == "list"
         ):
-            self._show(current_todos(agent.session.active_path()) if agent.running else ())
+            path = agent.session.active_path()
+            is_current = agent.running and is_of_newest_turn(path)
+            self._show(current_todos(path) if is_current else ())
 
     def _show(self, todos: Sequence[Todo]) -> None:
-        """Show the to-do in progress, or how many are done; hide the line if none is left."""
+        """Show how many are done, and the one in progress; hide the line if none is left."""
         now = next((todo for todo in todos if todo.status is TodoStatus.IN_PROGRESS), None)
-        done, count = done_of(todos)
+        done, count = done_of(todo.status for todo in todos)
         self.display = done < count
-        if now is None:
-            self.update(f"◐ {progress(todos)}")
-        else:
-            self.update(f"◐ {done + 1}/{count} {one_line(now.content, 200)}")
+        text = f"◐ {progress(todos)}"
+        if now is not None:
+            text = f"{text} · {one_line(now.content, 200)}"
+        self.update(text)
 
 
 class NewChip(PlainText):

@@ -11,6 +11,7 @@ from tui_agent.lazy import dataclass, frozen
 from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import CompactionEntry, Entry, UserEntry
 from tui_agent.session.path_queries import newest
+from tui_agent.tools.todo import done_of
 from tui_agent.ui.later import Later
 from tui_agent.ui.panel_content import (
     OutlineRow,
@@ -157,8 +158,8 @@ class SidePanel(LineList):
         todos = self._facts.todos
         if not todos:
             return []
-        done = sum(status == "done" for status, _ in todos)
-        lines = [_Line(), _heading("To-dos", f"{done}/{len(todos)}")]
+        done, count = done_of(status for status, _ in todos)
+        lines = [_Line(), _heading("To-dos", f"{done}/{count}")]
         for status, text in todos:
             if status == "in_progress":
                 style = "strong"
