@@ -353,6 +353,28 @@ async def test_enter_runs_no_command_that_only_resembles_what_was_typed(stage: S
         await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
 
 
+NAMES = {
+    name: command.name for command in command_table() for name in (command.name, *command.aliases)
+}
+
+
+async def test_enter_sends_each_name_that_is_typed_in_full(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = list[str]()
+
+    async def remember(text: str, **_named: object) -> None:
+        sent.append(text.strip())
+
+    async with stage.run() as pilot:
+        monkeypatch.setattr(stage.main.controller.outbox, "send", remember)
+        for name in NAMES:
+            await send(pilot, f"/{name}")
+            await pilot.pause()
+            assert stage.main.prompt.text == "", name
+        assert sent == [f"/{name}" for name in NAMES.values()]
+
+
 def test_other_programs_names_are_no_commands_and_name_only_commands_there_are() -> None:
     names = {name for command in command_table() for name in (command.name, *command.aliases)}
     assert not names & set(ELSEWHERE)

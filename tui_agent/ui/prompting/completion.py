@@ -83,7 +83,8 @@ class Candidate:
     help: str = ""
     offsets: tuple[int, ...] = ()
     needs_argument: bool = False
-    """For a command: whether it needs an argument, so that Enter does not run it yet."""
+    """For a command: whether it needs an argument, so that Enter does not run it yet. False if the
+    whole name was typed."""
     is_meant: bool = True
     """For a command: whether its name begins with the typed text, or an alias is equal to it. Enter
     runs only these; others are inserted into the prompt."""
@@ -299,7 +300,7 @@ def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
             name,
             command.help,
             offsets=offsets,
-            needs_argument=command.needs_argument,
+            needs_argument=command.needs_argument and likeness > _Likeness.ALIAS,
             is_meant=is_meant and bool(query),
         )
         scored.append((likeness, -match.score, order, candidate))
