@@ -489,3 +489,27 @@ async def test_a_number_typed_in_full_is_sent_as_it_is(stage: Stage) -> None:
         await pilot.press("enter")
         await until(lambda: stage.agent.sent, pilot)
         assert "as in #1" in str(stage.agent.sent[0])
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("/model", "/model [ID]"),
+        ("/btw ", "/btw QUESTION"),
+        ("/side ", "/side QUESTION"),
+        ("/model x", "/model x"),
+        ("/status", "/status"),
+        ("/modle ", "/modle"),
+    ],
+)
+async def test_a_typed_command_shows_its_argument_which_is_never_text(
+    stage: Stage, typed: str, hint: str
+) -> None:
+    async with stage.run() as pilot:
+        await write(pilot, typed)
+        row = next(line for line in screen_text(stage).split("\n") if f"▌ {typed}".rstrip() in line)
+        assert row.strip(" ▌") == hint
+        await press(pilot, "right")
+        assert stage.main.prompt.text == typed
+        await press(pilot, "home")
+        assert "[ID]" not in screen_text(stage)

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from tui_agent.app.commands import Command
+from tui_agent.app.commands import Command, find
 from tui_agent.app.format import one_line, visible
 from tui_agent.lazy import dataclass
 from tui_agent.ui.prompting.completion import Candidate, CompletionSource, Token, merged, rank_names
@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 KEYS_SHOWN = 7
 """Number of keys shown for a question mark; a list of more would have to be scrolled."""
+ARGUMENT_SHOWN = 60
+"""Maximum characters of a command's argument that are shown."""
 HELP = ".completion--help"
 MATCH = ".completion--match"
 
@@ -92,6 +94,13 @@ class CompletionPopup(Options, can_focus=False):
                 self._show_keys()
             case _:
                 self._find(token)
+
+    def argument_of(self, name: str) -> str:
+        """Return the argument of the command called ``name``, as in the help; "" for none."""
+        command = find(name, self._commands())
+        if command is None:
+            return ""
+        return one_line(command.argument, ARGUMENT_SHOWN)
 
     def complete(self, token: Token) -> None:
         """Offer candidates for a word, even if its list was dismissed; pick a single one at once."""

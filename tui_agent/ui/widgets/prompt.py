@@ -41,6 +41,8 @@ READ_ONLY = (
 
 _MAX_STASHED_CHARS = 40
 """Maximum characters that the placeholder shows of a draft that was put away."""
+_COMMAND = re.compile(r"/(?P<name>\S+)(?P<space> ?)")
+"""A command without an argument."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -703,6 +705,7 @@ class Prompt(TextArea, inherit_bindings=False):
     def _cursor_moved(self, message: TextArea.SelectionChanged) -> None:
         message.stop()
         row, column = self.cursor_location
+        self.update_suggestion()
         # Most lines contain no sign that starts a completion.
         if self._popup.token is not None or not SIGNS.isdisjoint(self.document.lines[row][:column]):
             self._popup.follow(self._token())
@@ -739,6 +742,21 @@ class Prompt(TextArea, inherit_bindings=False):
             self.insert_choice()
         elif self.shell and (path := path_at(self.document.lines, *self.cursor_location)):
             self._popup.complete(path)
+
+    def update_suggestion(self) -> None:
+        """Show the argument of the command that was typed, after it and dimmed, until one is typed."""
+        hint = ""
+        if (typed := _COMMAND.fullmatch(self.text)) and self.cursor_location == self.document.end:
+            hint = self._popup.argument_of(typed["name"])
+        if hint and not typed["space"]:
+            hint = f" {hint}"
+        self.suggestion = hint
+
+    def action_cursor_right(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
+        """Move to the right; unlike in other text areas, the hint at the end is never inserted."""
+        self.suggestion = ""
+        super().action_cursor_right(select)
+        self.update_suggestion()
 
     def action_close_completion(self) -> None:
         self._popup.dismiss()
