@@ -517,3 +517,28 @@ async def test_a_no_holds_until_the_next_message_while_requests_fit(tmp_path: Pa
         (made,) = stage.harness.entries(CompactionEntry)
         assert made.tokens_before > 0.7 * 20_000, "it no longer fitted"
         await stage.harness.ended()
+
+
+@pytest.mark.parametrize("draft", ["", "what I was writing"])
+async def test_a_command_in_the_field_is_asked_about_and_goes_back_to_the_prompt(
+    tmp_path: Path, draft: str
+) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run(after=looks(TURNS)) as pilot:
+        await write(pilot, draft)
+        await press(pilot, "f4")
+        dialog = stage.screen
+        assert isinstance(dialog, CompactScreen)
+        await until(lambda: dialog.field.has_focus, pilot)
+        await write(pilot, "/undo")
+        await press(pilot, "enter")
+        assert dialog.phase is CompactPhase.PLAN
+        assert "That is a command." in stage.text()
+        await press(pilot, "escape")
+        assert stage.main.prompt.text == (draft or "/undo")
+        await press(pilot, "f4")
+        dialog = stage.screen
+        await until(lambda: dialog.field.has_focus, pilot)
+        await write(pilot, "/usr/lib and /undo")
+        await press(pilot, "enter")
+        await until(lambda: dialog.phase is CompactPhase.EDIT, pilot)

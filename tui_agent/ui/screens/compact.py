@@ -19,6 +19,7 @@ from tui_agent.agent.events import AgentEvent, CompactionEnded, CompactionProgre
 from tui_agent.app import context_plan_text
 from tui_agent.app.format import plural
 from tui_agent.app.frontend import Choice
+from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.model_commands import ask_for_model
 from tui_agent.context.commit_plan import Commit
 from tui_agent.context.compaction import Refusal
@@ -44,6 +45,9 @@ WEIGH_SECONDS = 0.4
 """Seconds without an edit after which the effect of the edited summary is computed again."""
 GONE = "The conversation has gone on without this summary, so it will not be used."
 WORKING = "The agent is working. Nothing was changed; compact when it is done."
+COMMAND_TYPED = (
+    "That is a command. Escape goes back and puts it into the prompt. Enter again: as the focus."
+)
 KEYS = {
     "plan": "enter summarise  ↑/↓ move where it ends  pgup/pgdn by a turn  esc back",
     "writing": "esc stop",
@@ -116,6 +120,8 @@ class CompactScreen(Dialog[None]):
         self._refusal: Refusal | None = None
         self._draft: Draft | None = None
         self._written: list[str] = []
+        self._asked_about = ""
+        """The command in the field for which the user was asked whether it is the focus."""
         self._writer = ""
         """The model that the user chose to write the summary; "" for that of the settings."""
         self._showing = Later(self, self._flush)
@@ -242,6 +248,8 @@ class CompactScreen(Dialog[None]):
         """
         if self._agent.running:
             self._say(WORKING, "warning")
+        elif self.phase is CompactPhase.PLAN and self._asks_about_command():
+            pass
         elif self.phase in {CompactPhase.PLAN, CompactPhase.FAILED}:
             self._written = []
             self.stream.update("")
@@ -254,6 +262,19 @@ class CompactScreen(Dialog[None]):
         ):
             self.app.run_worker(self._agent.compact(None), group="agent")
             self.dismiss(None)
+
+    @property
+    def _is_command(self) -> bool:
+        return isinstance(parse(self.field.value), CommandIntent)
+
+    def _asks_about_command(self) -> bool:
+        """Ask whether a command in the field is meant as the focus; False if it isn't or was asked."""
+        typed = self.field.value
+        if not self._is_command or typed == self._asked_about:
+            return False
+        self._asked_about = typed
+        self._say(COMMAND_TYPED, "warning")
+        return True
 
     def _order(self) -> CompactionOrder:
         focus = self.field.value.strip() or None
@@ -400,6 +421,8 @@ class CompactScreen(Dialog[None]):
         else:
             if self.phase is CompactPhase.WAITING:
                 self._keep_changes()
+            if self._is_command and not self._controller.frontend.draft.strip():
+                self._controller.frontend.set_draft(self.field.value)
             self.dismiss(None)
 
     @property
