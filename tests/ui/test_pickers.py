@@ -1,6 +1,7 @@
 """The screens to pick from: sessions, models, themes, and what a first start shows."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -464,3 +465,42 @@ async def test_help_with_words_is_searched_for_them(stage: Stage) -> None:
         await until(lambda: stage.app.screen.typed == "copy", pilot)
         assert "/copy" in screen_text(stage)
         assert "/undo" not in screen_text(stage)
+
+
+async def test_a_model_stands_under_the_server_that_the_user_set_for_it(tmp_path: Path) -> None:
+    here = "127.0.0.1:8080"
+    rows = [
+        ModelRow("openai/mine", "openai", has_key=True, own_host=here),
+        ModelRow("openai/gpt-5", "openai", has_key=True),
+        ModelRow("ollama/qwen3", "ollama", has_key=True, own_host="big-machine:11434"),
+        ModelRow("lab/coder", "lab", has_key=True, own_host="lab.example.com"),
+    ]
+    stage = make_stage(tmp_path, models=lambda: rows)
+    async with stage.run((80, 24)) as pilot:
+        await press(pilot, "f2")
+        await until(lambda: "openai/mine" in screen_text(stage), pilot)
+        shown = [line.strip() for line in screen_text(stage).split("\n")]
+        for heading, model in (
+            (f"Your server at {here}", "openai/mine"),
+            ("OpenAI", "openai/gpt-5"),
+            ("Ollama at big-machine:11434", "ollama/qwen3"),
+            ("lab at lab.example.com", "lab/coder"),
+        ):
+            assert model in shown[shown.index(heading) + 1]
+
+
+async def test_what_servers_say_is_not_cut(tmp_path: Path) -> None:
+    said = [
+        "llama.cpp at 127.0.0.1:8080: 1 model, listed just now",
+        "LM Studio at 127.0.0.1:1234: could not connect; showing its list from 3 days ago",
+    ]
+
+    async def find_servers() -> Sequence[str]:
+        return said
+
+    stage = make_stage(tmp_path, find_servers=find_servers)
+    async with stage.run((80, 24)) as pilot:
+        await press(pilot, "f2")
+        await until(lambda: "llama.cpp at" in screen_text(stage), pilot)
+        text = " ".join(screen_text(stage).split())
+        assert all(sentence in text for sentence in said)

@@ -67,6 +67,8 @@ class ModelRow:
     """Short words: tools, vision, reasoning, ..."""
     has_key: bool = False
     """Whether it can be used now: a key was found, or none is needed."""
+    own_host: str = ""
+    """Host and port of the address that the user set for the model; "" for the provider's own."""
     server: str = ""
     """Base URL of the user's server that offers the model, if the settings lack it; otherwise
     ""."""

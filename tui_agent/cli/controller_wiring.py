@@ -306,6 +306,7 @@ class ControllerWiring(AppServices):
         rows: list[ModelRow] = []
         for info in map(self._wiring.directory.with_learnt, catalog.models()):
             sent, answered = price(info) or (None, None)
+            place = catalog.place(info.id)
             row = ModelRow(
                 info.id,
                 info.provider,
@@ -314,6 +315,7 @@ class ControllerWiring(AppServices):
                 output_price=answered,
                 abilities=abilities(info),
                 has_key=is_usable(info, available, catalog),
+                own_host=place.host if place.source else "",
             )
             rows.append(row)
         for info, url in catalog.beside_own():

@@ -25,6 +25,11 @@ class AddressSetting:
         """Whether the user set the address, or it is on this machine or the local network."""
         return bool(self.source) or is_private(self.url)
 
+    @property
+    def host(self) -> str:
+        """The URL's host and port, without a password; the whole URL if it has no host."""
+        return split(self.url).netloc.rpartition("@")[2] or self.url
+
 
 class Addresses:
     """Finds addresses: in a model's settings, else the provider's, else in the environment."""

@@ -80,7 +80,7 @@ class Server:
 
     @property
     def host(self) -> str:
-        return split(self.place.url).netloc.rpartition("@")[2] or self.place.url
+        return self.place.host
 
 
 @frozen
@@ -500,7 +500,7 @@ async def try_key(provider: Provider, place: AddressSetting, secret: str) -> Tri
     target = Target(
         "",
         name,
-        split(place.url).netloc.rpartition("@")[2],
+        place.host,
         "it may be incomplete or belong to another provider",
     )
     error = classify(failure, target, now=time.time())

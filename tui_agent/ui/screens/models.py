@@ -78,7 +78,7 @@ def groups(
         if row.server:
             servers.setdefault(f"Also at {row.server}", []).append(row)
         elif row.has_key:
-            providers.setdefault(_name_of(row.provider), []).append(row)
+            providers.setdefault(_place_of(row), []).append(row)
         else:
             others.append(row)
     yield from servers.items()
@@ -86,10 +86,20 @@ def groups(
     yield "No key yet: /login adds one", others
 
 
-def _name_of(provider: str) -> str:
-    if provider in PROVIDERS:
-        return PROVIDERS[provider].name
-    return provider
+def _place_of(row: ModelRow) -> str:
+    """Return where a model runs: its provider, or the user's server at the address they set.
+
+    The provider of a server's model is often only the API that it speaks, such as openai.
+    """
+    known = PROVIDERS.get(row.provider)
+    name = row.provider
+    if known is not None:
+        name = known.name
+    if not row.own_host:
+        return name
+    if known is not None and known.local_url is None:
+        return f"Your server at {row.own_host}"
+    return f"{name} at {row.own_host}"
 
 
 class ModelPicker(PickerScreen[ModelPick]):
@@ -133,7 +143,7 @@ class ModelPicker(PickerScreen[ModelPick]):
             if rows := await asked:
                 said += rows
                 await self._read()
-                self._say(" · ".join(said))
+                self._say("\n".join(said))
         if not said and not self._usable():
             self._say(NOBODY)
 
@@ -146,9 +156,7 @@ class ModelPicker(PickerScreen[ModelPick]):
         return found
 
     def _say(self, text: str) -> None:
-        self.heading.update(
-            Content.assemble(self.HEADING, self.styled(f"  {visible(text)}", "faint"))
-        )
+        self.show_facts(visible(text))
 
     async def _read(self) -> None:
         """Read and show the models again; a highlight that the user has moved stays on its row."""
@@ -211,7 +219,7 @@ class ModelPicker(PickerScreen[ModelPick]):
             facts += f"{price(row):<17}"
             beside = 42
         if self.size.width >= 100:
-            extra = f"  {row.server or ' · '.join(row.abilities)}"
+            extra = f"  {row.server or row.own_host or ' · '.join(row.abilities)}"
             beside = 63
         room = max(16, min(56, self.size.width - beside))
         if len(row.id) > room:
