@@ -1,6 +1,7 @@
 """The list of sessions: what was said in them, forks, exports, directories, sizes; and /export and /import."""
 
 import json
+import string
 from pathlib import Path
 
 import pytest
@@ -208,3 +209,27 @@ async def test_import_tells_what_came(tmp_path: Path, stage: Stage) -> None:
         await stage.main.controller.run("import", "some")
         await until(lambda: "bad ␛[2J.jsonl" in screen_text(stage), pilot)
         assert "1 already here, 1 could not be read." in stage.main.notice.message
+
+
+async def test_a_letter_that_is_no_key_begins_the_search_and_no_single_one_acts(
+    tmp_path: Path,
+) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        make_session(stage.store, "first")
+        for letter in string.ascii_letters:
+            await press(pilot, "ctrl+s")
+            page = stage.app.screen
+            assert isinstance(page, SessionPicker)
+            before = len(stage.store.sessions())
+            is_key = letter in page.active_bindings
+            await press(pilot, letter)
+            if not is_key:
+                assert page.field.value == letter
+                await press(pilot, "x")
+                assert page.field.value == f"{letter}x"
+            assert len(stage.requests) == 1, f"{letter} opened a session"
+            assert len(stage.store.sessions()) == before
+            while len(stage.app.screen_stack) > 1:
+                stage.app.pop_screen()
+                await pilot.pause()

@@ -450,3 +450,27 @@ def test_a_theme_there_is_not_is_told_once_and_harms_nothing(tmp_path: Path) -> 
     (warning,) = load_config(path, {"TUI_AGENT_UI__THEME": "foo"}).warnings
     assert "no theme “foo” (ui.theme, set in the environment)" in warning
     assert load_config(path, {"TUI_AGENT_UI__THEME": "nord"}).warnings == ()
+
+
+async def test_the_help_has_the_users_keys(tmp_path: Path) -> None:
+    keys = {
+        "prompt.queue": "ctrl+t",
+        "take_back": "alt+t,f12",
+        "transcript.open": "w",
+        "prompt.yank": "alt+y",
+        "tree": "f11",
+    }
+    stage = make_stage(tmp_path, keys=keys)
+    async with stage.run((100, 40)) as pilot:
+        await press(pilot, "question_mark")
+        await until(lambda: "queue the message" in screen_text(stage), pilot)
+        row = next(line for line in screen_text(stage).split("\n") if "queue the message" in line)
+        assert "ctrl+t" in row
+        assert "alt+enter" not in row
+        await press(pilot, "backspace", "f1")
+        assert isinstance(stage.app.screen, HelpScreen)
+        text = screen_text(stage)
+        assert "j k move, w opens whole outputs" in text
+        assert "alt+enter" not in next(row for row in text.split("\n") if "queue the" in row)
+        await write(pilot, "inserts")
+        assert "alt+y inserts it" in screen_text(stage)

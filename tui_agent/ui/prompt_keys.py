@@ -1,6 +1,18 @@
 """The keys of the prompt in words, for the help and the list that a question mark shows."""
 
-from typing import Final
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from tui_agent.ui.bindings import CHORD
+
+if TYPE_CHECKING:
+    from tui_agent.ui.key_help import Rebindable
+
+_KEYS_IN_TEXT: Final = re.compile(r"(?:ctrl|alt|shift)\+\w+|\b(?:up|j|k|o)\b")
+"""Keys in the sentences of `PROMPT_KEYS`; other single letters are words there."""
+_MEANT: Final = {"o": "transcript.open"}
+"""Actions that are meant by keys of which they are not the first."""
 
 PROMPT_KEYS: Final[tuple[tuple[str, str], ...]] = (
     ("enter", "send; during a run: after the step; again: at once"),
@@ -33,3 +45,34 @@ PROMPT_KEYS: Final[tuple[tuple[str, str], ...]] = (
     ("ctrl+q ctrl+d", "quit; ctrl+d only in an empty prompt"),
 )
 """Keys and their effects by default, most useful first."""
+
+
+def prompt_keys(
+    actions: Iterable["Rebindable"], keymap: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """Return `PROMPT_KEYS` with the user's keys in the place of the default ones.
+
+    ``actions`` are all actions whose keys can be changed, ``keymap`` has the user's keys by id.
+    """
+    if not keymap:
+        return PROMPT_KEYS
+    used: dict[str, str] = {}
+    for action in actions:
+        for key in action.keys.split(","):
+            if _MEANT.get(key, action.id) != action.id:
+                continue
+            # Of actions that share a key by default, the first is the one that is described.
+            used.setdefault(key, keymap.get(action.id, key).replace(",", " "))
+
+    def now_of(key: str) -> str:
+        return used.get(key.replace("+_", "+underscore"), key).replace("+underscore", "+_")
+
+    rows = []
+    for keys, text in PROMPT_KEYS:
+        if keys.startswith(CHORD):
+            names = [keys]
+        else:
+            names = keys.split()
+        shown = " ".join(dict.fromkeys(map(now_of, names)))
+        rows.append((shown, _KEYS_IN_TEXT.sub(lambda found: now_of(found[0]), text)))
+    return tuple(rows)

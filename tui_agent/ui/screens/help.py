@@ -18,7 +18,7 @@ from tui_agent.config import ConfigError
 from tui_agent.lazy import frozen
 from tui_agent.setting_rows import UNSET
 from tui_agent.ui.key_help import rebindable_actions
-from tui_agent.ui.prompt_keys import PROMPT_KEYS
+from tui_agent.ui.prompt_keys import prompt_keys
 from tui_agent.ui.screens.picker import PickerScreen, has_words, word_offsets
 from tui_agent.ui.widgets.plain_text import PlainText
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 KEYS_HERE = 10
-"""Number of keys of `PROMPT_KEYS` shown above the list."""
+"""Number of keys of the prompt shown above the list."""
 ROOM_FOR_KEYS = 20
 """Minimum height of the screen, in rows, to show keys above the list."""
 ROOM_FOR_KEY_COLUMN = 60
@@ -80,10 +80,11 @@ def help_rows(
             waits=command.needs_argument,
             also=", ".join(filter(None, (*command.aliases, command.words))),
         )
-    for keys, text in PROMPT_KEYS:
+    actions = rebindable_actions(own)
+    for keys, text in prompt_keys(actions, keymap):
         yield HelpRow(f"key {keys}", "key", keys, text)
     names = {command.name for command in controller.commands}
-    for action in (action for action in rebindable_actions(own) if action.id not in names):
+    for action in (action for action in actions if action.id not in names):
         yield HelpRow(
             f"name {action.id}", action.id, keymap.get(action.id, action.keys), action.help
         )
@@ -165,9 +166,9 @@ class HelpScreen(PickerScreen[HelpRow]):
         self.field.value = self._query
 
     def body(self) -> ComposeResult:
+        keys = [row for row in self._rows.values() if row.name == "key"]
         yield PlainText(
-            "\n".join(f"{keys:<21} {text}" for keys, text in PROMPT_KEYS[:KEYS_HERE]),
-            id="here",
+            "\n".join(f"{row.keys:<21} {row.text}" for row in keys[:KEYS_HERE]), id="here"
         )
         yield from super().body()
 

@@ -79,7 +79,9 @@ class SessionFrame(BoundedScreen[None], Frontend):
 
     def compose(self) -> ComposeResult:
         popup = CompletionPopup(
-            lambda: self.controller.commands, sources(self.controller, self._files)
+            lambda: self.controller.commands,
+            sources(self.controller, self._files),
+            lambda: self.keymap,
         )
         yield SessionHeader(short_path(Path.cwd()))
         with Room(id="body"):

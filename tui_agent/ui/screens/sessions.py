@@ -81,14 +81,14 @@ class SessionPicker(PickerScreen[OpenRequest]):
     """The page of sessions; dismissed with the session to open, how, and at which entry.
 
     The list has the focus at first, so that single keys act on the highlighted session. ``/`` moves
-    to the filter, which searches the full text of all sessions and lists matching entries below
-    each.
+    to the filter, and so does a letter that is no key, which begins the search. The filter searches
+    the full text of all sessions and lists matching entries below each.
     """
 
     HEADING = "Sessions"
     PLACEHOLDER = "/ searches the text of all sessions"
     EMPTY = "No session matches."
-    KEYS = "enter open  / search  e title  f fork  E export  xx delete  u undo  v here  esc back"
+    KEYS = "enter open  / search  e title  ff fork  E export  xx delete  u undo  v here  esc back"
     SEARCH_KEYS = "type to search  ↑↓ move  enter open  esc back"
     """Keys shown while the filter has the focus, where letters are text."""
 
@@ -235,8 +235,14 @@ class SessionPicker(PickerScreen[OpenRequest]):
         session_id, _, entry = key.partition("#")
         self.dismiss(OpenRequest(session_id, entry=int(entry) if entry else None))
 
-    def action_fork(self) -> None:
-        if (info := self._info(self.highlighted)) is not None:
+    @work(group="fork")
+    async def action_fork(self) -> None:
+        """Ask whether to fork the highlighted session, so that no single letter does."""
+        if (info := self._info(self.highlighted)) is None:
+            return
+        answers = [("f", "Continue in a copy of it"), ("", "Stay here")]
+        question = Choice(f"Fork “{one_line(name_of(info), 40)}”?", answers, numbered=True)
+        if await self._controller.ask(question) == "f":
             self.dismiss(OpenRequest(info.id, OpenHow.FORK))
 
     def action_export(self) -> None:
@@ -309,7 +315,23 @@ class SessionPicker(PickerScreen[OpenRequest]):
             self.dismiss(None)
 
     def action_search(self) -> None:
+        self.field.select_on_focus = True
         self.field.focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """Begin the search with a character that is no key of the page."""
+        if (
+            self.listing.has_focus
+            and event.is_printable
+            and event.character is not None
+            and event.key not in self.active_bindings
+        ):
+            event.stop()
+            # The next letter would replace a selection.
+            self.field.select_on_focus = False
+            self.field.focus()
+            self.field.value += event.character
+            self.field.action_end()
 
     def _info(self, key: str | None) -> SessionInfo | None:
         session_id = (key or "").partition("#")[0]

@@ -5,7 +5,7 @@ It never has the focus: the prompt handles the keys, moves the highlight and ins
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from textual import on, work
 from textual.content import Content
@@ -44,9 +44,14 @@ class CompletionPopup(Options, can_focus=False):
         """A candidate was clicked; it is the list's ``choice`` now."""
 
     def __init__(
-        self, commands: Callable[[], Sequence[Command]], sources: Sequence[CompletionSource]
+        self,
+        commands: Callable[[], Sequence[Command]],
+        sources: Sequence[CompletionSource],
+        keymap: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
+        """``keymap`` returns the user's keys by action id."""
         super().__init__()
+        self._keymap = keymap
         self._commands = commands
         self._sources = sources
         self.moved = False
@@ -154,10 +159,14 @@ class CompletionPopup(Options, can_focus=False):
 
     def _show_keys(self) -> None:
         """Show the most useful keys; none of the rows can be chosen."""
-        from tui_agent.ui.prompt_keys import PROMPT_KEYS
+        from tui_agent.ui.key_help import rebindable_actions
+        from tui_agent.ui.prompt_keys import PROMPT_KEYS, prompt_keys
 
+        known = PROMPT_KEYS
+        if keymap := self._keymap():
+            known = prompt_keys(rebindable_actions(self.screen.BINDINGS), keymap)
         self._candidates = []
-        shown = (*PROMPT_KEYS[:KEYS_SHOWN], ("? enter", "all keys, commands and settings"))
+        shown = (*known[:KEYS_SHOWN], ("? enter", "all keys, commands and settings"))
         width = max(len(keys) for keys, _text in shown)
         rows = [
             Content.assemble((f"{keys:<{width}}  ", MATCH), (text, HELP)) for keys, text in shown
