@@ -746,10 +746,11 @@ class Prompt(TextArea, inherit_bindings=False):
     def update_suggestion(self) -> None:
         """Show the argument of the command that was typed, after it and dimmed, until one is typed."""
         hint = ""
-        if (typed := _COMMAND.fullmatch(self.text)) and self.cursor_location == self.document.end:
+        typed = _COMMAND.fullmatch(self.text)
+        if typed is not None and self.cursor_location == self.document.end:
             hint = self._popup.argument_of(typed["name"])
-        if hint and not typed["space"]:
-            hint = f" {hint}"
+            if hint and not typed["space"]:
+                hint = f" {hint}"
         self.suggestion = hint
 
     def action_cursor_right(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
