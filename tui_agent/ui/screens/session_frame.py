@@ -81,7 +81,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         popup = CompletionPopup(
             lambda: self.controller.commands,
             sources(self.controller, self._files),
-            lambda: self.keymap,
+            self._prompt_keys,
         )
         yield SessionHeader(short_path(Path.cwd()))
         with Room(id="body"):
@@ -95,6 +95,12 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self._user_status = UserStatusLine(self._state, lambda: self.controller.cwd, self.warn)
         yield self._user_status
         yield StatusLine(self.clock)
+
+    def _prompt_keys(self) -> Sequence[tuple[str, str]]:
+        from tui_agent.ui.key_help import rebindable_actions
+        from tui_agent.ui.prompt_keys import prompt_keys
+
+        return prompt_keys(rebindable_actions(self.BINDINGS), self.keymap)
 
     def fit(self, size: Size) -> None:
         """Set the CSS classes for the terminal's size before the first layout, to style once."""

@@ -5,7 +5,7 @@ It never has the focus: the prompt handles the keys, moves the highlight and ins
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from textual import on, work
 from textual.content import Content
@@ -47,11 +47,11 @@ class CompletionPopup(Options, can_focus=False):
         self,
         commands: Callable[[], Sequence[Command]],
         sources: Sequence[CompletionSource],
-        keymap: Callable[[], Mapping[str, str]] = dict,
+        keys: Callable[[], Sequence[tuple[str, str]]],
     ) -> None:
-        """``keymap`` returns the user's keys by action id."""
+        """``keys`` returns the prompt's keys and what they do, most useful first."""
         super().__init__()
-        self._keymap = keymap
+        self._keys = keys
         self._commands = commands
         self._sources = sources
         self.moved = False
@@ -159,14 +159,8 @@ class CompletionPopup(Options, can_focus=False):
 
     def _show_keys(self) -> None:
         """Show the most useful keys; none of the rows can be chosen."""
-        from tui_agent.ui.key_help import rebindable_actions
-        from tui_agent.ui.prompt_keys import PROMPT_KEYS, prompt_keys
-
-        known = PROMPT_KEYS
-        if keymap := self._keymap():
-            known = prompt_keys(rebindable_actions(self.screen.BINDINGS), keymap)
         self._candidates = []
-        shown = (*known[:KEYS_SHOWN], ("? enter", "all keys, commands and settings"))
+        shown = (*self._keys()[:KEYS_SHOWN], ("? enter", "all keys, commands and settings"))
         width = max(len(keys) for keys, _text in shown)
         rows = [
             Content.assemble((f"{keys:<{width}}  ", MATCH), (text, HELP)) for keys, text in shown

@@ -700,12 +700,15 @@ class Prompt(TextArea, inherit_bindings=False):
         if self._walk.walking and self.text != self._recalled:
             self._walk.reset()
         self.shell = self.text.startswith("!")
+        if self.suggestion or self.text.startswith("/"):
+            self._show_argument()
 
     @on(TextArea.SelectionChanged)
     def _cursor_moved(self, message: TextArea.SelectionChanged) -> None:
         message.stop()
         row, column = self.cursor_location
-        self.update_suggestion()
+        if self.suggestion:
+            self._show_argument()
         # Most lines contain no sign that starts a completion.
         if self._popup.token is not None or not SIGNS.isdisjoint(self.document.lines[row][:column]):
             self._popup.follow(self._token())
@@ -743,7 +746,7 @@ class Prompt(TextArea, inherit_bindings=False):
         elif self.shell and (path := path_at(self.document.lines, *self.cursor_location)):
             self._popup.complete(path)
 
-    def update_suggestion(self) -> None:
+    def _show_argument(self) -> None:
         """Show the argument of the command that was typed, after it and dimmed, until one is typed."""
         hint = ""
         typed = _COMMAND.fullmatch(self.text)
@@ -757,7 +760,7 @@ class Prompt(TextArea, inherit_bindings=False):
         """Move to the right; unlike in other text areas, the hint at the end is never inserted."""
         self.suggestion = ""
         super().action_cursor_right(select)
-        self.update_suggestion()
+        self._show_argument()
 
     def action_close_completion(self) -> None:
         self._popup.dismiss()
