@@ -88,7 +88,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
     HEADING = "Sessions"
     PLACEHOLDER = "/ searches the text of all sessions"
     EMPTY = "No session matches."
-    KEYS = "enter open  / search  e title  ff fork  E export  xx delete  u undo  v here  esc back"
+    KEYS = "enter open  / search  e title  f fork  E export  xx delete  u undo  v here  esc back"
     SEARCH_KEYS = "type to search  ↑↓ move  enter open  esc back"
     """Keys shown while the filter has the focus, where letters are text."""
 
