@@ -8,7 +8,7 @@ from tests.support.agents import make_agent
 from tests.support.knowledge import EXAMPLES, folders, knowledge, write
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.agent_specs import AgentSpec, load_specs
-from tui_agent.agent.knowledge.folders import TrustDoor
+from tui_agent.agent.knowledge.folders import TrustGate
 from tui_agent.agent.permissions import Action, decide
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.resources import prompt
@@ -67,7 +67,7 @@ def test_the_users_agent_wins_over_the_projects_and_both_over_the_built_in_one(
     found = specs(tmp_path)
     assert found["explore"].description == "user's"
     assert found["general"].description == "project's general"
-    untrusted = load_specs(folders(tmp_path), prompt, door=TrustDoor(lambda: False))
+    untrusted = load_specs(folders(tmp_path), prompt, gate=TrustGate(lambda: False))
     assert [spec.description for spec in untrusted][1] == "user's"
     assert "project" not in untrusted[0].description
 

@@ -11,7 +11,7 @@ from tests.support.knowledge import folders, knowledge, skill, write
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.agent_specs import load_specs
-from tui_agent.agent.knowledge.folders import TrustDoor
+from tui_agent.agent.knowledge.folders import TrustGate
 from tui_agent.agent.knowledge.instructions import FILE_BYTES
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.context.budget import head_parts
@@ -296,7 +296,7 @@ def test_agents_of_other_programs_get_no_more_than_they_ask_for(tmp_path: Path) 
     assert [calm.allows(tool) for tool in ("read", "write", "bash")] == [True, False, False]
     assert "off" not in found
     assert "rev" not in {
-        spec.name for spec in load_specs(folders(tmp_path), prompt, door=TrustDoor(lambda: False))
+        spec.name for spec in load_specs(folders(tmp_path), prompt, gate=TrustGate(lambda: False))
     }
 
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from tui_agent.agent.permissions import Action, Rule
 from tui_agent.app.services import OpenRequest
 from tui_agent.cli import controller_wiring, screen, wiring
 from tui_agent.cli.arguments import parse
@@ -226,3 +227,18 @@ async def test_the_program_s_own_reading_is_what_the_screen_opens_with(place: Pa
     session = ControllerWiring(wiring).open_session(OpenRequest(demo=True))
     wiring.close(session)  # type: ignore[arg-type]
     wiring.store.close()
+
+
+def test_rules_belong_to_the_project_of_the_session(program: Any, tmp_path: Path) -> None:
+    wiring, screen, _agent = program
+    other = tmp_path / "other"
+    other.mkdir()
+    session = wiring.hold(wiring.open(wiring.store.create_session(other).id))
+    shown = screen.make_agent(session)
+    rule = Rule("bash", "make test", Action.ALLOW, "here")
+    assert shown.ports.keep_here(rule) is None
+    assert str(other) in wiring.read_config().config.projects
+    assert screen.forget_rule(rule) is None
+    assert ControllerWiring(wiring, other).keep_rule(rule) is None
+    assert list(wiring.read_config().config.projects) == [str(other)]
+    screen.close_session(session)

@@ -58,7 +58,7 @@ async def test_hits_misses_and_their_causes_add_up(
     services = SimpleNamespace(
         store=harness.store,
         price=lambda model, usage: Catalog().info(model).cost(usage),
-        reread_cost=lambda model, tokens: Catalog().info(model).reread_cost(tokens),
+        cache_miss_cost=lambda model, tokens: Catalog().info(model).cache_miss_cost(tokens),
     )
     controller = cast(
         "Controller", SimpleNamespace(services=services, clock=lambda: clock.now / 1e3)
@@ -72,7 +72,7 @@ async def test_hits_misses_and_their_causes_add_up(
     told: dict[str, Any] = json.loads(cost_json(found))
     misses = told["cache_misses"]
     assert {why: missed["requests"] for why, missed in misses.items()} == causes
-    extra = info.reread_cost(MISSED)
+    extra = info.cache_miss_cost(MISSED)
     assert extra
     for missed in misses.values():
         assert missed["tokens"] == MISSED

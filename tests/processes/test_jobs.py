@@ -364,7 +364,7 @@ PROGRAM = """
 import asyncio, os, sys
 from pathlib import Path
 from tui_agent.processes.jobs import Jobs
-from tui_agent.processes.process import Command, FinishedCommand, run_command
+from tui_agent.processes.process import Command, CommandRun, run_command
 
 async def main():
     jobs = Jobs()
@@ -374,10 +374,10 @@ async def main():
         await jobs.start(text, Command(("bash", "-c", text), Path(sys.argv[1]), environment, 0), lambda data: "")
     for text in left:
         leave = Command(("bash", "-c", text), Path(sys.argv[1]), environment, 60)
-        await run_command(leave, lambda text: None, FinishedCommand())
+        await run_command(leave, lambda text: None, CommandRun())
     inner = f"echo $$ >> {sys.argv[1]}/pids; sleep 300"
     stuck = Command(("bash", "-c", inner), Path(sys.argv[1]), environment, 600)
-    await run_command(stuck, lambda text: None, FinishedCommand())
+    await run_command(stuck, lambda text: None, CommandRun())
 
 asyncio.run(main())
 """
@@ -420,7 +420,8 @@ async def test_nothing_is_left_when_the_program_is_killed(
 async def test_the_watcher_ends_with_the_program(space: Workspace) -> None:
     code = (
         "from tui_agent.processes.process import watch; import psutil, os\n"
-        "watch.runs('x', 2**22 + 1); watch.ended('x'); print(*[p.pid for p in psutil.Process().children()])"
+        "watch.report_running('x', 2**22 + 1); watch.report_ended('x')\n"
+        "print(*[p.pid for p in psutil.Process().children()])"
     )
     program = await asyncio.create_subprocess_exec(
         sys.executable, "-c", code, cwd=ROOT, stdout=asyncio.subprocess.PIPE
@@ -433,21 +434,21 @@ async def test_the_watcher_ends_with_the_program(space: Workspace) -> None:
 async def test_a_watcher_that_was_killed_is_replaced(space: Workspace, pids: Path) -> None:
     watch = Watch()
     children = {child.pid for child in psutil.Process().children()}
-    watch.runs("x", 2**22 + 1)
+    watch.report_running("x", 2**22 + 1)
     (first,) = {child.pid for child in psutil.Process().children()} - children
     os.kill(first, signal.SIGKILL)
     await eventually(lambda: not alive(first), "it lives")
-    watch.runs("y", 2**22 + 2)
+    watch.report_running("y", 2**22 + 2)
 
     def new() -> set[int]:
         return {child.pid for child in psutil.Process().children()} - {*children, first}
 
     await eventually(new, "there is no new one")
     (second,) = new()
-    watch.ended("x")
+    watch.report_ended("x")
     os.kill(second, signal.SIGKILL)
     await eventually(lambda: not alive(second), "it lives")
-    watch.ended("y")
+    watch.report_ended("y")
 
 
 # -- commands that the user moves to the background ------------------------------------------------------

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_agent.processes.process import Command, FinishedCommand, run_command
+from tui_agent.processes.process import Command, CommandRun, run_command
 
 
 @pytest.mark.parametrize("turns", range(6))
@@ -14,7 +14,7 @@ def test_the_end_of_the_loop_never_hangs_on_a_start(turns: int, tmp_path: Path) 
 
     async def leave() -> None:
         tasks = [
-            asyncio.ensure_future(run_command(command, lambda _text: None, FinishedCommand()))
+            asyncio.ensure_future(run_command(command, lambda _text: None, CommandRun()))
             for _ in range(3)
         ]
         for _ in range(turns):

@@ -34,7 +34,7 @@ def app_services(**given: Any) -> AppServices:
         "trust_question": nothing, "project_state": ProjectState, "answer_trust": nothing,
         "forget_rule": nothing, "keep_rule": nothing,
         "check_command": lambda _project: "", "keep_check": nothing,
-        "models": tuple, "ask_servers": nobody, "judge_model": known, "reread_cost": nothing, "price": nothing,
+        "models": tuple, "ask_servers": nobody, "judge_model": known, "cache_miss_cost": nothing, "price": nothing,
         "provider_keys": dict, "find_servers": nobody,
         "list_files": nobody, "branch": nobody,
     }  # fmt: skip

@@ -31,7 +31,7 @@ def a_stage(
     return real_stage(
         tmp_path,
         partial(reply, usage=usage),
-        services={"clock": clock, "reread_cost": lambda _model, tokens: tokens * 3e-6},
+        services={"clock": clock, "cache_miss_cost": lambda _model, tokens: tokens * 3e-6},
         **timed(clock, least=least),
     )
 
@@ -198,7 +198,7 @@ async def test_the_cache_is_pinged_while_that_pays_and_then_compacting_is_offere
         lambda request: Reply(
             "Done.", usage=Usage(cache_read=80_000, output=1) if request.ping else LONG, cost=0.024
         ),
-        services={"clock": clock, "reread_cost": lambda _model, tokens: tokens * 3e-6},
+        services={"clock": clock, "cache_miss_cost": lambda _model, tokens: tokens * 3e-6},
         clock=lambda: int(clock.now * 1000),
         session_clock=lambda: int(clock.now * 1000),
         settings=ContextSettings(

@@ -300,7 +300,9 @@ async def test_during_a_run_it_waits_for_the_next_step_and_before_it_there_is_no
 
 async def test_prune_asks_nothing_because_undo_brings_everything_back(tmp_path: Path) -> None:
     stage = a_stage(
-        tmp_path, services={"reread_cost": lambda _model, tokens: tokens * 0.001}, settings=BY_HAND
+        tmp_path,
+        services={"cache_miss_cost": lambda _model, tokens: tokens * 0.001},
+        settings=BY_HAND,
     )
     async with stage.run(after=looks(TURNS)) as pilot:
         before = ids(stage)

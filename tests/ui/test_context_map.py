@@ -76,7 +76,7 @@ async def test_it_lists_every_block_of_the_next_request_with_what_the_model_is_s
 
 
 async def test_the_price_is_named_before_and_only_y_changes_anything(tmp_path: Path) -> None:
-    stage = a_stage(tmp_path, services={"reread_cost": lambda _model, tokens: tokens * 0.001})
+    stage = a_stage(tmp_path, services={"cache_miss_cost": lambda _model, tokens: tokens * 0.001})
     async with stage.run(after=looks(2)) as pilot:
         screen = await opened(stage, pilot)
         read = result_ids(stage)[0]

@@ -163,7 +163,7 @@ def scene_stage(tmp_path: Path, theme: str) -> RealStage:
     script = [*script, Reply(SUMMARY, usage=Usage(input=4_000, output=120), cost=0.02)]
     services = {
         "settings": STILL.model_copy(update={"theme": theme}),
-        "reread_cost": lambda _model, tokens: tokens * 2.7e-6,
+        "cache_miss_cost": lambda _model, tokens: tokens * 2.7e-6,
         "settings_rows": lambda: setting_rows(load_config(tmp_path / "config.toml", environ={})),
     }
     # A summary that is prepared meanwhile takes replies of the script, as early as it can.

@@ -160,7 +160,7 @@ async def test_a_compaction_that_fails_leaves_the_model_as_it_was(tmp_path: Path
 def effort_stage(
     tmp_path: Path, *levels: Effort, reply: Reply | None = None, **agent: Any
 ) -> RealStage:
-    services = {"reread_cost": lambda _model, _tokens: 0.25}
+    services = {"cache_miss_cost": lambda _model, _tokens: 0.25}
     stage = real_stage(tmp_path, [reply or Reply("An answer.")], services=services, **agent)
     stage.harness.directory.efforts["test/model"] = levels
     return stage

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal, cast, get_args
 
 from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache, load_all
-from tui_agent.agent.knowledge.folders import Folder, Folders, TrustDoor
+from tui_agent.agent.knowledge.folders import Folder, Folders, TrustGate
 from tui_agent.agent.permissions import Action, Mode, Rule, RuleError, Source, rules_from_table
 from tui_agent.agent.programs.codex import codex_agent
 from tui_agent.agent.programs.opencode import by_permission, inline_documents
@@ -132,13 +132,13 @@ def load_specs(
     files: FileCache | None = None,
     problems: list[str] | None = None,
     *,
-    door: TrustDoor | None = None,
+    gate: TrustGate | None = None,
     skills: Mapping[str, Skill] = MappingProxyType({}),
 ) -> tuple[AgentSpec, ...]:
     """Return the built-in kinds of agents, and the agents and output styles defined in files.
 
     Of kinds with the same name, the user's comes before the project's, and that before the built-in
-    one. ``door`` decides whether the project's are used; without it they are. ``skills`` are those
+    one. ``gate`` decides whether the project's are used; without it they are. ``skills`` are those
     that an agent's file may add to its prompt, by name. Unusable files are left out; sentences about
     them are added to ``problems``.
     """
@@ -149,8 +149,8 @@ def load_specs(
     rows = [(path, row.folder) for path, row in inline.items()]
     rows += styles.items()
     rows += _found(folders, "agents", problems).items()
-    if door is not None:
-        rows = door.admitted(rows)
+    if gate is not None:
+        rows = gate.admitted(rows)
 
     def make(path: Path, folder: Folder) -> AgentSpec | None:
         name = path.stem
@@ -181,7 +181,7 @@ def _is_users(row: tuple[Path, Folder]) -> bool:
 
 def _found(folders: Folders, kind: Kind, problems: list[str]) -> dict[Path, Folder]:
     """Return the files of a kind ("agents") with their folders, in order of rising precedence."""
-    places = (*folders.of_user(kind), *folders.of_project(kind, problems))
+    places = (*folders.user_folders(kind), *folders.project_folders(kind, problems))
     found: dict[Path, Folder] = {}
     for place in reversed(places):
         pattern = "*.toml" if place.whose == "Codex" else "*.md"

@@ -10,7 +10,7 @@ from typing import Any
 
 from tui_agent.agent.agent_specs import builtin_specs
 from tui_agent.agent.clients import RoutedClient
-from tui_agent.agent.knowledge.folders import Folders, TrustDoor
+from tui_agent.agent.knowledge.folders import Folders, TrustGate
 from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetMeter
@@ -161,10 +161,10 @@ def find_tool_files(folders: Folders, *, trusted: bool) -> tuple[list[FoundFile]
     The second value has a sentence for each problem with the project's folders.
     """
     problems: list[str] = []
-    places = (*folders.of_user("tools"), *folders.of_project("tools", problems))
+    places = (*folders.user_folders("tools"), *folders.project_folders("tools", problems))
     rows = [(path, place) for place in places for path in sorted(place.path.glob("[!_]*.py"))]
     found: list[FoundFile] = []
-    for path, place in TrustDoor(lambda: trusted).admitted(rows):
+    for path, place in TrustGate(lambda: trusted).admitted(rows):
         inside = folders.project if place.of_project else None
         found.append(FoundFile(path, folders.name(path), inside))
     return found, problems

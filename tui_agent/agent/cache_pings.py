@@ -115,7 +115,7 @@ class CachePings:
         tokens = answer.usage.prompt
         info = self._ports.directory.info(context.model)
         price = info.cost(Usage(cache_read=tokens, output=1))
-        saving = info.reread_cost(tokens, for_hour=ttl == "1h")
+        saving = info.cache_miss_cost(tokens, for_hour=ttl == "1h")
         if price is None or saving is None:
             return None
         away = (self._ports.clock() - answer.created_at) / 1_000

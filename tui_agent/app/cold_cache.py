@@ -113,7 +113,7 @@ class ColdCache:
 
         ``difference`` is the word after the price: more or cheaper.
         """
-        dollars = self._controller.services.reread_cost(agent.model, count)
+        dollars = self._controller.services.cache_miss_cost(agent.model, count)
         about = about_cost(dollars, difference)
         label = "compact first"
         self._controller.say(
@@ -131,4 +131,4 @@ def warn_of_missed_cache(controller: "Controller", event: "CacheMissed") -> None
     else:
         cause = None
     miss = CacheMiss(event.expected, event.expected - event.tokens, cause)
-    controller.say(miss_words(miss, controller.services.reread_cost(event.model, event.tokens)))
+    controller.say(miss_words(miss, controller.services.cache_miss_cost(event.model, event.tokens)))

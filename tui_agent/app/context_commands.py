@@ -244,7 +244,7 @@ def cost_of(controller: Controller, edit: Edit | None) -> tuple[bool, float | No
     warm = agent.context.cache_state().warm
     if not warm or edit is None:
         return (warm, None)
-    return (warm, controller.services.reread_cost(agent.model, edit.reread))
+    return (warm, controller.services.cache_miss_cost(agent.model, edit.reread))
 
 
 async def edit_block(controller: Controller, entry_id: int) -> str:

@@ -166,7 +166,7 @@ async def choose_model(controller: "Controller", name: str, *, only_here: bool =
 
 def reread_price(controller: "Controller", model: str, cached: int) -> str:
     """Return ", about $0.25 more" for reading ``cached`` tokens again; "" if below a cent or unknown."""
-    dollars = controller.services.reread_cost(model, cached)
+    dollars = controller.services.cache_miss_cost(model, cached)
     if dollars and dollars >= 0.01:
         return about_cost(dollars, " more")
     return ""
@@ -279,7 +279,7 @@ async def _ask(
 
 def _told(controller: "Controller", model: str, ahead: "SwitchAhead") -> str:
     """Return a sentence on the next request: size with the new model and before, and extra cost."""
-    dollars = controller.services.reread_cost(model, ahead.pruned)
+    dollars = controller.services.cache_miss_cost(model, ahead.pruned)
     price = ""
     if dollars and dollars >= 0.01:
         price = f", about {money(dollars)} more than from a cache"

@@ -97,7 +97,7 @@ async def put_files_back(controller: Controller, agent: Agent, message: UserEntr
     plan = await files_along(controller, agent, message.parent_id)
     if not plan:
         return
-    done = await agent.files.put_back(plan, message.parent_id)
+    done = await agent.files.restore_in_place(plan, message.parent_id)
     before = f"Files as before “{one_line(message.text, 40)}”"
     controller.say(f"{before}: {files_told(plan, done)} · /undo reverses this")
 

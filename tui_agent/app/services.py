@@ -209,7 +209,7 @@ class ModelServices(Protocol):
     def judge_model(self, name: str, /) -> NameVerdict:
         """Return whether a model of that name can be used, as far as known; call it in a thread."""
 
-    def reread_cost(self, model: str, cached: int, /) -> float | None:
+    def cache_miss_cost(self, model: str, cached: int, /) -> float | None:
         """Return the extra US dollars for ``cached`` tokens once they are not cached.
 
         Return None if unknown.

@@ -69,7 +69,7 @@ async def look_up_spending(controller: Controller, agent: Agent) -> tuple[Spendi
     def extra(step: Step) -> float | None:
         if step.miss is None:
             return None
-        return services.reread_cost(step.model, step.miss.missed)
+        return services.cache_miss_cost(step.model, step.miss.missed)
 
     for step in await agent.inspector.timeline():
         if step.answer is not None:

@@ -1,7 +1,8 @@
 """Implements a controller's services, for the screen, a run without one, or an editor's session.
 
 Most are passed on to `Wiring`, which all controllers of the process share, or to a module of this
-package. Decides what the program opens first, and which agents follow changed settings.
+package. Decides what opens first, and applies changed settings to this controller's agents (an
+editor's: `cli.acp`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tui_agent.app.services import (
 )
 from tui_agent.cli.agent_making import adjustable, make_agent
 from tui_agent.cli.kept_rules import forget_rule, keep_rule
-from tui_agent.cli.models import abilities, describe_reply, is_usable, price
+from tui_agent.cli.models import abilities, describe_reply, is_usable, prices_per_million
 from tui_agent.cli.wiring import Wiring
 from tui_agent.config import set_value
 from tui_agent.files.own_git import branch_of, find_project, is_modified
@@ -86,7 +87,7 @@ class ControllerWiring(AppServices):
         self.own_places = (data_dir(), cache_dir(), log_dir())
         self.warnings = wiring.loaded.warnings
         self.logins = LoginController(wiring.logins, self.config, wiring.default_model)
-        self._project = find_project(wiring.cwd)
+
         self._servers = dict(servers or {})
         self._agent: Agent | None = None
         """The agent on the screen."""
@@ -95,13 +96,21 @@ class ControllerWiring(AppServices):
         self.last_typed: Callable[[], float] = lambda: 0.0
         """Returns the time of the last key, in seconds since the epoch; 0.0 without a screen."""
         self._background: set[asyncio.Task[None]] = set()
-        self._getting_ready: Agent | None = None
+        self._warmed_agent: Agent | None = None
+        """The agent whose slow parts are being loaded, or were loaded last."""
         self.way_back = ""
         """Shell command that continues the session closed last; "" if there is none."""
         self.detached_as = ""
         """Name of the detached run, if this program is one; otherwise ""."""
-        self.goes_on: tuple[str, ...] = ()
+        self.detached_arguments: tuple[str, ...] = ()
         """Arguments of the detached run to start when this program ends; () to start none."""
+
+    @property
+    def _project(self) -> Path:
+        """The project whose rules are kept: that of the agent on the screen, if there is one."""
+        if self._agent is not None:
+            return self._agent.ports.project
+        return find_project(self.cwd)
 
     def clock(self) -> float:
         return time.time()
@@ -258,7 +267,7 @@ class ControllerWiring(AppServices):
             flags.extend(("--deny", rule))
         if is_running:
             flags.append(GO_ON)
-        self.goes_on = ("-r", session.id, *flags)
+        self.detached_arguments = ("-r", session.id, *flags)
 
     def close_session(self, session: Session) -> None:
         self._agents = [agent for agent in self._agents if agent.session is not session]
@@ -270,9 +279,9 @@ class ControllerWiring(AppServices):
 
         Called for each new agent, and when the screen is ready.
         """
-        if self._agent is None or self._agent is self._getting_ready:
+        if self._agent is None or self._agent is self._warmed_agent:
             return
-        self._getting_ready = self._agent
+        self._warmed_agent = self._agent
         if self._wiring.headless and self._agent.session.read_only:
             return
         self._wiring.client.warm(self._agent.model)
@@ -305,7 +314,7 @@ class ControllerWiring(AppServices):
         catalog = self._wiring.catalog
         rows: list[ModelRow] = []
         for info in map(self._wiring.directory.with_learnt, catalog.models()):
-            sent, answered = price(info) or (None, None)
+            sent, answered = prices_per_million(info) or (None, None)
             place = catalog.place(info.id)
             row = ModelRow(
                 info.id,
@@ -356,8 +365,8 @@ class ControllerWiring(AppServices):
         catalog.forget()
         return [describe_reply(outcome, catalog) for outcome in outcomes]
 
-    def reread_cost(self, model: str, tokens: int) -> float | None:
-        return self._wiring.catalog.info(model).reread_cost(tokens)
+    def cache_miss_cost(self, model: str, tokens: int) -> float | None:
+        return self._wiring.catalog.info(model).cache_miss_cost(tokens)
 
     def provider_keys(self) -> Mapping[str, str]:
         found = self._wiring.router.keys.available()

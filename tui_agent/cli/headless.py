@@ -235,7 +235,7 @@ class HeadlessRun(Frontend):
             self.controller.services.store.set_key(session.id, keyed.key)
             return
         self.controller.services.store.set_outcome(session.id, None)
-        restored = await self.agent.files.bring_back()
+        restored = await self.agent.files.reapply_changes()
         if restored.done:
             self.say(f"Restored {plural(len(restored.done), 'file')} that the session had changed.")
 

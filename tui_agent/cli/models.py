@@ -165,7 +165,7 @@ def is_usable(info: ModelInfo, available: dict[str, str], catalog: Catalog) -> b
     )
 
 
-def price(info: ModelInfo) -> tuple[float, float] | None:
+def prices_per_million(info: ModelInfo) -> tuple[float, float] | None:
     """Return the prices per million input and output tokens, in US dollars; None if unknown."""
     if not info.prices:
         return None
@@ -178,7 +178,7 @@ def abilities(info: ModelInfo) -> tuple[str, ...]:
 
 
 def _as_json(info: ModelInfo, *, usable: bool) -> dict[str, Any]:
-    prices = price(info)
+    prices = prices_per_million(info)
     return {
         "id": info.id,
         "provider": info.provider,
@@ -196,7 +196,7 @@ def _as_json(info: ModelInfo, *, usable: bool) -> dict[str, Any]:
 
 
 def _as_line(info: ModelInfo, *, usable: bool) -> str:
-    prices = price(info)
+    prices = prices_per_million(info)
     cost = ""
     if prices:
         cost = f"${prices[0]:g} / ${prices[1]:g}"

@@ -63,12 +63,12 @@ async def run_screen(arguments: Namespace) -> int:
             await wiring.aclose()
     if app.failure is not None:
         raise app.failure
-    goes_on = next((screen.goes_on for screen in screens if screen.goes_on), ())
-    if goes_on:
+    detached = next(filter(None, (screen.detached_arguments for screen in screens)), ())
+    if detached:
         from tui_agent.cli.detached.commands import start_and_say
 
         with suppress(OSError):  # the terminal may be gone
-            start_and_say(goes_on)
+            start_and_say(detached)
         return 0
     with suppress(OSError):  # the terminal may be gone
         for way in filter(None, (screen.way_back for screen in screens)):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tui_agent.agent.agent_specs import AgentSpec, load_specs
 from tui_agent.agent.assembly import Models, ModelSources, hold_and_recover
-from tui_agent.agent.knowledge.folders import TrustDoor
+from tui_agent.agent.knowledge.folders import TrustGate
 from tui_agent.agent.permissions import Action, Rule, parse_rule, rules_from_table
 from tui_agent.cli.arguments import MODES, RUN_LIMITS, UsageError
 from tui_agent.cli.extensions import Extensions, folders_of, sandbox_of, state_of_project
@@ -74,7 +74,7 @@ class Wiring:
         if name is None or name in MODES:
             return None
         folders = folders_of(self.cwd, self.loaded.config)
-        specs = load_specs(folders, prompt, door=TrustDoor(partial(self.trusts, self.cwd)))
+        specs = load_specs(folders, prompt, gate=TrustGate(partial(self.trusts, self.cwd)))
         found = next((spec for spec in specs if spec.name == name), None)
         if found is None or not found.primary:
             own = [spec.name for spec in specs if spec.primary]

@@ -156,7 +156,7 @@ class ModelInfo:
             + hour_writes * hour
         )
 
-    def reread_cost(self, tokens: int, *, for_hour: bool = False) -> float | None:
+    def cache_miss_cost(self, tokens: int, *, for_hour: bool = False) -> float | None:
         """Return the extra cost of a prompt of ``tokens`` tokens that is no longer cached.
 
         In US dollars, at least 0; None if prices are unknown. ``for_hour``: the prompt is written

@@ -19,7 +19,7 @@ from tui_agent.processes.capture import Capture, plain_text
 from tui_agent.processes.leftovers import Leftovers
 from tui_agent.processes.process import (
     Command,
-    FinishedCommand,
+    CommandRun,
     Reporter,
     StartedCommand,
     start,
@@ -260,7 +260,7 @@ class Job:
             await process.heard()
             process.pipes[0].close()
             self.terminal.disconnect()
-        watch.ended(process.mark)
+        watch.report_ended(process.mark)
         if ended is not None:
             code = None if self._stopped else process.process.returncode
             self.note = await ended(self.tail(_MAX_TAIL_CHARS), code)
@@ -315,7 +315,7 @@ class Foreground:
         """In seconds since the epoch."""
         self.moved = asyncio.Event()
         """Set when the command is to become a job."""
-        self.run: FinishedCommand | None = None
+        self.run: CommandRun | None = None
         """The run that is filled while the command runs; None before its process starts."""
 
     @property
@@ -334,7 +334,7 @@ class MovedJob(Job):
         self,
         number: int,
         foreground: Foreground,
-        run: FinishedCommand,
+        run: CommandRun,
         ending: "asyncio.Task[str]",
         clock: Callable[[], float],
         on_output: Callable[[], None],
@@ -460,7 +460,7 @@ class Jobs:
     def take_over(
         self,
         foreground: Foreground,
-        run: FinishedCommand,
+        run: CommandRun,
         ending: "asyncio.Task[str]",
         put_blob: Callable[[bytes], str],
     ) -> Job:

@@ -1,4 +1,8 @@
-"""Runs one command: reads its output, applies its time limit, and ends all its processes."""
+"""Runs one command: reads its output, applies its time limit, and ends all its processes.
+
+Also reports running commands to the watcher process (`processes.watcher`), which ends them if this
+program is killed.
+"""
 
 import asyncio
 import codecs
@@ -26,7 +30,7 @@ from tui_agent.processes.watcher import WatchedCommand, end
 log = logging.getLogger(__name__)
 
 MAX_NAMED_PROCESSES = 100
-"""Maximum processes that one line to the watcher names, as a line must fit into the pipe. The
+"""Maximum processes named in one line to the watcher, as a line must fit into the pipe. The
 watcher finds others by their mark."""
 
 _ROOT = str(Path(__file__).parents[2])
@@ -42,13 +46,16 @@ EXIT_GRACE_SECONDS = 0.1
 """Maximum seconds to wait for the rest of the output after the command's own process has ended."""
 
 _CHUNK = 64 * 1024
-_BURST = 1024 * 1024
+"""Maximum bytes of one read."""
+_BURST_BYTES = 1024 * 1024
+"""Bytes of output after which reading pauses."""
 
 _FLOOD_PAUSE_SECONDS = 0.015
 """Seconds that reading pauses after each burst. A flood of output then takes a tenth of a core, and
 its writer has to wait."""
 
-_TRICKLE = 0.05
+_DISCARD_PAUSE_SECONDS = 0.05
+"""Seconds that reading pauses after each chunk of output that is discarded."""
 
 
 async def end_tree(leader: int, mark: str) -> None:
@@ -68,47 +75,51 @@ class Watch:
     """
 
     def __init__(self) -> None:
-        self._line: int | None = None
-        self._told: dict[str, str] = {}
+        self._descriptor: int | None = None
+        """The pipe to the watcher; None if it is not running."""
+        self._reported: dict[str, str] = {}
+        """The last line about each running command, by its id; a new watcher gets them all."""
         self._broken = False
 
-    def runs(self, mark: str, pid: int = 0, left: Mapping[int, int] | None = None) -> None:
-        """Send the watcher a command whose processes must end with the program.
+    def report_running(
+        self, mark: str, pid: int = 0, left: Mapping[int, int] | None = None
+    ) -> None:
+        """Report a command whose processes must end with the program.
 
-        ``mark`` is the command's id, ``pid`` its own process. Call it before the start with ``pid``
-        0, because the program may be killed right after it, and again after the start. With
-        ``left`` the command has ended, and these are the processes that it left running, with their
-        start times.
+        ``mark`` is the command's id, ``pid`` its own process. Call this before the command starts,
+        with ``pid`` 0, because the program may be killed right after the start, and again
+        afterwards. If the command has ended, ``left`` has the processes that it left running, with
+        their start times.
         """
         text = f"+ {mark} {pid}\n"
         if left is not None:
             processes = islice(left.items(), MAX_NAMED_PROCESSES)
             named = [f"{other}:{start}" for other, start in processes]
             text = f"& {mark} {pid} {' '.join(named)}\n"
-        self._told[mark] = text
-        if self._broken or (self._line is not None and self._write(text)):
+        self._reported[mark] = text
+        if self._broken or (self._descriptor is not None and self._write(text)):
             return
         try:
-            self._line = _start()
+            self._descriptor = _start()
         except OSError as error:
             self._broken = True
             log.warning("commands are not ended when the program is killed: %s", error)
             return
-        self._write("".join(self._told.values()))
+        self._write("".join(self._reported.values()))
 
-    def ended(self, mark: str) -> None:
-        if self._told.pop(mark, None) is not None and self._line is not None:
+    def report_ended(self, mark: str) -> None:
+        if self._reported.pop(mark, None) is not None and self._descriptor is not None:
             self._write(f"- {mark}\n")
 
     def _write(self, text: str) -> bool:
-        assert self._line is not None  # noqa: S101 - callers look
+        assert self._descriptor is not None  # noqa: S101 - callers check it
         try:
-            os.write(self._line, text.encode("ascii"))
+            os.write(self._descriptor, text.encode("ascii"))
         except BlockingIOError:  # the watcher is paused; earlier lines still count
             return True
         except OSError:
-            os.close(self._line)
-            self._line = None
+            os.close(self._descriptor)
+            self._descriptor = None
             return False
         return True
 
@@ -163,16 +174,16 @@ class Command:
     the project."""
     terminal: Terminal | None = None
     """The terminal for input and output; None for pipes."""
-    gone: Callable[[], Awaitable[None]] | None = None
-    """Awaited after the end of the command's own process, to wait for the end of its other
-    processes; None if these may keep running."""
+    wait_for_others: Callable[[], Awaitable[None]] | None = None
+    """Awaited after the end of the command's own process, until its other processes have ended;
+    None if these may keep running."""
 
 
 @dataclass
-class FinishedCommand:
-    """The result of a command that ended or was stopped, filled while it runs.
+class CommandRun:
+    """A command's run and its result, filled while the command runs.
 
-    ``exit_code`` is negative if a signal ended it, None while it runs.
+    ``exit_code`` is negative if a signal ended the command, None while it runs.
     """
 
     capture: Capture = field(default_factory=Capture)
@@ -181,19 +192,19 @@ class FinishedCommand:
     left: Leftovers | None = None
     """Processes still running after the end of the command; None if there are none."""
     job: int | None = None
-    """Number of the job that lists these processes."""
+    """Number of the job that the processes still running are listed under; None if there are none."""
     pid: int = 0
     """Id of the command's own process; 0 before it starts."""
     limit: asyncio.Timeout | None = None
-    """The time limit while the command runs; whoever lifts it reschedules it."""
+    """The time limit while the command runs; reschedule it to lift the limit."""
     listener: Callable[[bytes], None] | None = None
-    """Gets the output too, on the event loop's thread."""
+    """Also called with the output, on the event loop's thread."""
 
 
 class _Pipe:
     """The reading end of a command's output, read by the event loop at a limited speed.
 
-    Chunks go to ``sink``; after each burst reading rests for ``pause`` seconds.
+    Chunks go to ``sink``; after each burst reading pauses for ``pause`` seconds.
     """
 
     def __init__(self, descriptor: int, sink: Callable[[bytes], None], pause: float) -> None:
@@ -216,11 +227,11 @@ class _Pipe:
         if not chunk:
             self.close()
             return
-        seconds = _TRICKLE
+        seconds = _DISCARD_PAUSE_SECONDS
         if self._sink is not None:
             self._sink(chunk)
             self._burst += len(chunk)
-            if self._burst < _BURST:
+            if self._burst < _BURST_BYTES:
                 return
             self._burst = 0
             seconds = self._pause
@@ -250,7 +261,7 @@ class _Pipe:
 
 
 class Reporter:
-    """Passes live output on as text, at most once in `REPORT_INTERVAL`, to save repaints."""
+    """Reports live output as text, at most once per `REPORT_INTERVAL`, to save repaints."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -329,14 +340,14 @@ class StartedCommand:
         await self.heard()
         for pipe in self.pipes:
             pipe.close()
-        watch.ended(self.mark)
+        watch.report_ended(self.mark)
 
 
 def start(
     command: Command,
     *sinks: Callable[[bytes], None],
     pause: float | None = None,
-    given: IO[bytes] | int = subprocess.DEVNULL,
+    stdin: IO[bytes] | int = subprocess.DEVNULL,
 ) -> StartedCommand:
     """Start a command; call it on the event loop's thread.
 
@@ -346,8 +357,8 @@ def start(
         command: the command. The caller has to apply its time limit.
         sinks: functions that get the output on the event loop's thread: one for both streams, or
             two for standard output and standard error. A command in a terminal has one.
-        pause: seconds that reading rests after a burst; a longer pause slows a flood down.
-        given: the standard input, ignored for a command in a terminal.
+        pause: seconds that reading pauses after a burst; a longer pause slows a flood down.
+        stdin: the standard input, ignored for a command in a terminal.
 
     Raises:
         OSError: the command can't be started.
@@ -356,17 +367,17 @@ def start(
         ends = [os.pipe() for _sink in sinks]
     else:
         ends = [open_terminal()]
-        given = ends[0][1]
+        stdin = ends[0][1]
     mark = secrets.token_hex(8)
     adopt_orphans()
-    watch.runs(mark)
+    watch.report_running(mark)
     try:
         process = Child(
             subprocess.Popen(
                 command.arguments,
                 cwd=command.cwd,
                 env={**command.environment, MARK: mark},
-                stdin=given,
+                stdin=stdin,
                 stdout=ends[0][1],
                 stderr=ends[-1][1],
                 start_new_session=True,
@@ -376,35 +387,33 @@ def start(
     except BaseException:
         for reader, _writer in ends:
             os.close(reader)
-        watch.ended(mark)
+        watch.report_ended(mark)
         raise
     finally:
         for _reader, writer in ends:
             os.close(writer)
     if command.terminal is not None:
         command.terminal.connect(ends[0][0])
-    watch.runs(mark, process.pid)
-    rests = _FLOOD_PAUSE_SECONDS if pause is None else pause
+    watch.report_running(mark, process.pid)
+    seconds = _FLOOD_PAUSE_SECONDS if pause is None else pause
     pipes: list[_Pipe] = []
     for (reader, _writer), sink in zip(ends, sinks, strict=True):
-        pipes.append(_Pipe(reader, sink, rests))
+        pipes.append(_Pipe(reader, sink, seconds))
     return StartedCommand(process, tuple(pipes), mark)
 
 
-async def run_command(
-    command: Command, report: Callable[[str], None], run: FinishedCommand
-) -> None:
-    """Run a command until it ends or its time is over.
+async def run_command(command: Command, report: Callable[[str], None], run: CommandRun) -> None:
+    """Run a command until it ends or its time limit is reached.
 
-    If the time is over or the caller is cancelled, all processes of the command are ended. After a
-    normal end, those that it left running go on, and are in ``run.left``, unless ``command.gone``
-    has waited for their end. ``report`` gets its live output. ``run`` is filled meanwhile, so that
-    the output of a cancelled command is not lost.
+    At the time limit, or if the caller is cancelled, all processes of the command are ended. After
+    a normal end, processes that the command left running continue and are in ``run.left``, unless
+    ``command.wait_for_others`` has waited for their end. ``report`` is called with the live output.
+    ``run`` is filled meanwhile, so that the output of a cancelled command is not lost.
 
     Raises:
         OSError: the command can't be started.
-        asyncio.CancelledError: the caller was cancelled; all processes of the command have ended by
-            then.
+        asyncio.CancelledError: the caller was cancelled; by then all processes of the command have
+            ended.
     """
     reporter = Reporter(report)
 
@@ -419,19 +428,19 @@ async def run_command(
     try:
         async with asyncio.timeout(command.timeout) as run.limit:
             await started.process.wait()
-            if command.gone is not None:
-                await command.gone()
+            if command.wait_for_others is not None:
+                await command.wait_for_others()
         await started.heard()
         pid = started.process.pid
         mark = started.mark
         left = None
-        if command.gone is None:
+        if command.wait_for_others is None:
             left = await left_behind(pid, mark)
         if left is not None and left.known:
             run.left = left
-            watch.runs(mark, pid, left.known)
+            watch.report_running(mark, pid, left.known)
         else:
-            watch.ended(mark)
+            watch.report_ended(mark)
     except BaseException as error:
         run.timed_out = isinstance(error, TimeoutError)
         await asyncio.shield(started.stop())

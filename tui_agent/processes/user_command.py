@@ -54,7 +54,7 @@ async def run_with_input(command: Command, given: bytes) -> tuple[int, bytes, by
         stdin.write(given)
         stdin.seek(0)
         try:
-            started = start(command, partial(sink, out), partial(sink, errors), given=stdin)
+            started = start(command, partial(sink, out), partial(sink, errors), stdin=stdin)
         except OSError as error:
             raise CommandFailedError(
                 f"it could not be started: {error.strerror or error}"
@@ -78,5 +78,5 @@ async def run_with_input(command: Command, given: bytes) -> tuple[int, bytes, by
     if flooded.is_set():
         await asyncio.shield(started.stop())
         raise CommandFailedError(f"it wrote more than {MAX_OUTPUT:,} bytes")
-    watch.ended(started.mark)
+    watch.report_ended(started.mark)
     return started.process.returncode or 0, bytes(out), bytes(errors)

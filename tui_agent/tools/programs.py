@@ -14,7 +14,7 @@ from tui_agent.errors import ToolError
 from tui_agent.lazy import frozen
 from tui_agent.processes.capture import plain_text
 from tui_agent.processes.jobs import Foreground, Job
-from tui_agent.processes.process import Command, FinishedCommand, run_command
+from tui_agent.processes.process import Command, CommandRun, run_command
 from tui_agent.processes.terminal import Terminal
 from tui_agent.sandbox import Grants, Launch, Sandbox, SandboxError, View
 from tui_agent.tools.base import ToolContext
@@ -65,7 +65,7 @@ class Program:
             self.timeout,
             (*launch.descriptors, *self.descriptors),
             terminal=self.terminal,
-            gone=launch.gone if launch.info >= 0 else None,
+            wait_for_others=launch.gone if launch.info >= 0 else None,
         )
 
 
@@ -73,7 +73,7 @@ class Program:
 class EndedProgram:
     """The last run of a program, and a note for the model on the sandbox's effects, "" for none."""
 
-    run: FinishedCommand
+    run: CommandRun
     note: str = ""
 
 
@@ -90,7 +90,7 @@ async def run_program(
         ToolError: the program could not be started.
     """
     if sandbox is None:
-        run = FinishedCommand()
+        run = CommandRun()
         await _run(program, program.command(context), context, run)
         return EndedProgram(run)
     view = context.view
@@ -153,7 +153,7 @@ async def _run_in(
     view: View, program: Program, context: ToolContext, sandbox: Sandbox
 ) -> tuple[EndedProgram, Grants | None]:
     """Run a program in the sandbox once; return the run, and the grants that it lacked, if any."""
-    run = FinishedCommand()
+    run = CommandRun()
     async with recorded(context, sandbox, view):
         launch = await launch_program(program, context, sandbox, view, live=False)
         try:
@@ -169,9 +169,7 @@ async def _run_in(
     return EndedProgram(run, outcome.note), outcome.wanted
 
 
-async def _run(
-    program: Program, command: Command, context: ToolContext, run: FinishedCommand
-) -> None:
+async def _run(program: Program, command: Command, context: ToolContext, run: CommandRun) -> None:
     if program.foreground is not None:
         program.foreground.run = run
     try:
@@ -237,7 +235,7 @@ def not_started(error: OSError) -> ToolError:
     return ToolError(f"The command could not be started: {error.strerror or error}.")
 
 
-def ending(run: FinishedCommand) -> str:
+def ending(run: CommandRun) -> str:
     """Return notes for the model on a failed exit code, a signal and processes left running.
 
     "" if there is nothing to note.

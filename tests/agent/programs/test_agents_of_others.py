@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.knowledge import folders, knowledge, write
 from tui_agent.agent.agent_specs import AgentSpec, load_specs
-from tui_agent.agent.knowledge.folders import TrustDoor
+from tui_agent.agent.knowledge.folders import TrustGate
 from tui_agent.agent.permissions import Action, decide
 from tui_agent.agent.programs.opencode import read_opencode
 from tui_agent.permission import Permission, PermissionNeed
@@ -69,7 +69,7 @@ def test_agents_and_commands_in_opencodes_settings_count_after_trust(tmp_path: P
     assert [review.allows(tool) for tool in ("read", "edit", "bash")] == [True, False, False]
     [check] = loaded.commands
     assert (check.name, check.template, check.of_project) == ("check", "Check $ARGUMENTS.", True)
-    untrusted = load_specs(folders(tmp_path), prompt, door=TrustDoor(lambda: False))
+    untrusted = load_specs(folders(tmp_path), prompt, gate=TrustGate(lambda: False))
     assert "review" not in {spec.name for spec in untrusted}
 
 

@@ -1,9 +1,9 @@
 """Owns a session's recorder of file changes, and restores and compares files between entries.
 
-`FileRewind.plan` says what a move would restore; the caller (``app.moves``) asks the user about
-conflicts, moves the leaf, and then calls ``restore``. The leaf is not moved here. What may be
-restored is decided by ``checkpoints.plan``. Checkpoints of changes are appended here
-(``keep_changes``) and, after a run's calls, by `Loop`.
+`FileRewind.plan` says what a move would restore, as decided by ``plan.decide``; the caller
+(``app.moves``) asks the user about conflicts, moves the leaf, and then calls ``restore``. The leaf
+is not moved here. Checkpoints of changes are appended here (``keep_changes``, ``restore_in_place``)
+and, after a run's calls, by `Loop`.
 """
 
 import asyncio
@@ -50,6 +50,7 @@ class FileRewind:
         Only ``app.moves`` reads and changes it, so that undoing such a move leaves the files, too.
         """
         self._accepted: dict[str, Snapshot] = {}
+        """Changes by others that the user accepted: a file's snapshot with the change, by path."""
         self._warming: asyncio.Task[None] | None = None
         self.recorder: Recorder | None = None
         """Records the changes of calls and commands.
@@ -75,7 +76,10 @@ class FileRewind:
             self._warming = asyncio.get_running_loop().create_task(self.recorder.warm())
 
     def keep_changes(self) -> None:
-        """Append a checkpoint with the changes recorded so far, if any; during a run at its next step."""
+        """Append a checkpoint with the changes recorded so far, if any.
+
+        During a run it is appended at the next step.
+        """
         entry = None
         if self.recorder is not None:
             entry = self.recorder.take_checkpoint()
@@ -94,7 +98,7 @@ class FileRewind:
             await self.settle()
             await self.recorder.aclose()
 
-    # -- going --------------------------------------------------------------------------------------------------
+    # -- restoring and comparing --------------------------------------------------------------------------------
 
     async def plan(self, target: int | None) -> RestorePlan:
         """Return the plan to restore files for a move from the leaf to ``target``.
@@ -113,7 +117,7 @@ class FileRewind:
         )
 
     async def restore(self, plan: RestorePlan) -> Restored:
-        """Restore the files of a plan; return which were restored, and which failed."""
+        """Restore the files of a plan after a move; return which were restored, and which failed."""
         if self._restorer is None or not plan:
             return Restored()
         return await asyncio.to_thread(self._restorer.carry_out, plan)
@@ -139,7 +143,7 @@ class FileRewind:
         return await asyncio.to_thread(look)
 
     def accept(self, changes: Mapping[Conflict, Snapshot]) -> None:
-        """Note that the user knows these changes.
+        """Record that the user accepts these changes.
 
         `changed_by_others` leaves them out until the file changes again.
         """
@@ -154,8 +158,8 @@ class FileRewind:
         """
         if self._restorer is None:
             return ()
-        here = self._differences(self._session.leaf, target)
-        changed = [replace(difference, there=difference.here) for difference in here]
+        found = self._differences(self._session.leaf, target)
+        changed = [replace(difference, there=difference.here) for difference in found]
         return await asyncio.to_thread(diff_of, changed, self._restorer)
 
     async def diff(self, target: int | None) -> tuple[ChangedFile, ...]:
@@ -198,10 +202,10 @@ class FileRewind:
 
         return await asyncio.to_thread(look)
 
-    async def bring_back(self) -> Restored:
-        """Repeat the session's changes in a project that lacks them, such as a fresh checkout.
+    async def reapply_changes(self) -> Restored:
+        """Apply the session's changes again in a project that lacks them, such as a fresh checkout.
 
-        Changes only files that are as they were before the session; the result has only these.
+        Changes only files that are as they were before the session; the result lists only these.
         """
         restorer = self._restorer
         if restorer is None:
@@ -213,8 +217,8 @@ class FileRewind:
             return await self.restore(RestorePlan(plan.steps))
         return Restored()
 
-    async def put_back(self, plan: RestorePlan, target: int | None) -> Restored:
-        """Restore a plan's files without moving in the tree, and append a checkpoint of this.
+    async def restore_in_place(self, plan: RestorePlan, target: int | None) -> Restored:
+        """Restore a plan's files without a move in the tree, and append a checkpoint of that change.
 
         ``target`` is the entry that the plan was made for. Raises StoreError.
         """

@@ -37,7 +37,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
 from tui_agent.processes.capture import plain_text
 from tui_agent.processes.environment import command_environment
-from tui_agent.processes.process import Command, FinishedCommand, run_command
+from tui_agent.processes.process import Command, CommandRun, run_command
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.sandbox import SandboxError
 from tui_agent.sandbox.view import View, Writes
@@ -374,7 +374,7 @@ class Diagnostics:
         ``replaced`` gives, by file, the copy that the checker sees in its place.
         """
         timeout = self._ports.diagnostics.timeout
-        run = FinishedCommand()
+        run = CommandRun()
         try:
             await self._run(check, words, run, replaced or {})
         except (SandboxError, OSError) as error:
@@ -397,7 +397,7 @@ class Diagnostics:
         self,
         check: Check,
         words: tuple[str, ...],
-        run: FinishedCommand,
+        run: CommandRun,
         replaced: Mapping[Path, Path],
     ) -> None:
         ports = self._ports
@@ -420,7 +420,7 @@ class Diagnostics:
             launch.environment,
             timeout=timeout,
             descriptors=launch.descriptors,
-            gone=launch.gone if launch.info >= 0 else None,
+            wait_for_others=launch.gone if launch.info >= 0 else None,
         )
         try:
             await run_command(command, lambda _text: None, run)

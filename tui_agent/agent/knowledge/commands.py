@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache, load_all
-from tui_agent.agent.knowledge.folders import Folder, Folders, TrustDoor
+from tui_agent.agent.knowledge.folders import Folder, Folders, TrustGate
 from tui_agent.agent.knowledge.placeholders import (
     Given,
     Slots,
@@ -73,13 +73,13 @@ class UserCommand:
 
 
 def load_commands(
-    folders: Folders, files: FileCache, problems: list[str], door: TrustDoor
+    folders: Folders, files: FileCache, problems: list[str], gate: TrustGate
 ) -> tuple[UserCommand, ...]:
-    """Return the commands that ``door`` admits, sorted by name; unusable files are reported in ``problems``.
+    """Return the commands that ``gate`` admits, sorted by name; unusable files are reported in ``problems``.
 
     A project's command never replaces a user's of the same name.
     """
-    places = (*folders.of_user("commands"), *folders.of_project("commands", problems))
+    places = (*folders.user_folders("commands"), *folders.project_folders("commands", problems))
     rows = [(path, folder) for folder in places for path in folder.files("*.md")]
     inline = inline_documents(folders, "command")
     rows += [(path, row.folder) for path, row in inline.items()]
@@ -89,7 +89,7 @@ def load_commands(
             return _command_of([path.name], inline[path].document, folder, folder.shown)
         return _command(path, folder, files)
 
-    made = load_all("Command", make, door.admitted(rows), problems)
+    made = load_all("Command", make, gate.admitted(rows), problems)
     found: dict[str, UserCommand] = {}
     for command in sorted(made, key=_of_project):
         found.setdefault(command.name, command)

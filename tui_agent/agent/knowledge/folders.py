@@ -1,6 +1,6 @@
-"""The folders that are searched for rules, skills, commands and agents, and their names on screens.
+"""The folders searched for rules, skills, commands, agents, tools and output styles, and their names.
 
-`TrustDoor` decides which of the files found in them may be used, by the user's trust in the project.
+`TrustGate` decides which of the files found in them may be used, by the user's trust in the project.
 """
 
 import fnmatch
@@ -64,8 +64,8 @@ class Folder:
     def files(self, pattern: str) -> list[Path]:
         """Return the files below the folder whose names match a glob, sorted, up to ``MAX_DEPTH`` levels deep.
 
-        Links to directories are followed, each directory once. Of a directory outside the project,
-        only the files directly in it are returned; reading them then fails with a message.
+        Links to directories are followed, each directory once. For a link out of the project, only
+        its top-level files are returned, so that reading them reports the problem.
         """
         found: list[Path] = []
         seen: set[str] = set()
@@ -118,14 +118,14 @@ class Folders:
         """
         return tuple(folder for folder in reversed(self.project.parents) if _is_guarded(folder))
 
-    def of_project(self, kind: Kind, problems: list[str]) -> tuple[Folder, ...]:
+    def project_folders(self, kind: Kind, problems: list[str]) -> tuple[Folder, ...]:
         """Return the project's folders of a kind, nearest to the working directory first.
 
         Folders that are also the user's own (if the project is the home directory) are left out.
         A folder whose path leads out of the project through a link is left out and reported in
         ``problems``.
         """
-        own = {folder.path for folder in self.of_user(kind)}
+        own = {folder.path for folder in self.user_folders(kind)}
         found: list[Folder] = []
         for folder in self.upward():
             for place in self.places(kind):
@@ -142,7 +142,7 @@ class Folders:
                     problems.append(f"{name}: left out, as it leads out of the project, to {real}.")
         return tuple(found)
 
-    def of_user(self, kind: Kind) -> tuple[Folder, ...]:
+    def user_folders(self, kind: Kind) -> tuple[Folder, ...]:
         """Return the user's existing folders of a kind.
 
         They are in the config directory, in home, above the project (rules and skills), in plugins.
@@ -158,7 +158,10 @@ class Folders:
         return (*found, *self._above(kind, own), *self._of_plugins(kind))
 
     def _above(self, kind: Kind, own: Collection[Path]) -> Iterator[Folder]:
-        """Yield folders of rules and skills above the project, nearest first; none for a Git repository."""
+        """Yield folders of rules and skills above the project, nearest first.
+
+        None above a Git repository: the programs whose places these are stop at its root, too.
+        """
         if kind not in {"rules", "skills"} or os.path.lexists(self.project / ".git"):
             return
         for folder in reversed(self.above()):
@@ -182,11 +185,11 @@ class Folders:
         return shown_in_home(self.home, path)
 
 
-class TrustDoor:
+class TrustGate:
     """Lets the user's own files through, and a project's files only if the user trusts the project.
 
-    Each file of a kind that needs trust (`places.ACTING`) passes here before it is read for use.
-    ``trusted`` is called at most once, and only if there is a file of the project.
+    Files of skills, commands, agents, output styles and tools pass here; hooks are gated by
+    `programs.hooks`. ``trusted`` is called at most once, and only if the project has such a file.
     """
 
     def __init__(self, trusted: Callable[[], bool]) -> None:
@@ -195,7 +198,7 @@ class TrustDoor:
         """Number of files that were not let through."""
 
     def admitted(self, rows: Iterable[tuple[Path, Folder]]) -> list[tuple[Path, Folder]]:
-        """Return the files that may be used, in the same order; each has the folder it is in."""
+        """Return the rows (file, its folder) whose files may be used, in the same order."""
         found = list(rows)
         own = [(path, folder) for path, folder in found if not folder.of_project]
         if len(own) == len(found) or self.is_open():

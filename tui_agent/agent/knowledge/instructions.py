@@ -285,8 +285,8 @@ class InstructionFiles:
         Cursor's rules without paths, which a model chooses by description, are left out. Source:
         https://docs.cursor.com/context/rules.
         """
-        of_project = self._folders.of_project("rules", problems)
-        for folder in (*self._folders.of_user("rules"), *of_project):
+        of_project = self._folders.project_folders("rules", problems)
+        for folder in (*self._folders.user_folders("rules"), *of_project):
             suffix = ".mdc" if folder.whose == "Cursor" else ".md"
             for path in folder.files(f"*{suffix}")[:MAX_FILES]:
                 try:

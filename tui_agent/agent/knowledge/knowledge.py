@@ -15,7 +15,7 @@ from pathlib import Path
 from tui_agent.agent.agent_specs import AgentSpec, load_specs
 from tui_agent.agent.knowledge.commands import UserCommand, load_commands
 from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache, load_all
-from tui_agent.agent.knowledge.folders import Folder, Folders, TrustDoor
+from tui_agent.agent.knowledge.folders import Folder, Folders, TrustGate
 from tui_agent.agent.knowledge.instructions import Instruction, InstructionFiles
 from tui_agent.agent.knowledge.placeholders import fill_in, given, slots_of, takes_arguments
 from tui_agent.agent.memory.section import (
@@ -77,21 +77,21 @@ AGENT_CHARS = 200
 
 
 def load_skills(
-    folders: Folders, files: FileCache, problems: list[str], door: TrustDoor
+    folders: Folders, files: FileCache, problems: list[str], gate: TrustGate
 ) -> dict[str, Skill]:
-    """Return the skills that ``door`` admits, by name and sorted; unusable files are reported in ``problems``.
+    """Return the skills that ``gate`` admits, by name and sorted; unusable files are reported in ``problems``.
 
     Of skills with the same name, the project's is used; of several in the project, the one nearest
     to the working directory.
     """
-    places = (*folders.of_project("skills", problems), *folders.of_user("skills"))
+    places = (*folders.project_folders("skills", problems), *folders.user_folders("skills"))
     paths = [(path, folder) for folder in places for path in _skill_files(folder)]
 
     def make(path: Path, folder: Folder) -> Skill | None:
         return _skill(path, folder, files)
 
     found: dict[str, Skill] = {}
-    for skill in load_all("Skill", make, door.admitted(paths), problems):
+    for skill in load_all("Skill", make, gate.admitted(paths), problems):
         found.setdefault(skill.name, skill)
     return dict(sorted(found.items()))
 
@@ -329,9 +329,9 @@ class Knowledge:
         problems: list[str] = []
         folders = self._sources.folders
         with self._loading:
-            door = TrustDoor(self.trusted)
-            skills = load_skills(folders, self._files, problems, door)
-            commands = load_commands(folders, self._files, problems, door)
+            gate = TrustGate(self.trusted)
+            skills = load_skills(folders, self._files, problems, gate)
+            commands = load_commands(folders, self._files, problems, gate)
             skills = {**_commands_for_model(commands), **skills}
             instructions = self._instructions.load(problems)
             specs = load_specs(
@@ -339,10 +339,10 @@ class Knowledge:
                 self._prompt,
                 self._files,
                 problems,
-                door=door,
+                gate=gate,
                 skills=skills,
             )
-            notes = _notes_of(folders.project, problems, door)
+            notes = _notes_of(folders.project, problems, gate)
             memory = _lines_of(self._sources.memory, problems)
             # Assigned together, so that a head rendered meanwhile is consistent.
             self.skills = skills
@@ -351,7 +351,7 @@ class Knowledge:
             self.specs = specs
             self._notes = notes
             self.memory = memory
-            self._has_held_back = door.held_back > 0
+            self._has_held_back = gate.held_back > 0
             self.rows = tuple(_rows(commands, skills.values()))
             if self.offers_skills is None:
                 self.offers_skills = any(skill.for_model for skill in skills.values())
@@ -370,11 +370,11 @@ class Knowledge:
         """
         if self._sources is None or not self._has_held_back:
             return ()
-        door = TrustDoor(lambda: True)
+        gate = TrustGate(lambda: True)
         folders = self._sources.folders
         with self._loading:
-            commands = load_commands(folders, self._files, [], door)
-            skills = load_skills(folders, self._files, [], door)
+            commands = load_commands(folders, self._files, [], gate)
+            skills = load_skills(folders, self._files, [], gate)
         found: list[UserCommand | Skill] = [*commands, *skills.values()]
         return tuple(item for item in found if item.of_project)
 
@@ -487,10 +487,10 @@ class Knowledge:
         return skill if skill is not None and skill.for_user else None
 
 
-def _notes_of(project: Path, problems: list[str], door: TrustDoor) -> tuple[str, ...]:
+def _notes_of(project: Path, problems: list[str], gate: TrustGate) -> tuple[str, ...]:
     try:
         notes = tuple(notes_in(read_notes(project)))
-        if notes and door.is_open():
+        if notes and gate.is_open():
             return notes
     except (NoteError, OSError) as error:
         problems.append(f"{NOTES_FILE}: left out: {error}")

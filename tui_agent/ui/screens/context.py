@@ -167,7 +167,7 @@ class ContextScreen(Page[None]):
         super().__init__()
         self._controller = controller
         self._agent = agent
-        self._reread_cost = controller.services.reread_cost
+        self._cache_miss_cost = controller.services.cache_miss_cost
         self.steps: list[Step] = []
         self._at_next = True
         self._maps: dict[Step, ContextMap] = {}
@@ -223,7 +223,7 @@ class ContextScreen(Page[None]):
             context_text.next_words(context.cache_state(), shown, ahead.prefix_break(), sent=sent)
         ]
         if (miss := context.watch.miss) is not None:
-            dollars = self._reread_cost(self._agent.model, miss.missed)
+            dollars = self._cache_miss_cost(self._agent.model, miss.missed)
             facts.append(f"Last request: {context_text.miss_words(miss, dollars)}")
         if room := ahead.room_made().sentence:
             facts.append(room)
@@ -288,7 +288,7 @@ class ContextScreen(Page[None]):
             return
         dollars = None
         if step.miss is not None:
-            dollars = self._reread_cost(step.model, step.miss.missed)
+            dollars = self._cache_miss_cost(step.model, step.miss.missed)
         facts = []
         if at:
             facts = [timeline_text.change_words(change)]
