@@ -18,9 +18,10 @@ from tests.agent.test_room import (
 from tests.support.agents import Harness, make_agent
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.agent.compactor import CompactionOrder, PreparedSummary
+from tui_agent.agent.compaction_drafts import CompactionOrder
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted, Notice
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.agent.prepared_summary import PreparedSummary
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.compaction_policy import (
     kept_ahead,
@@ -87,6 +88,19 @@ class Mixed(Worker):
         if reply.calls:
             lines = (100, 200, 900, 2_600)[self.step % 4] + self.step
             call = Call("bash", json.dumps({"command": f"seq 1 {lines}"}))
+            reply = Reply(f"Step {self.step}.", calls=(call,), usage=reply.usage, cost=0.001)
+        return reply
+
+
+class Writer(Worker):
+    """Writes a file in each step, some of them long."""
+
+    def __call__(self, request: ModelRequest) -> Reply:
+        reply = super().__call__(request)
+        if reply.calls:
+            lines = (10, 20, 600, 30)[self.step % 4]
+            content = "".join(f"line {line} of step {self.step}\n" for line in range(lines))
+            call = Call("write", json.dumps({"path": f"new{self.step}.txt", "content": content}))
             reply = Reply(f"Step {self.step}.", calls=(call,), usage=reply.usage, cost=0.001)
         return reply
 
@@ -189,7 +203,7 @@ class Connecting(Slow):
 async def test_a_step_s_request_is_sent_before_work_on_a_summary_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_agent.agent.compactor.HEAD_START", 60)
+    monkeypatch.setattr("tui_agent.agent.prepared_summary.HEAD_START", 60)
     happened: list[str] = []
     client = Connecting(Steady(999, summary=SUMMARISED), happened)
     harness = a_harness(tmp_path, client)
@@ -213,10 +227,11 @@ async def test_a_step_s_request_is_sent_before_work_on_a_summary_begins(
     assert happened[at : at + 3] == ["begun", "sent", "work"]
 
 
-async def test_a_summary_that_is_ready_is_used_where_kept_outputs_must_be_cleared_or_cut(
-    tmp_path: Path,
+@pytest.mark.parametrize("worker", [Mixed, Writer])
+async def test_a_summary_that_is_ready_is_used_where_kept_texts_must_be_cleared_or_cut(
+    tmp_path: Path, worker: type[Worker]
 ) -> None:
-    client = Slow(Mixed(60, summary=SUMMARISED))
+    client = Slow(worker(60, summary=SUMMARISED))
     client.let_go.set()
     harness = a_harness(tmp_path, client, window=12_000)
     assert (await harness.say("Read everything. Never stop early.")).reason == "done"

@@ -19,8 +19,8 @@ from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.thoroughness import NIGHTLY, thorough
 from tests.tools.test_read import png
+from tui_agent.agent.compaction_drafts import Draft
 from tui_agent.agent.compaction_outcome import CompactionOutcome
-from tui_agent.agent.compactor import Draft
 from tui_agent.agent.events import (
     AgentEvent,
     CompactionEnded,
@@ -211,10 +211,10 @@ async def test_a_summariser_that_only_fails_does_not_stop_the_work(tmp_path: Pat
 
 
 ENGINE = (
-    ("tui_agent.agent.compactor", "plan_compaction"),
-    ("tui_agent.agent.compactor", "plan_commit"),
-    ("tui_agent.agent.compactor", "summarise"),
-    ("tui_agent.agent.compactor", "blocks_of"),
+    ("tui_agent.agent.compaction_drafts", "plan_compaction"),
+    ("tui_agent.agent.compaction_drafts", "plan_commit"),
+    ("tui_agent.agent.compaction_drafts", "summarise"),
+    ("tui_agent.agent.compaction_drafts", "blocks_of"),
     ("tui_agent.context.compaction", "carried_details"),
     ("tui_agent.context.preserved", "choose_lines"),
     ("tui_agent.context.plain_compaction", "digest"),
@@ -237,7 +237,7 @@ async def test_whatever_the_engine_raises_there_is_a_summary_by_rule(
     harness, client = await with_past(tmp_path)
     monkeypatch.setattr(module + "." + name, broken)
     if name == "digest":
-        monkeypatch.setattr("tui_agent.agent.compactor.plan_compaction", broken)
+        monkeypatch.setattr("tui_agent.agent.compaction_drafts.plan_compaction", broken)
     outcome = await harness.agent.compact()
     assert outcome.problem is None
     (summary,) = harness.entries(CompactionEntry)
@@ -359,8 +359,8 @@ async def test_nothing_stands_still_while_long_plans_are_made(
         monkeypatch.setattr(f"{module}.{name}", planned)
 
     noted("tui_agent.agent.context_keeper", "plan_prune")
-    noted("tui_agent.agent.compactor", "plan_compaction")
-    noted("tui_agent.agent.compactor", "plan_commit")
+    noted("tui_agent.agent.compaction_drafts", "plan_compaction")
+    noted("tui_agent.agent.compaction_drafts", "plan_commit")
     harness, _client = await with_past(tmp_path)
     assert (await harness.agent.compact("numbers")).problem is None
     await harness.agent.context.plan_prune(Moment(asked=True))

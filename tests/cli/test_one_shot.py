@@ -25,6 +25,7 @@ UNUSED = {
     "httpx's command line": ("click",),
     "exact counts of tokens": ("tiktoken",),
     "making room": (
+        "tui_agent.agent.compaction_drafts",
         "tui_agent.agent.compactor",
         "tui_agent.context.compaction",
         "tui_agent.context.summariser",

@@ -93,7 +93,9 @@ from tui_agent.session.session import Session
 from tui_agent.tools.registry import tool_traits
 
 if TYPE_CHECKING:
-    from tui_agent.agent.compactor import CompactionOrder, Compactor, PreparedSummary
+    from tui_agent.agent.compaction_drafts import CompactionOrder
+    from tui_agent.agent.compactor import Compactor
+    from tui_agent.agent.prepared_summary import PreparedSummary
     from tui_agent.context.compaction import Trigger
 
 
@@ -375,8 +377,8 @@ class ContextKeeper:
             return False
         if self._is_put_off(size):
             return True
-        # With too little to summarise, an ordinary compaction says what can be done.
-        if self.has_summary or (self.prepared is not None and self.prepared.is_too_early):
+        # If the plan was refused, an ordinary compaction says what can be done.
+        if self.has_summary or (self.prepared is not None and self.prepared.was_refused):
             return False
         missing = missing_meanwhile(size)
         bridge = None
@@ -418,7 +420,7 @@ class ContextKeeper:
         )
         if keep is None or self._hold("threshold") or not self.compactor.prepared.is_wanted():
             return
-        order = replace(self.order("threshold", None), keep_recent=keep)
+        order = replace(self.order("threshold", None), keep_recent=keep, is_ahead=True)
         self.compactor.prepared.begin(order, needless)
 
     async def _will_prune(self) -> bool:
@@ -748,7 +750,7 @@ class ContextKeeper:
         self, trigger: "Trigger", focus: str | None = None, boundary: int | None = None
     ) -> "CompactionOrder":
         """Return an order to compact the path as it is now; `Compactor` carries it out."""
-        from tui_agent.agent.compactor import CompactionOrder
+        from tui_agent.agent.compaction_drafts import CompactionOrder
 
         warm = not self._cache_cold()
         return CompactionOrder(

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 
 from tui_agent.agent.channel import Journal
-from tui_agent.agent.compactor import SummaryCalls
+from tui_agent.agent.compaction_drafts import SummaryCalls
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import LeafMoved
 from tui_agent.agent.hooks.payloads import AfterTree, SummaryAnswer

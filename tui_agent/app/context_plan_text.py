@@ -10,7 +10,7 @@ from tui_agent.app.strip_markdown import plain_preview
 from tui_agent.session.entries import Entry, is_by_user
 
 if TYPE_CHECKING:
-    from tui_agent.agent.compactor import Draft
+    from tui_agent.agent.compaction_drafts import Draft
     from tui_agent.app.edit_cost import Edit
     from tui_agent.context.commit_plan import Commit
     from tui_agent.context.compaction import CompactionPlan

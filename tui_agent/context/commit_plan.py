@@ -45,9 +45,9 @@ from tui_agent.session.path_queries import newest_sent
 SizeOf = Callable[[Sequence[Entry]], int]
 """Returns the tokens of a path's history as it would be sent."""
 
-PRUNED = "cleared kept outputs"
+_PRUNED = "cleared kept outputs"
 """Name of the rung that turns kept outputs into placeholders, shown to the user."""
-CUT_OUTPUTS = "cut kept outputs"
+_CUT_OUTPUTS = "cut kept outputs"
 """Name of the rung that shortens long kept outputs, shown to the user."""
 MIN_TAIL_TOKENS = 500
 """Tokens of newest messages down to which the kept part is halved; after that whole turns are
@@ -265,7 +265,7 @@ def _ladder(
     pruned = prune_all(view, plan.settings, plan.budget, plan.tools, measures.entry)
     if pruned is not None and (cleared := _still_kept([pruned], plan)):
         prunes = (*prunes, *cleared)
-        yield _Rung(PRUNED, compaction, prunes)
+        yield _Rung(_PRUNED, compaction, prunes)
 
     for name, cut in _cuts(path, prunes, plan.kept, plan.settings, measures):
         prunes = (*prunes, *cut)
@@ -274,7 +274,7 @@ def _ladder(
     view = _pruned_view(path, prunes)
     if cut := cut_outputs(view, plan.kept, plan.keep_recent, measures.entry):
         prunes = (*prunes, *cut)
-        yield _Rung(CUT_OUTPUTS, compaction, prunes)
+        yield _Rung(_CUT_OUTPUTS, compaction, prunes)
 
     shorter = plan
     last = _Rung("", compaction, prunes)
@@ -326,7 +326,7 @@ def _cuts(
     Arguments may be cut because the model can read the text that a call wrote from the file.
     """
     for name, longest, chars in (
-        ("cut kept outputs", outputs, settings.compaction.result_chars),
+        (_CUT_OUTPUTS, outputs, settings.compaction.result_chars),
         ("cut kept arguments", arguments, settings.compaction.argument_chars),
     ):
         cutter = Cutter(_pruned_view(path, prunes), entries, measures.entry)

@@ -1,13 +1,12 @@
 """Plans a compaction: where to cut the history, which entries are summarised, which stay.
 
 Pure functions. ``summariser`` has the summary written, ``commit_plan`` decides whether the result
-makes enough room, and ``agent.compactor`` appends it. The text and details of the entry are made
-here (`compaction_entry`).
+makes enough room, and ``agent.compactor`` appends it. `compaction_entry` here builds the entry.
 
 The rules are those of OpenCode and Pi, without their known mistakes: the range to summarise starts
 at the previous compaction's first kept entry; a cut is never between a call and its result; whether
-a turn is split is decided before entries that are not sent move to the kept side; and if the newest
-result is too large, it is cut instead of refusing the compaction.
+a turn is split is decided before unsent entries move to the kept side; and if the newest result is
+too large, it is cut instead of refusing the compaction.
 """
 
 from collections.abc import Sequence
@@ -49,18 +48,15 @@ are estimates."""
 
 Trigger = Literal["manual", "threshold", "overflow", "model_switch"]
 
-# Where history may be cut: before a message that starts something, never between a call and its
-# result.
-
 
 def starts_turn(entry: Entry) -> bool:
     return entry.starts_turn and entry.is_sent
 
 
-def valid_cuts(view: ContextView, shown: Sequence[int]) -> list[bool]:
+def valid_cuts(view: ContextView, tokens: Sequence[int]) -> list[bool]:
     """Return, for each entry of the view, whether history may be cut before it.
 
-    ``shown`` has the tokens of each entry, 0 if it is not sent. A cut is valid before an entry that
+    ``tokens`` has the tokens of each entry, 0 if it is not sent. A cut is valid before an entry that
     starts a turn or is an answer, and is sent, unless an earlier call has its result after the cut.
     """
     position = {entry.id: index for index, entry in enumerate(view.entries)}
@@ -68,32 +64,32 @@ def valid_cuts(view: ContextView, shown: Sequence[int]) -> list[bool]:
     valid: list[bool] = []
     for index, entry in enumerate(view.entries):
         is_start = starts_turn(entry) or isinstance(entry, AssistantEntry)
-        valid.append(is_start and shown[index] > 0 and index > last_result)
+        valid.append(is_start and tokens[index] > 0 and index > last_result)
         for result in view.results.get(entry.id, ()):
             if result is not None:
                 last_result = max(last_result, position[result.id])
     return valid
 
 
-def find_cut(view: ContextView, shown: Sequence[int], keep: int) -> tuple[int, bool]:
+def find_cut(view: ContextView, tokens: Sequence[int], keep: int) -> tuple[int, bool]:
     """Return the index of the first entry to keep, and whether the newest step exceeds ``keep``.
 
     Counts tokens from the newest entry back until ``keep`` is reached, and returns the nearest
     valid cut at or after that entry, and False. If there is none, because the results at the end
     are larger than ``keep``, returns the nearest valid cut before the entry (0 if none), and True.
     """
-    valid = valid_cuts(view, shown)
+    valid = valid_cuts(view, tokens)
     total = 0
     reached = 0
-    for index in range(len(shown) - 1, -1, -1):
-        total += shown[index]
-        if shown[index] and total >= keep:
+    for index in range(len(tokens) - 1, -1, -1):
+        total += tokens[index]
+        if tokens[index] and total >= keep:
             reached = index
             break
-    for index in range(reached, len(shown)):
+    for index in range(reached, len(tokens)):
         if valid[index]:
             return index, False
-    for index in range(min(reached, len(shown) - 1), -1, -1):
+    for index in range(min(reached, len(tokens) - 1), -1, -1):
         if valid[index]:
             return index, True
     return 0, True
@@ -115,7 +111,7 @@ class RefusalReason(StrEnum):
 class Refusal:
     """A compaction that is not made; ``message`` is the reason, for the user.
 
-    ``prunes`` can be made instead: they cut large outputs or clear old ones, without a model.
+    ``prunes`` can be made instead: they cut large outputs or clear old ones and need no model.
     """
 
     reason: RefusalReason
@@ -155,9 +151,9 @@ class CompactionPlan:
     """Dropped entries that the model's summary does not cover, because the cut was moved after the
     summary was written."""
     boundary: int | None = None
-    """Id of the first entry to keep, if the user chose it; then nothing is pruned or cut."""
+    """Id of the first entry to keep, if the user chose it; nothing is then pruned or cut."""
     begun: int | None = None
-    """Id of the newest entry when a prepared summary was started; None for other summaries."""
+    """Id of the newest entry when a prepared summary was begun; None for other summaries."""
 
     @property
     def previous_summary(self) -> str:
@@ -176,8 +172,8 @@ class PlanOptions:
     """Options for `plan_compaction`.
 
     ``instructions`` is what the user asked the summary to stress. ``keep_recent`` is how many
-    tokens of the newest entries to keep, None for the settings' number. ``overhead`` are (name,
-    tokens) of the head's parts, for a refusal's message.
+    tokens of the newest entries to keep, None for the setting. ``overhead`` has (name, tokens) of
+    the head's parts, for a refusal's message.
     """
 
     tools: TraitsByName
@@ -198,9 +194,9 @@ class Boundary(NamedTuple):
 
 
 def boundaries(path: Sequence[Entry], count: CountEntry = stored_tokens) -> list[Boundary]:
-    """Return all places where a path's history may be cut, with something to summarise before them.
+    """Return all places where a path's history may be cut, oldest first.
 
-    Oldest first.
+    Each has something to summarise before it.
     """
     view = resolve(path)
     places = _places(view, ViewWeights(view, count).all())
@@ -208,11 +204,11 @@ def boundaries(path: Sequence[Entry], count: CountEntry = stored_tokens) -> list
     return [Boundary(entry.id, starts_turn(entry)) for entry in chosen]
 
 
-def _places(view: ContextView, shown: Sequence[int], start: int = 0) -> list[int]:
+def _places(view: ContextView, tokens: Sequence[int], start: int = 0) -> list[int]:
     """Return the indexes of valid cuts with at least one sent entry between ``start`` and them."""
-    valid = valid_cuts(view, shown)
-    first = next((at for at in range(start, len(shown)) if shown[at]), len(shown))
-    return [at for at in range(first + 1, len(shown)) if valid[at]]
+    valid = valid_cuts(view, tokens)
+    first = next((at for at in range(start, len(tokens)) if tokens[at]), len(tokens))
+    return [at for at in range(first + 1, len(tokens)) if valid[at]]
 
 
 @frozen
@@ -220,10 +216,10 @@ class _Weighed:
     """A view in which old outputs are cleared, with the tokens of each of its entries."""
 
     view: ContextView
-    shown: Sequence[int]
+    tokens: Sequence[int]
     """Tokens of each entry of the view."""
     keep: int
-    """Tokens of the newest entries that are to stay."""
+    """Tokens of the newest entries to keep."""
     pruned: PrunePlan | None
     """The prune that cleared the outputs, None if nothing was cleared."""
 
@@ -249,9 +245,9 @@ def plan_compaction(
         return Refusal(RefusalReason.FIXED_OVERHEAD, overhead)
     weighed = _weigh(view, settings, size.budget, options)
     view = weighed.view
-    shown = weighed.shown
+    tokens = weighed.tokens
     cut, is_over = _cut_within_turns(weighed, settings.compaction.keep_turns)
-    before = sum(shown[:cut])
+    before = sum(tokens[:cut])
     target = round(settings.compaction.target_of_budget * size.budget)
     oversized: tuple[PrunePlan, ...] = ()
     if is_over:
@@ -260,7 +256,7 @@ def plan_compaction(
     if not before:
         return _nothing_to_summarise(weighed, oversized, settings, size, options)
     if oversized and before + weighed.keep <= target:
-        total = sum(shown)
+        total = sum(tokens)
         message = f"The newest tool outputs take {total - before:,} of {total:,} tokens; cutting them is enough."
         return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, oversized)
     prunes = oversized
@@ -268,7 +264,7 @@ def plan_compaction(
         prunes = (weighed.pruned, *oversized)
     plan = CompactionPlan(view, settings, options.tools, size.history, size.budget)
     return replace(
-        _with_cut(plan, cut, shown),
+        _with_cut(plan, cut, tokens),
         keep_recent=weighed.keep,
         trigger=options.trigger,
         instructions=options.instructions,
@@ -292,12 +288,12 @@ def _weigh(
 
 
 def _cut_within_turns(weighed: _Weighed, turns: int) -> tuple[int, bool]:
-    """Return the result of ``find_cut``, moved so that at most ``turns`` turns are kept; 0: any."""
+    """Return the result of ``find_cut``, moved to keep at most ``turns`` turns (0: no limit)."""
     view = weighed.view
-    cut, is_over = find_cut(view, weighed.shown, weighed.keep)
+    cut, is_over = find_cut(view, weighed.tokens, weighed.keep)
     if not turns:
         return cut, is_over
-    valid = valid_cuts(view, weighed.shown)
+    valid = valid_cuts(view, weighed.tokens)
     starts = [at for at, entry in enumerate(view.entries) if valid[at] and starts_turn(entry)]
     if len(starts) >= turns and starts[-turns] > cut:
         return starts[-turns], False
@@ -309,7 +305,7 @@ def _room_of_newest(
 ) -> int:
     """Return the tokens that the kept outputs may take: all that the summary leaves of ``target``.
 
-    At least ``keep``. They get that much because the model has not seen them yet.
+    At least ``keep``. So much is left for them because the model has not seen them yet.
     """
     carried = Budgets.of(settings.compaction, budget).total
     stand_in = settings.compaction.summary_tokens(budget) + carried
@@ -325,13 +321,14 @@ def _nothing_to_summarise(
 ) -> Refusal:
     """Return the refusal for a plan that would keep everything.
 
-    Its prunes are those to make instead, if any are worthwhile and messages are to blame at all.
+    Its prunes, if any, can be made instead. There are none if they would free too little, or if
+    the head rather than the messages fills the window.
     """
-    total = sum(weighed.shown)
+    total = sum(weighed.tokens)
     pruned = weighed.pruned
     if options.trigger == "overflow" and total < size.fixed:
         head = describe_overhead(size.fixed, size.window, options.overhead)
-        # The server's error has named a total. A percentage avoids naming another one.
+        # The server's error already gave a total; a percentage avoids giving a different one.
         part = f"{total / size.total:.0%}" if total * 100 >= size.total else "less than 1%"
         message = f"Messages are {part} of the request: a summary would not help. By this program's count: {head}"
         return Refusal(RefusalReason.FIXED_OVERHEAD, message)
@@ -340,7 +337,7 @@ def _nothing_to_summarise(
         f"The messages take only {total:,} tokens{after}, and the newest {weighed.keep:,} are kept. "
         "/compact #N summarises everything before entry #N."
     )
-    if culprit := too_large(weighed.view.entries, weighed.shown, size.budget // 2):
+    if culprit := too_large(weighed.view.entries, weighed.tokens, size.budget // 2):
         message = f"There is nothing to summarise. {culprit}"
     offered = oversized
     worthwhile = settings.prune.worthwhile_tokens(size.budget)
@@ -357,8 +354,8 @@ def _plan_up_to(
     options: PlanOptions,
 ) -> CompactionPlan | Refusal:
     """Plan a summary of everything before the entry ``boundary``, or before the step it is in."""
-    shown = ViewWeights(view, options.count).all()
-    places = [place for place in _places(view, shown) if view.entries[place].id <= boundary]
+    tokens = ViewWeights(view, options.count).all()
+    places = [place for place in _places(view, tokens) if view.entries[place].id <= boundary]
     if not places:
         why = f"There is nothing to summarise before #{boundary}."
         if view.compaction is not None and view.entries and boundary <= view.entries[0].id:
@@ -367,7 +364,7 @@ def _plan_up_to(
     cut = places[-1]
     plan = CompactionPlan(view, settings, options.tools, size.history, size.budget)
     return replace(
-        _with_cut(plan, cut, shown),
+        _with_cut(plan, cut, tokens),
         boundary=view.entries[cut].id,
         trigger=options.trigger,
         instructions=options.instructions,
@@ -379,27 +376,35 @@ def recut(
 ) -> CompactionPlan | None:
     """Return the plan with only ``keep_recent`` tokens kept, None if that drops no more entries.
 
-    The summary stays the same: entries that are now dropped, too, are added to ``unsummarised``.
+    The summary stays the same: newly dropped entries are added to ``unsummarised``. If the newest
+    step alone is larger than ``keep_recent``, its outputs are cut to that size.
     """
-    shown = ViewWeights(plan.view, count).all()
-    cut, oversized = find_cut(plan.view, shown, keep_recent)
-    return _moved(plan, cut, keep_recent, shown, count if oversized else None)
+    tokens = ViewWeights(plan.view, count).all()
+    cut, is_over = find_cut(plan.view, tokens, keep_recent)
+    moved = _with_later_cut(plan, cut, tokens)
+    if moved is None:
+        return None
+    moved = replace(moved, keep_recent=keep_recent)
+    if not is_over:
+        return moved
+    cuts = cut_outputs(plan.view, moved.kept, keep_recent, count)
+    return replace(moved, prunes=(*plan.prunes, *cuts))
 
 
 def without_oldest_turn(
     plan: CompactionPlan, count: CountEntry = stored_tokens
 ) -> CompactionPlan | None:
-    """Return the plan without the oldest kept turn; if only one is kept, without its oldest step.
+    """Return the plan without the oldest kept turn, or without its oldest step if it is the only one.
 
     None if only one step is kept.
     """
-    shown = ViewWeights(plan.view, count).all()
-    later = _places(plan.view, shown, len(plan.dropped))
+    tokens = ViewWeights(plan.view, count).all()
+    later = _places(plan.view, tokens, len(plan.dropped))
     turns = [at for at in later if starts_turn(plan.view.entries[at])]
     cut = next(iter(turns or later), None)
     if cut is None:
         return None
-    return _moved(plan, cut, plan.keep_recent, shown, None)
+    return _with_later_cut(plan, cut, tokens)
 
 
 def without_tail(plan: CompactionPlan) -> CompactionPlan | None:
@@ -418,30 +423,20 @@ def without_tail(plan: CompactionPlan) -> CompactionPlan | None:
     )
 
 
-def _moved(
-    plan: CompactionPlan, cut: int, keep_recent: int, shown: Sequence[int], count: CountEntry | None
-) -> CompactionPlan | None:
-    """Return the plan with a later cut, None if the cut isn't later.
-
-    With ``count`` the kept outputs are also cut to ``keep_recent`` tokens.
-    """
-    moved = _with_cut(plan, cut, shown)
-    if len(moved.dropped) <= len(plan.dropped):
+def _with_later_cut(plan: CompactionPlan, cut: int, tokens: Sequence[int]) -> CompactionPlan | None:
+    """Return the plan with a later cut, None if the cut isn't later than the plan's."""
+    moved = _with_cut(plan, cut, tokens)
+    newly_dropped = moved.dropped[len(plan.dropped) :]
+    if not newly_dropped:
         return None
-    newly = moved.dropped[len(plan.dropped) :]
-    prunes = cut_outputs(plan.view, moved.kept, keep_recent, count) if count else ()
-    return replace(
-        moved,
-        keep_recent=keep_recent,
-        prunes=(*plan.prunes, *prunes),
-        unsummarised=(*plan.unsummarised, *(entry for entry in newly if entry.is_sent)),
-    )
+    uncovered = (entry for entry in newly_dropped if entry.is_sent)
+    return replace(moved, unsummarised=(*plan.unsummarised, *uncovered))
 
 
 def carried_details(
     plan: CompactionPlan, summary: str, count: CountText, templates: Templates | None = None
 ) -> SummaryDetails:
-    """Return what the program itself carries through a compaction, beside the text ``summary``.
+    """Return what the program itself carries through a compaction, beside the summary's text.
 
     Names that the summary or a kept entry contains need no anchor.
     """
@@ -450,24 +445,24 @@ def carried_details(
     summarised = [entry for entry in plan.dropped if view.state(entry.id) not in hidden]
     pinned = carried_pins(view, plan.dropped, templates or Templates())
     notes = view.notes.values()
-    known = [summary, *notes, *(pin.text for pin in pinned)]
+    visible = [summary, *notes, *(pin.text for pin in pinned)]
     for entry in plan.kept:
         if view.is_open(entry.id) or isinstance(entry, AssistantEntry):
-            known.append(texts_of(entry))
+            visible.append(texts_of(entry))
     budgets = Budgets.of(plan.settings.compaction, plan.budget)
-    asked = _asked_meanwhile(plan, summarised, "\n".join([summary, *notes]))
-    gone = Summarised(summarised, plan.files, plan.tools, asked)
-    details = carry(gone, view.carried, budgets, count, "\n".join(known))
+    used = _used_meanwhile(plan, summarised, "\n".join([summary, *notes]))
+    covered = Summarised(summarised, plan.files, plan.tools, used)
+    details = carry(covered, view.carried, budgets, count, "\n".join(visible))
     return details.model_copy(update={"pinned": pinned})
 
 
-def _asked_meanwhile(
-    plan: CompactionPlan, summarised: Sequence[Entry], said: str
+def _used_meanwhile(
+    plan: CompactionPlan, summarised: Sequence[Entry], summary: str
 ) -> frozenset[str]:
-    """Return the names that the agent has used since a prepared summary was started and would lose.
+    """Return the names that the agent has used since a prepared summary was begun and would lose.
 
-    They occur in the entries ``summarised``, but neither in the text ``said`` nor in a kept output.
-    Empty for a summary that was not prepared.
+    They occur in the entries ``summarised``, but neither in the text ``summary`` nor in a kept
+    output. Empty for a summary that was not prepared.
     """
     if plan.begun is None:
         return frozenset()
@@ -479,9 +474,9 @@ def _asked_meanwhile(
                 used |= names_in(texts_of(entry))
         elif plan.view.is_open(entry.id):
             outputs.append(entry)
-    told = "\n".join([said, shown_text(outputs)])
-    gone = shown_text(summarised)
-    return frozenset(name for name in used if name in gone and name not in told)
+    remaining = "\n".join([summary, shown_text(outputs)])
+    removed = shown_text(summarised)
+    return frozenset(name for name in used if name in removed and name not in remaining)
 
 
 def compaction_entry(
@@ -489,8 +484,8 @@ def compaction_entry(
 ) -> CompactionEntry:
     """Return the compaction entry for a plan and a model's summary.
 
-    Entries that the summary does not cover are listed by the program, one line each, as many of the
-    newest as fit; if the summary is "", these are all of them, after the previous summary.
+    The program lists the entries that the summary does not cover, one line each, as many of the
+    newest as fit. If the summary is "", it lists all the entries after the previous summary.
     ``tokens_after`` is 0: the commit measures it.
     """
     if summary.strip():
@@ -499,8 +494,8 @@ def compaction_entry(
         unsummarised = (*plan.history, *plan.turn_prefix, *plan.unsummarised)
     room = plan.summary_tokens
     lines = digest(unsummarised, room // 3 if summary.strip() else room, count)
-    said = fit((summary or plan.previous_summary).strip(), room - count(lines), count)
-    text = "\n\n".join(filter(None, [said, lines]))
+    fitted = fit((summary or plan.previous_summary).strip(), room - count(lines), count)
+    text = "\n\n".join(filter(None, [fitted, lines]))
     return CompactionEntry(
         summary=text,
         first_kept_id=plan.first_kept_id,
@@ -535,7 +530,7 @@ def with_summary(
     return entry.model_copy(update={"tokens_after": after})
 
 
-def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> CompactionPlan:
+def _with_cut(plan: CompactionPlan, cut: int, tokens: Sequence[int]) -> CompactionPlan:
     """Return the plan with entries and sizes filled in; ``cut`` is the index of the first kept one.
 
     Entries directly before the cut that are not sent are kept, too.
@@ -548,7 +543,7 @@ def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> Compactio
     turn = cut
     start = cut
     if not starts_turn(entries[cut]):
-        valid = valid_cuts(plan.view, shown)
+        valid = valid_cuts(plan.view, tokens)
         for at in range(cut - 1, -1, -1):
             if valid[at] and starts_turn(entries[at]):
                 turn = at
@@ -557,14 +552,14 @@ def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> Compactio
         start -= 1
     return replace(
         plan,
-        history=tuple(entries[i] for i in range(turn) if shown[i]),
-        turn_prefix=tuple(entries[i] for i in range(turn, cut) if shown[i]),
+        history=tuple(entries[i] for i in range(turn) if tokens[i]),
+        turn_prefix=tuple(entries[i] for i in range(turn, cut) if tokens[i]),
         kept=entries[start:],
         dropped=entries[:start],
         first_kept_id=entries[start].id,
         files=_files(plan, entries[:cut]),
-        tokens_summarised=sum(shown[:cut]),
-        tokens_kept=sum(shown[cut:]),
+        tokens_summarised=sum(tokens[:cut]),
+        tokens_kept=sum(tokens[cut:]),
     )
 
 

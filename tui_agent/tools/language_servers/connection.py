@@ -125,7 +125,7 @@ class Connection:
         self._socket.setblocking(False)  # noqa: FBT003 - it has no name
         try:
             self._process: StartedCommand = start(
-                command, self._take, self._take_errors, given=theirs.fileno()
+                command, self._take, self._take_errors, stdin=theirs.fileno()
             )
         except BaseException:
             self._socket.close()

@@ -35,7 +35,7 @@ from tui_agent.ui.widgets.two_columns import HangingText
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
-    from tui_agent.agent.compactor import CompactionOrder, Draft
+    from tui_agent.agent.compaction_drafts import CompactionOrder, Draft
     from tui_agent.app.controller import Controller
     from tui_agent.context.compaction import Boundary
 
