@@ -1,4 +1,4 @@
-"""Lays out a bar chart made of characters: one value per step, as columns of cells. Pure."""
+"""Lays out a bar chart made of characters: a stack of parts per step, as columns of cells. Pure."""
 
 import itertools
 from collections.abc import Mapping, Sequence

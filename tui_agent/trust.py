@@ -1,4 +1,4 @@
-"""Trust in a project: whether its settings, rules, commands, hooks and servers may be used.
+"""Trust in a project: whether its settings, permission rules, commands, hooks and servers may be used.
 
 None of them takes effect until the user trusts the project. This module finds the files, and reads
 and stores the answer; its callers ask the user and leave the files out. The answer is stored with

@@ -114,7 +114,7 @@ async def test_a_refused_one_goes_as_text_and_comes_back_when_restored(tmp_path:
         await client.aclose()
     bodies = [json.dumps(call.json) for call in server.calls]
     assert [ended.reason for ended in (first, second)] == ["done"] * 2
-    assert edit.note == "document a.pdf taken out: the provider can't read it"
+    assert edit.note == "document a.pdf removed: the provider can't read it"
     assert any("can't read a picture or a document" in notice for notice in harness.notices())
     assert [ENCODED in body for body in bodies[:4]] == [False, True, False, False]
     assert ["First words" in body for body in bodies[:4]] == [False, False, True, True]

@@ -113,7 +113,7 @@ async def test_always_is_told_listed_and_can_be_taken_back(tmp_path: Path) -> No
     await harness.say("go")
     (question,) = harness.of(PermissionAsked)
     assert question.request.rules == ("allow bash: git commit *",)
-    told = "Until the program ends, without asking: commands that begin with “git commit”."
+    told = "Allowed until the program ends without asking: commands that begin with “git commit”."
     assert told in harness.notices()
     gate = harness.agent.tools.gate
     (made,) = [rule for rule in gate.rules() if rule.source == "session"]

@@ -50,9 +50,9 @@ async def test_a_picture_the_provider_refuses_is_taken_out_and_comes_back_when_r
 
     assert [ended.reason for ended in (first, second, third)] == ["done"] * 3
     assert asked == 3, "the second message has no picture to refuse"
-    assert edit.note == "picture a.png taken out: the provider can't read it"
+    assert edit.note == "picture a.png removed: the provider can't read it"
     assert any("can't read a picture" in notice for notice in harness.notices())
-    assert "taken out: the provider can't read it" in json.dumps(server.calls[2].json)
+    assert "removed: the provider can't read it" in json.dumps(server.calls[2].json)
     assert "image_url" in json.dumps(server.calls[3].json), "it was restored"
 
 

@@ -101,7 +101,8 @@ def test_people_read_it_by_program_and_doctor_counts_it(
         in out
     )
     assert (
-        "Found files of Claude Code, Codex, OpenCode, Pi: 8 in use, 1 waiting for your trust" in out
+        "Found files of Claude Code, Codex, OpenCode, Pi "
+        "(in use: 8; waits until you trust the project: 1" in out
     )
 
 

@@ -199,13 +199,13 @@ async def test_a_picture_that_was_taken_out_says_so_and_is_restored(tmp_path: Pa
     stage = a_stage(tmp_path)
     async with stage.run((100, 20), after=looks(1)) as pilot:
         target = results(stage)[0].id
-        note = "picture a.png taken out: the provider can't read it"
+        note = "picture a.png removed: the provider can't read it"
         stage.harness.agent.keep(
             ContextEditEntry(target=target, action="leave_out", parts=("b" * 64,), note=note)
         )
         await pilot.pause()
         await last_marker(stage, pilot)
-        assert "Picture a.png taken out: the provider can't read it" in stage.text()
+        assert "Picture a.png removed: the provider can't read it" in stage.text()
         await press(pilot, "b", "b")
         await pilot.pause()
         assert f"#{target} will be sent whole again from the next request." in stage.text()

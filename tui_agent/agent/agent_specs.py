@@ -78,6 +78,8 @@ class AgentSpec:
     max_steps: int | None = None
     origin: str = ""
     """Folder of its file, as shown to the user; "" for a built-in kind."""
+    program: str = ""
+    """The other program whose folder that is; "" for ours."""
     file: str = ""
     """Path of its file, as shown to the user; "" for a built-in kind."""
     plans_only: bool = False
@@ -214,6 +216,7 @@ def _style(
         mode="primary",
         prompt=text or None,
         origin=folder.origin,
+        program=folder.whose,
         unused=document.unused(_STYLE_FIELDS),
         is_style=True,
     )
@@ -256,6 +259,7 @@ def _spec(stem: str, document: Document, folder: Folder, problems: list[str]) ->
         rules=rules,
         max_steps=_max_steps(document),
         origin=folder.origin,
+        program=folder.whose,
         plans_only=document.text("permissionMode") == "plan",
         unused=_unused(document, folder),
     )

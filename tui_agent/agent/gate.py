@@ -315,9 +315,9 @@ class Gate:
             if rule not in self.session_rules:
                 self.session_rules.append(rule)
         is_kept = for_project and problem is None
-        how_long = "In this project" if is_kept else "Until the program ends"
+        how_long = "in this project" if is_kept else "until the program ends"
         words = " · ".join([in_words(str(rule)) for rule in rules])
-        self._channel.say(f"{how_long}, without asking: {words}.", action="permissions")
+        self._channel.say(f"Allowed {how_long} without asking: {words}.", action="permissions")
         if problem is not None:
             self._channel.say(f"Can't save the rule for later sessions: {problem}", "warning")
 

@@ -25,11 +25,11 @@ def edits_without(path: Sequence[Entry], refused: PartLeftOut) -> Iterator[Conte
                 target=entry.id,
                 action="leave_out",
                 parts=tuple(image.blob for image in images),
-                note=f"{word} {names} taken out: the provider can't read it",
+                note=f"{word} {names} removed: the provider can't read it",
             )
     answer = None
     if refused.reasoning:
         answer = newest(path, AssistantEntry)
     if answer is not None:
-        note = f"reasoning up to #{answer.id} taken out: the provider refuses it"
+        note = f"reasoning up to #{answer.id} removed: the provider rejects it"
         yield ContextEditEntry(target=answer.id, action="leave_out", parts=(REASONING,), note=note)

@@ -89,7 +89,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "compaction.style": "Who writes summaries",
     "compaction.input": "What the summariser reads",
     "prune.when": "Clear old outputs",
-    "prune.protect_tokens": "Newest output that is never cleared",
+    "prune.protect_tokens": "Newest output to keep (tokens)",
     "prune.protected_tools": "Tools that are never cleared",
     "prune.minimum_tokens": "Minimum tokens worth clearing",
     "truncation.lines": "Lines of one output",

@@ -315,7 +315,7 @@ def image_label(image: ImagePart) -> str:
 def image_text(image: ImagePart, entry_id: int, shown: Shown, templates: Templates) -> str:
     """Return the line that is sent instead of an image; if cleared, it says how to get it back."""
     if image.blob in shown.left_out:
-        return valid(f"[{image.kind}: {_image_name(image)}, taken out: the provider can't read it]")
+        return valid(f"[{image.kind}: {_image_name(image)}, removed: the provider can't read it]")
     if shown.whole or not shown.vision:
         return _document_text(image) or image_label(image)
     return valid(fill(templates.placeholder_image, name=_image_name(image), id=str(entry_id)))

@@ -2,8 +2,8 @@
 
 `PlanUse` keeps the latest ones in memory and decides when a notice is due; the agent shows it.
 
-Anthropic sends them to subscriptions, OpenAI to ChatGPT plans: the used share of each window of
-time, such as five hours. Limits per minute are ignored, because they reset too soon to matter.
+Anthropic sends them to subscriptions, OpenAI to ChatGPT plans: the share used of each time window,
+such as five hours. Limits per minute are ignored, because they reset too soon to matter.
 """
 
 import math

@@ -78,7 +78,7 @@ class Removal:
     """The secrets to find or remove.
 
     ``estimate`` returns an entry's tokens, to recount changed entries. ``whole`` is (session id,
-    entry id) of an entry to empty, with its copies in forks; None for none.
+    entry id) of an entry to empty along with its copies in forks; None to empty no entry.
     """
 
     forms: SecretForms

@@ -309,7 +309,7 @@ class Store(StoreReader):
     # -- for Session -------------------------------------------------------------------------------
 
     def new_writer(self, session: object) -> str:
-        """Return a new writer's name for a session object.
+        """Return a new, unique writer name for a session object.
 
         `alive` is True for the name while the object exists.
         """

@@ -4,11 +4,11 @@ from tui_agent.lazy import LazyPattern
 from tui_agent.pictures import MAX_PDF_BYTES, PDF, Picture
 
 GOES_ON = "[It goes on.]"
-"""Last line of the converted text if the document has more text than that."""
+"""Last line of the converted text if it was cut."""
 
 OFFICE = frozenset({"docx", "pptx", "xlsx", "odt", "ods", "odp"})
 _FIRST_PAGE = LazyPattern(r"\[Page 1 of (\d{1,4})\]\n")
-"""First line of the text of a readable PDF."""
+"""Matches the first line of a PDF's extracted text; group 1 is the page count."""
 _PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 
 

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 # The modules that talk to servers are imported by the first call.
 
 MAX_ROWS = 200
-"""Maximum places that are shown."""
+"""Maximum number of places shown."""
 MAX_FILES = 20_000
-"""Maximum files of an answer that are considered."""
+"""Maximum number of an answer's files that are considered."""
 
 _PLACE = LazyPattern(r"(.+?):(\d{1,9})(?::(\d{1,9}))?:?")
 """Matches ``path:line`` and ``path:line:column``."""
@@ -197,9 +197,9 @@ def _question(arguments: CodeInput, context: ToolContext) -> "Question":
 
 # -- what is shown ---------------------------------------------------------------------------------
 
-Access = Literal["shown", "named", "hidden", "gone"]
-"""How places in a file are shown: with the text of the line, by path and line number only, only
-counted, or, if the file doesn't exist, not at all."""
+Access = Literal["shown", "named", "hidden", "ignored"]
+"""How places in a file are shown: with the text of the line; by path and line number; only counted;
+or not at all, if the file doesn't exist or the answer has more than `MAX_FILES` files."""
 
 
 @dataclass
@@ -218,14 +218,14 @@ class _Rows:
     def add(self, spot: "Spot") -> None:
         """Count a place, and add an output line for it.
 
-        No line is added if the file is hidden or gone, or the output has `MAX_ROWS` lines.
+        No line is added if the file is hidden or ignored, or the output has `MAX_ROWS` lines.
         """
         if spot.path not in self.accesses:
             location = locate(str(spot.path), self.context)
             self.accesses[spot.path] = self._access(location), location
         access, location = self.accesses[spot.path]
         self.counts[access] += 1
-        if access in {"hidden", "gone"} or len(self.lines) >= MAX_ROWS:
+        if access in {"hidden", "ignored"} or len(self.lines) >= MAX_ROWS:
             return
         place = f"{location.shown}:{spot.at.line + 1}"
         if access == "shown":
@@ -236,11 +236,11 @@ class _Rows:
         """Return how places in a file may be shown under the permission rules.
 
         "named" is for files outside the project that the user would have to be asked about,
-        "hidden" for other files that may not be read, "gone" for missing files and those beyond
+        "hidden" for other files that may not be read, "ignored" for missing files and those beyond
         ``MAX_FILES``.
         """
         if len(self.accesses) >= MAX_FILES or not is_file(location.real):
-            return "gone"
+            return "ignored"
         allowed = self.context.allowed or frozenset()
         verdicts = {
             (need.permission, self.context.verdict(need))
@@ -265,6 +265,7 @@ class _Rows:
         if line >= len(lines):
             return ""
         text = cut_line(lines[line])
+        # A file that is a secret as a whole is shown only if the user allowed reading it.
         return text if is_secret_file(path) else shown_line(path, line + 1, text)
 
 
@@ -293,7 +294,7 @@ def _output(title: str, answer: "Answer", context: ToolContext) -> Output:
 def _notes(counts: Counter[Access], shown: int) -> Iterator[str]:
     total = counts["shown"] + counts["named"]
     if shown < total:
-        yield f"[{shown:,} of {total:,} places. For the rest search with grep.]"
+        yield f"[{shown:,} of {total:,} places. Use grep to find the rest.]"
     if counts["named"]:
         yield "[Lines of files outside the project are not shown. Read the file to see them.]"
     if counts["hidden"]:

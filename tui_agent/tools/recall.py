@@ -1,4 +1,4 @@
-"""The ``recall`` tool: shows the model session content that it is no longer sent.
+"""The ``recall`` tool: shows the model session content that is no longer sent to it.
 
 The call names an entry by its number, words to search for on all branches, or a topic of the
 memory.

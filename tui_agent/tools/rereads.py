@@ -50,7 +50,7 @@ def short_answer(
         same_read = result.title == title
         if result.metadata.known_from is not None:
             if same_read:
-                break  # The model got a short answer to the same call, and asks again.
+                break  # The model already got a short answer to this call and is asking again.
             continue
         known = _lines(result.output)
         # A file that grew or shrank has changed, even if the lines shown are the same.
@@ -60,7 +60,7 @@ def short_answer(
             and _length(output, lines) == _length(result.output, known)
         ):
             span = f"lines {min(lines)}-{max(lines)} of {shown}"
-            note = f"[Unchanged: {span} are as in the read of #{result.id}, which you still see.]"
+            note = f"[Unchanged: {span} are the same as in read #{result.id}, which you can still see.]"
             return Known(note, result.id, all_of_it=True)
         whole = _is_whole(output, lines) and _is_whole(result.output, known)
         if (

@@ -49,8 +49,10 @@ class Skill:
     of_project: bool = False
     """Whether the skill belongs to the project, not to the user."""
     origin: str = ""
-    """Name, for the user, of the folder that skills were read from; "" for a command that the model
-    may use as a skill."""
+    """The skill's folder, as shown to the user; "" for a command that the model may use as a
+    skill."""
+    program: str = ""
+    """The other program whose folder that is; "" for ours."""
     file: str = ""
     """Name of the skill's file for screens; "" for a command."""
 

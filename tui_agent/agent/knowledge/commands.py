@@ -53,7 +53,8 @@ class UserCommand:
 
     The command's message switches to ``model`` and ``agent``; None keeps the current ones.
     ``of_project`` is True for a command of the project, False for the user's own. ``origin`` and
-    ``file`` are the names of its folder and file for screens.
+    ``file`` are the names of its folder and file for screens, ``program`` is the other program whose
+    folder it is, "" for ours.
     """
 
     name: str
@@ -64,6 +65,7 @@ class UserCommand:
     agent: str | None = None
     of_project: bool = False
     origin: str = ""
+    program: str = ""
     file: str = ""
     slots: Slots = Slots()
     for_model: bool = False
@@ -171,6 +173,7 @@ def _command_of(parts: Sequence[str], document: Document, folder: Folder, file: 
         agent=document.text("agent") or None,
         of_project=folder.of_project,
         origin=folder.origin,
+        program=folder.whose,
         file=file,
         slots=slots_of(folder.whose, document.body, document.fields.get("arguments")),
         for_model=is_skill and not document.is_true("disable-model-invocation"),

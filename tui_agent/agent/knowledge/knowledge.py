@@ -194,6 +194,7 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
         unused=document.unused(_SKILL_FIELDS),
         of_project=folder.of_project,
         origin=folder.origin,
+        program=folder.whose,
         file=folder.shown_file(path),
     )
 

@@ -36,13 +36,13 @@ _INSTEAD = {
     "model_reasoning_effort": "set effort in config.toml, or press F9",
     "approval_policy": "set mode and [permissions] in config.toml",
     "sandbox_mode": "set mode and [sandbox] in config.toml",
-    "profiles": "use another directory of settings: TUI_AGENT_CONFIG_DIR",
+    "profiles": "set TUI_AGENT_CONFIG_DIR to a separate settings directory",
     "notify": "write [[hooks]] with run_end in config.toml",
     "hooks": "write [[hooks]] in config.toml",
 }
 """How to get the effect of a Codex setting in this program."""
 _AGENT_FIELDS = {"model_reasoning_effort": "effort"}
-"""Our names of a Codex agent's fields, by Codex's name, where they differ."""
+"""Our names for a Codex agent's fields, by Codex's name, where they differ."""
 _READS_ONLY = "read-only"
 
 

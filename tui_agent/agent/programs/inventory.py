@@ -1,8 +1,8 @@
 """Lists the files and settings that users wrote for other programs, and whether this program uses them.
 
-The list is only shown (``tui-agent adopt``, ``doctor``, a notice at the first start). What is used is
-decided by ``settings`` and ``hooks`` of this package, ``knowledge`` and ``mcp``; this module repeats
-their conditions (trust, the user's exclusions) to find the state of each item.
+The list is only shown (``tui-agent adopt``, ``doctor``, a notice at the first start). What is used
+is decided by ``settings`` and ``hooks`` of this package, ``knowledge`` and ``mcp``; this module
+repeats their conditions (trust, the user's exclusions) to find the state of each item.
 """
 
 import os
@@ -40,13 +40,6 @@ from tui_agent.places import (
 from tui_agent.tools.skill import Skill
 from tui_agent.trust import CODEX_HOOKS
 
-_SAID = {
-    ItemState.ACTIVE: "in use",
-    ItemState.HELD_BACK: "waiting for your trust",
-    ItemState.LEFT_OUT: "left out by your settings",
-    ItemState.WITHOUT_EFFECT: "without effect",
-}
-"""Words for the states in the sentence that `summary` returns."""
 _UNREAD = (
     (
         "Claude Code",
@@ -80,7 +73,7 @@ _UNREAD = (
     ("Cursor", ".cursor/mcp.json", ".cursor/mcp.json", "add its servers: tui-agent mcp add"),
     ("Cursor", "", ".cursorrules", "move it to AGENTS.md or .cursor/rules"),
 )
-"""Files and folders that another program reads and this one does not.
+"""Files and folders that another program reads but this one does not.
 
 Each row: the program, the path below the home directory, the path in a project, what to do instead.
 """
@@ -106,8 +99,8 @@ def inventory(
 ) -> tuple[FoundItem, ...]:
     """Return every item of other programs in the home directory and the project, sorted by program.
 
-    ``knowledge`` must be loaded. ``knowledge`` and ``servers`` must be those without the user's
-    exclusions, so that excluded items are found, too.
+    ``knowledge`` must be loaded, and both it and ``servers`` must ignore the user's exclusions, so
+    that excluded items are found, too.
     """
     items = [
         *read_programs(folders, trusted=trusted).items,
@@ -117,23 +110,23 @@ def inventory(
         *_unread(folders),
         *_unknown(folders),
     ]
-    told = [_told(item, folders.left_out) for item in items]
-    # Each reader of an unreadable file reports it.
-    once = dict.fromkeys(told)
-    return tuple(sorted(once, key=lambda item: (item.program, item.state.value, item.kind)))
+    # Each reader of an unreadable file reports it, so there are duplicates.
+    found = dict.fromkeys(_with_exclusions(item, folders.left_out) for item in items)
+    return tuple(sorted(found, key=lambda item: (item.program, item.state.value, item.kind)))
 
 
 def summary(items: Sequence[FoundItem]) -> str:
-    """Return a sentence with the programs and the number of items in each state; "" without items."""
+    """Return the programs and the number of items in each state, as sentences; "" without items."""
     if not items:
         return ""
     programs = ", ".join(dict.fromkeys(item.program for item in items))
     states = Counter(item.state for item in items)
-    parts = [f"{states[state]} {_SAID[state]}" for state in ItemState if states[state]]
-    return f"Found files of {programs}: {', '.join(parts)}. List them with tui-agent adopt."
+    counts = "; ".join(f"{state.value}: {states[state]}" for state in ItemState if states[state])
+    return f"Found files of {programs} ({counts}). List them with tui-agent adopt."
 
 
-def _told(item: FoundItem, left_out: LeftOut) -> FoundItem:
+def _with_exclusions(item: FoundItem, left_out: LeftOut) -> FoundItem:
+    """Return the item as left out if the user's settings exclude it."""
     if item.state is ItemState.WITHOUT_EFFECT or not left_out.covers(item.program, item.group):
         return item
     return replace(item, state=ItemState.LEFT_OUT)
@@ -184,7 +177,7 @@ def _of_file(
     kind: str, found: UserCommand | AgentSpec | Skill, name: str, *, waits: bool
 ) -> Iterator[FoundItem]:
     """Yield an item for another program's file, and for each unused field; nothing for our files."""
-    program = _program_of(found.origin)
+    program = found.program
     if program:
         state = ItemState.HELD_BACK if waits else ItemState.ACTIVE
         yield FoundItem(program, kind, name, found.file, state)
@@ -193,7 +186,7 @@ def _of_file(
 
 
 def _unusable(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]:
-    """Yield an item for each problem of ``knowledge`` with a file in another program's folder."""
+    """Yield an item for each file in another program's folder that ``knowledge`` can't use."""
     for problem in knowledge.problems:
         if program := _whose_folder(folders, problem, PLACES):
             kind, _space, rest = problem.partition(" ")
@@ -213,20 +206,13 @@ def _owner(folders: Folders, name: str) -> str:
 
 
 def _whose_folder(folders: Folders, text: str, places: Sequence[Place]) -> str:
-    """Return the other program that has a folder which occurs in ``text``; "" if there is none."""
+    """Return the other program whose folder is named in ``text``; "" if there is none."""
     for place in places:
         names = [place.project] if place.project else []
         if place.home:
             names.append(folders.name(in_home(folders.home, place.home)))
         if place.whose and any(f"{name}/" in text for name in names):
             return place.whose
-    return ""
-
-
-def _program_of(origin: str) -> str:
-    """Return the program named in an origin (``.claude/agents, of Claude Code``); "" for our files."""
-    if ", of " in origin:
-        return origin.rpartition(", of ")[2]
     return ""
 
 

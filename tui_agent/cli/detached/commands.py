@@ -49,7 +49,7 @@ LOOK_SECONDS = 0.4
 """Seconds between two reads of a followed session."""
 
 _SIGNS = {"◐": "working", "?": "needs you", "✓": "done", "✗": "failed"}
-"""State of a run by the first character of its terminal's title."""
+"""State of a run by the first character of its terminal's title, see `ui.attention.Sign`."""
 IDLE = "idle"
 SILENT = "does not answer"
 

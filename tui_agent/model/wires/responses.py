@@ -326,7 +326,7 @@ class _Item:
 
     type: str
     position: int = 0
-    """The number of calls before this item; of a call, its index among the answer's calls."""
+    """Number of calls before this item; for a call, this is its index."""
     call_id: str = ""
     tool: str = ""
     pieces: list[str] = field(default_factory=list)

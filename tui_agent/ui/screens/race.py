@@ -283,7 +283,7 @@ class RaceScreen(PanePage):
             yield from runner.check.last_lines
 
     def _last_lines(self) -> Sequence[str]:
-        """Return each runner's name and last lines, side by side if there is room, else in turn."""
+        """Return each runner's name and last lines, side by side if there is room, otherwise one below the other."""
         runners = self._race.runners
         size = self.pane.scrollable_content_region.size
         in_columns = size.width >= COLUMNS_FROM and len(runners) <= MAX_COLUMNS

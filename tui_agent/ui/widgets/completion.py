@@ -60,7 +60,7 @@ class CompletionPopup(Options, can_focus=False):
         """The word being completed, None if there is none."""
         self._candidates: list[Candidate] = []
         self._dismissed: tuple[int, int] | None = None
-        self._takes_only = False
+        self._picks_single = False
         """Whether a single candidate is picked at once."""
         self.display = False
 
@@ -110,7 +110,7 @@ class CompletionPopup(Options, can_focus=False):
     def complete(self, token: Token) -> None:
         """Offer candidates for a word, even if its list was dismissed; pick a single one at once."""
         self.follow(None)
-        self._takes_only = True
+        self._picks_single = True
         self.follow(token)
 
     def dismiss(self) -> None:
@@ -142,11 +142,11 @@ class CompletionPopup(Options, can_focus=False):
         query = token.query
         if token != self.token:  # the user has typed on in the meantime
             return
-        takes_only = self._takes_only
-        self._takes_only = False
+        picks_single = self._picks_single
+        self._picks_single = False
         if candidates or token.kind == "entry":
             self._offer(candidates)
-            if takes_only and len(candidates) == 1:
+            if picks_single and len(candidates) == 1:
                 self.post_message(self.Picked())
         else:
             self._candidates = []

@@ -1,6 +1,6 @@
-"""The lines between conversation and prompt: queued messages, the to-do in progress, new text.
+"""The lines between the conversation and the prompt: queued messages, the to-do in progress, new text.
 
-Also the line on other pages that says that a question waits. `SessionView` updates them.
+Also the line on other pages saying that a question is waiting. `SessionView` updates them.
 """
 
 from __future__ import annotations
