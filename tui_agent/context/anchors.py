@@ -1,8 +1,9 @@
 """Finds anchors: exact facts that a summary would lose, found by patterns, without a model.
 
 Anchors are paths, commands with their exit codes, error lines, identifiers, hashes, numbers with
-units, and sentences with must, never, don't or always. Each names an entry that contains it, for
-``recall("#412")``. The same entries always give the same anchors; the caches here only save time.
+units, and sentences with must, never, don't or always. Each has the id of an entry that contains it,
+for ``recall("#412")``. The same entries always give the same anchors; the caches here only save
+time.
 """
 
 import re
@@ -34,7 +35,7 @@ from tui_agent.session.tool_traits import TraitsByName
 T = TypeVar("T")
 
 AnchorKind = Literal["rule", "command", "error", "path", "name", "hash", "number"]
-"""The kind of an anchor, most important first: the order ranks anchors with equal scores."""
+"""The kinds of anchors, most important first: this order ranks anchors with equal scores."""
 
 REMEMBERED = 600
 """Maximum anchors stored in a compaction for the next one; far fewer are sent to the model."""
@@ -45,7 +46,7 @@ _LINE_CHARS = 160
 _COMMAND_CHARS = 120
 _ERROR_LINES = 8
 
-# A mention by the user or the model predicts further use far better than one in a tool's output.
+# A mention by the user or the model predicts later use far better than one in a tool's output.
 _WEIGHTS = {"user": 3.0, "assistant": 2.0, "output": 0.1, "fact": 1.0}
 """A mention's weight, by who made it: the user, the model (``assistant``), or an ``output``; a
 ``fact`` is an error line of an output, or a rule in the model's text."""
@@ -314,10 +315,10 @@ def _error_lines(text: str) -> tuple[tuple[AnchorKind, str], ...]:
 
 
 def cut_line(text: str, limit: int) -> str:
-    """Return the beginning of a text as one line, cut to ``limit`` characters that end with "…".
+    """Return the beginning of a text as one line of at most ``limit`` characters, "…" marking a cut.
 
-    Runs of white space become one space. Of the text at most ``4 * limit`` characters are used; if
-    they fit, the line does not end with "…".
+    Runs of white space become one space. Only the first ``4 * limit`` characters of the text are
+    used; if they fit, the line does not end with "…".
     """
     line = " ".join(text[: limit * 4].split())
     if len(line) <= limit:

@@ -1,4 +1,4 @@
-"""Parses the arguments of tool calls, which a model wrote and which may be invalid JSON."""
+"""Parses the arguments of tool calls, which the model wrote and which may be invalid JSON."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ LONG_ARGUMENT_CHARS = 200
 
 
 def parse_object(arguments: str) -> dict[str, Any] | None:
-    """Return the JSON object in a text; None for anything else, or if it is nested too deeply."""
+    """Return a text parsed as a JSON object; None if it is anything else or is nested too deeply."""
     try:
         values = _STRICT.decode(arguments)
     except (ValueError, RecursionError):
@@ -20,7 +20,7 @@ def parse_object(arguments: str) -> dict[str, Any] | None:
 
 
 def strings_in(value: object) -> Iterator[str]:
-    """Yield all strings in a JSON value, nested ones too, without keys."""
+    """Yield all strings in a JSON value, including nested ones but not keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

@@ -34,7 +34,7 @@ _SUMMARIES = ("compaction", "branch_summary")
 _SUMMARIES_SHARE = 0.5
 """Largest share of the summariser's input for earlier summaries on the branch."""
 _BEGINS_CHARS = 200
-"""Maximum characters of a branch's first message that tell a summariser where in the live
+"""Maximum characters of a branch's first message, sent to tell a summariser where in the live
 conversation the branch begins."""
 _MIN_BLOCK_TOKENS = 200
 """Minimum tokens to which a block that does not fit is cut; with less room it is left out, unless
@@ -51,7 +51,7 @@ class MovePlan:
     ``leaf`` is the new leaf (None: an empty conversation); ``prompt`` is the user's message to put
     back into the prompt for editing, () for none. ``abandoned`` are the entries that leave the
     path: those after ``ancestor``, the deepest entry on both paths, up to the old leaf ``from_id``.
-    A plan of `plan_merge` moves nothing; it only says which entries the summary is to cover.
+    A plan made by `plan_merge` moves nothing; it only says which entries the summary covers.
     """
 
     leaf: int | None
@@ -59,7 +59,7 @@ class MovePlan:
     ancestor: int | None
     abandoned: Outlines
     asks: bool
-    """Whether an abandoned entry was sent to the model, so that the user is offered a summary."""
+    """Whether any abandoned entry was sent to the model; if so, the user is offered a summary."""
     target: int | None = None
     """The entry that the user chose: the new leaf, or the message to put back into the prompt.
 
@@ -158,8 +158,8 @@ def plan_branch_summary(
     """Choose the blocks of the abandoned branch to summarise; None if it needs no summary.
 
     ``entries`` are those that the move abandons. Earlier summaries on the branch are taken first,
-    for up to half of the room, then messages. Of both the newest are taken first, until one does
-    not fit: it is cut in its middle, or left out if little room remains.
+    for up to half of the room, then messages. Both are taken newest first until one does not fit,
+    which is cut in its middle, or left out if little room remains.
     """
     if not move.asks or move.from_id is None:
         return None
@@ -185,7 +185,7 @@ def branch_summary_entry(
 ) -> BranchSummaryEntry:
     """Return the entry to append at the move's new leaf.
 
-    Its details have files and anchors of the branch, but no user messages, rules or state.
+    Its details have the branch's files and anchors, but no user messages, rules or state.
     """
     settings = plan.settings.compaction
     text = fit(summary.strip(), settings.branch_summary_tokens(plan.budget), count)

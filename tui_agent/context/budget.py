@@ -2,7 +2,7 @@
 
 There are three measures. `Meter` gives the size that is shown and acted on; it builds on the
 provider's reports. `Weights` counts each entry of a view exactly as it is sent. `ViewWeights` is a
-faster estimate, for plans that compare many cuts. Which reports are believed is decided here, too
+faster estimate, for plans that compare many cuts. This module also decides which reports to believe
 (`_tells_size`, `judge_report`), and when the head is so large that the user is warned (`overhead`).
 Nothing is appended, sent or shown here.
 """
@@ -37,13 +37,13 @@ from tui_agent.session.path_queries import PathMark, newest, place_of_newest
 from tui_agent.session.records import Reported
 
 _NO_HEAD = 4 * REQUEST_TOKENS
-"""Fixed tokens up to which a request is taken to have no system prompt and tools yet."""
+"""Fixed tokens up to which a request is assumed to have no system prompt or tools yet."""
 
 _STAND_IN = (Message("tool", (ContentText(INTERRUPTED_OUTPUT),)),)
 """Message that is sent for a tool call without a result."""
 
 _HEAD_AMONG = 50
-"""Number of first entries of a path that are searched for its head."""
+"""Number of entries at the beginning of a path that are searched for its head."""
 
 MIN_SHARE = 1 / 3
 """Lowest believable ratio of reported to estimated tokens of a request: tokenizers differ by a
@@ -64,11 +64,11 @@ SUSPECT_SHARE = 1.25
 (``is_stale``)."""
 
 NOTICED_SHARE = 1 / 3
-"""Share of the tokens removed from a request by which the next report has to fall, or else it is
+"""Share of the tokens removed from a request by which the next report must fall, or else it is
 stale."""
 
 SMALLEST_CUT = 1_000
-"""Fewest reported tokens that can mean the server cut the request to its window; fewer are a
+"""Smallest report, in tokens, that can mean the server cut the request to its window; less is a
 miscount."""
 
 _SAME_SIZE = 0.01
@@ -110,7 +110,7 @@ class ModelLimits:
 
     @property
     def asked(self) -> ModelTraits:
-        """The model's traits that affect a request's size."""
+        """The model's traits that affect the size of a request."""
         return ModelTraits(self.model, vision=self.vision, documents=self.documents)
 
 
@@ -119,7 +119,7 @@ class ContextSize:
     """The size of the next request, and the window it has to fit in, in tokens.
 
     ``total`` is ``fixed`` (the head) plus ``history``. ``exact_until`` is the id of the answer
-    whose reported usage the total builds on, None if the whole total is an estimate;
+    whose reported usage the total is based on, None if the whole total is an estimate;
     ``estimated``: at least one part is. ``reserve`` stays free for the answer. ``threshold`` is the
     size at which automatic compaction acts, None if it never does.
     """
@@ -148,7 +148,7 @@ class ContextSize:
 
     @property
     def limit(self) -> int:
-        """Most tokens of a request: the threshold, or without one the window minus the reserve."""
+        """Maximum tokens of a request: the threshold or, without one, the window minus the reserve."""
         if self.threshold is None:
             return self.window - self.reserve
         return self.threshold
@@ -161,7 +161,7 @@ class ContextSize:
 
 @frozen
 class SwitchAhead:
-    """The next request's size with the current model (``before``) and with another one (``after``).
+    """The size of the next request with the current model (``before``) and with another (``after``).
 
     ``pruned`` is the request's tokens with the other model if old outputs are cleared first.
     """
@@ -202,7 +202,7 @@ class Overhead:
     of the window, or the history budget is below ``compaction.minimum_budget``."""
     parts: tuple[FixedPart, ...]
     early: int | None = None
-    """The threshold in tokens, if the budget would be large enough without it; else None."""
+    """The threshold in tokens if the budget would be large enough without it; else None."""
 
 
 def within(limits: ModelLimits, settings: ContextSettings) -> ModelLimits:
@@ -238,7 +238,7 @@ class Weights:
         self._answered = view.answered()
 
     def head(self) -> int:
-        """Return the tokens of the system entry in force, plus those that every request takes."""
+        """Return the tokens of the system entry in force, plus the overhead of every request."""
         system = self._view.system
         return REQUEST_TOKENS + (self._counter.stored(system) if system else 0)
 
@@ -256,7 +256,7 @@ class Weights:
     def of(self, entry: Entry) -> int:
         """Return the tokens that an entry of the view adds to the request, 0 if it is not sent.
 
-        An answer's tokens include the placeholders sent for its calls without a result.
+        The tokens of an answer include the placeholders for its calls that have no result.
         """
         if not entry.is_sent or self._view.states.get(entry.id) is EntryState.DROPPED:
             return 0
@@ -283,7 +283,7 @@ class Weights:
         return tokens
 
     def _is_parted(self, results: Sequence[ToolResultEntry | None]) -> bool:
-        """Return True if the user hid one of an answer's results, which hides its call, too."""
+        """Return True if the user hid one of an answer's results, which also hides its call."""
         states = self._view.states
         if not states:
             return False
@@ -299,7 +299,7 @@ class Weights:
         return self._view.is_open(entry.id) and all(map(self._asked.takes, entry.images))
 
     def _counted(self, entry: Entry) -> int:
-        """Count the messages of an entry that is sent differently from how it was stored."""
+        """Count the messages of an entry that is not sent as it was stored."""
         counter = self._counter
         messages = counter.messages_for(entry, self._view, self._asked)
         sent: set[str] = set()
@@ -342,7 +342,7 @@ def estimate_path(
     """Estimate the uncorrected tokens of a path's request.
 
     ``before`` is an earlier estimate with the same counter and model. It only saves time: if the
-    path has only grown since, its entries are counted from the answer on that was newest then.
+    path has only grown since, entries are counted from the answer that was the newest then.
     """
     if before is not None and before.cut is not None and _only_grew(path, before.path):
         tail = path[before.cut :]
@@ -376,14 +376,14 @@ def estimate_path(
 
 
 def _only_grew(path: Sequence[Entry], before: PathMark) -> bool:
-    """Return True if a path continues an earlier one without changing what was sent for that."""
+    """Return True if a path continues an earlier one without changing the request made from it."""
     if not before.begins(path):
         return False
     return not any(entry.breaks_prefix for entry in path[before.length :])
 
 
 def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: ModelTraits) -> int:
-    """Return the uncorrected tokens of the entries that follow an answer with reported usage.
+    """Return the uncorrected tokens of the entries after an answer with reported usage.
 
     ``entries`` begins with that answer, which is not counted. Its calls without a result count as
     placeholders only if another answer follows.
@@ -409,7 +409,7 @@ def estimate_tokens(path: Sequence[Entry], limits: ModelLimits, counter: TokenCo
 
 @dataclass
 class Meter:
-    """Measures the requests of one growing path, counting only the entries appended since.
+    """Measures the requests of one growing path, counting only newly appended entries.
 
     Its caches only save time: a new meter returns the same results.
     """
@@ -420,7 +420,7 @@ class Meter:
     _estimate: Estimate | None = field(default=None, init=False)
     _head: tuple[SystemEntry, int] | None = field(default=None, init=False)
     _barren: PathMark = field(default=PathMark(), init=False)
-    """Marks a path known to have no usable report, so that it isn't searched again."""
+    """Marks a path that has no usable report, so that it isn't searched again."""
 
     def measure(self, path: Sequence[Entry]) -> ContextSize:
         """Return the size of the next request of a path.
@@ -494,8 +494,8 @@ class Meter:
 def place_of_report(path: Sequence[Entry], model: str, start: int = 0) -> int | None:
     """Return the index of the newest answer whose reported usage is still valid, or None.
 
-    A report is not valid if the answer failed, was interrupted or is another model's, if the report
-    is missing or implausible, or if a later entry changed earlier parts of the request. Entries
+    A report is not valid if the answer failed, was interrupted or came from another model, if the
+    report is missing or implausible, or if a later entry changed earlier parts of the request. Entries
     before the index ``start`` are not searched.
     """
     for at in range(len(path) - 1, start - 1, -1):
@@ -508,7 +508,7 @@ def place_of_report(path: Sequence[Entry], model: str, start: int = 0) -> int | 
 
 
 def newest_report(path: Sequence[Entry]) -> AssistantEntry | None:
-    """Return the path's newest answer, None if its report isn't usable or a compaction follows it.
+    """Return the path's newest answer; None if its report isn't usable or a compaction follows it.
 
     Unlike for `place_of_report` the answer may be any model's, and the request may have changed
     since.
@@ -532,8 +532,8 @@ def _tells_size(path: Sequence[Entry], at: int) -> bool:
     )
     if failed or judge_report(answer.usage, answer.estimate) is not Report.USABLE:
         return False
-    # Some servers report the tokens of their first request every time, from which the calibration
-    # must not learn.
+    # Some servers report the tokens of their first request every time; the calibration must not
+    # learn from that.
     for before in _answers_before(path, at, answer.model):
         if before.usage is not None:
             differ = abs(answer.estimate - before.estimate) > answer.estimate * _SAME_SIZE
@@ -554,7 +554,7 @@ def _answers_before(path: Sequence[Entry], at: int, model: str) -> Iterator[Assi
 
 
 def reported_tokens(entry: Entry, counter: TokenCounter) -> tuple[int, bool]:
-    """Return the tokens of a request and its answer together, and whether both are as reported.
+    """Return the tokens of a request and its answer together, and whether both were reported.
 
     Reasoning that is not sent back with the next request is not counted. If the reported length of
     the answer is implausible for its text (some servers include reasoning without saying so), the
@@ -606,7 +606,7 @@ def is_stale(answer: AssistantEntry, before: AssistantEntry) -> bool:
     """Return True if a report hardly fell although the request is much smaller than an earlier one.
 
     ``before`` is the earlier request's answer. Some servers report all tokens of a session, or the
-    same number every time; believing them would cause one compaction after the other.
+    same number every time; believing them would cause one compaction after another.
     """
     if answer.usage is None or before.usage is None or not before.usage.prompt:
         return False
@@ -676,7 +676,7 @@ class ViewWeights:
         return min(self._count(entry), PLACEHOLDER_TOKENS + note + self._left(entry, state))
 
     def _left(self, entry: Entry, state: EntryState) -> int:
-        """Return the estimated tokens of the text that a prune left of an entry."""
+        """Return the estimated tokens of what a prune left of an entry's text."""
         match entry:
             case UserEntry() if state is EntryState.PRUNED:
                 most = self.view.kept_chars.get(entry.id)
@@ -693,7 +693,7 @@ class ViewWeights:
         return [self.of(entry) for entry in self.view.entries]
 
     def is_paired(self, entry: Entry) -> bool:
-        """Return False for a tool result without its call, which is never sent; else True."""
+        """Return False for a tool result whose call is missing, which is never sent; else True."""
         return not isinstance(entry, ToolResultEntry) or entry.id in self._answered
 
 

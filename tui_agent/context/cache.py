@@ -1,7 +1,7 @@
 """Predicts the provider's prompt cache: whether it is warm, what is cached, and why a prefix broke.
 
 Also decides which cache lifetime a request asks for (`cache_ttl`), and whether a request missed the
-cache (`missed_tokens`). ``agent.context_keeper`` remembers the requests sent and sums up a miss.
+cache (`missed_tokens`). ``agent.context_keeper`` remembers sent requests and reports a miss.
 
 While a provider has a request cached, it can reuse the beginning of the next request to the same
 model, as far as both are the same byte for byte.
@@ -34,8 +34,8 @@ _REQUESTS = 200
 """Number of newest requests by which the cheaper lifetime is chosen."""
 
 MISSED_SHARE = 0.5
-"""Smallest share of the cached tokens that must be read again to count as a miss: providers round,
-and drop a little."""
+"""Smallest share of the cached tokens that must be read again to count as a miss: providers round
+numbers, and drop a little."""
 
 MISSED_LEAST = 2_000
 """Fewest tokens that must be read again to count as a miss: providers don't cache shorter
@@ -51,7 +51,7 @@ class BreakCause(StrEnum):
     """The effort changed: OpenAI and Anthropic have a separate cache for each level. The request's
     text is the same, so ``prefix_break`` never returns this cause."""
     TOOLS = "tools"
-    """The tools changed, which come before everything else."""
+    """The tools changed, which precede everything else in a request."""
     HEAD = "head"
     """The system message or the opening changed."""
     COMPACTION = "compaction"
@@ -65,7 +65,7 @@ class BreakCause(StrEnum):
     COLD = "cold"
     """The cache had expired."""
     UNKNOWN = "unknown"
-    """No entry on the path explains the break, which is a defect of this program."""
+    """No entry on the path explains the break, which means a defect in this program."""
 
 
 @frozen
@@ -108,7 +108,7 @@ class CacheMiss:
 
     @property
     def missed(self) -> int:
-        """Number of tokens read again although they should have been cached."""
+        """Number of tokens that were read again although they should have been cached."""
         return self.expected - self.read
 
 
@@ -117,7 +117,7 @@ CAUSE_OF_KIND = {
     "prune": BreakCause.PRUNE,
     "context_edit": BreakCause.EDIT,
 }
-"""The cause of a break, by the kind of the entry that changed earlier entries."""
+"""The cause of a break, by the kind of entry that changed earlier entries."""
 
 
 def prefix_break(

@@ -1,7 +1,7 @@
 """Converts counted tokens into a model's own tokens, with a ratio for each class of characters.
 
-The ratios start from known values of the tokenizer's family, and are corrected by the usage that
-providers report. Nothing is kept here: ``model.directory`` keeps and stores what was learnt.
+The ratios start from known values for the tokenizer's family, and are corrected by the usage that
+providers report. This module has no state: ``model.directory`` keeps and stores learnt ratios.
 """
 
 import math
@@ -40,7 +40,7 @@ _SIZES: Mapping[str, Mapping[str, float]] = {
     # Tokens per token of o200k_base by class, fitted on Django's translations and source, tables,
     # logs and hex dumps as the files of Qwen 2.5 and 3.5, Gemma 3, DeepSeek V3, Llama 3 and
     # Mistral's tekken count them. "other" is between them. Claude's are those of the file of Claude
-    # 2, but for ASCII: later models report 1.07 to 1.32.
+    # 2, except for ASCII: later models report 1.07 to 1.32.
     family: dict(zip(_CLASSES, sizes, strict=True))
     for family, sizes in {
         "": (1, 0, 1, 1, 1, 1),
@@ -54,7 +54,7 @@ _SIZES: Mapping[str, Mapping[str, float]] = {
     }.items()
 }
 _DOUBTS = dict(zip(_CLASSES, (0.06, 0.5, 0.7, 0.6, 0.4, 0.4), strict=True))
-"""Expected relative error of each class's first ratio: the larger it is, the more a report changes
+"""Expected relative error of each class's initial ratio: the larger it is, the more a report changes
 the ratio."""
 _NUMBERS = LazyPattern(r"[0-9]{2,3}")
 _OWN_ENCODING = LazyPattern(
@@ -78,8 +78,8 @@ PLAUSIBLE_RANGE = (0.25, 5.0)
 SIZE_RANGE = (0.0, 8.0)
 """Lowest and highest ratio that can be learnt."""
 LEAST_TO_LEARN = 200
-"""Fewest tokens of a request from which the calibration learns: too large a part of smaller ones is
-overhead, which is a guess."""
+"""Smallest request, in tokens, that the calibration learns from: too large a part of a smaller one
+is overhead, which is a guess."""
 
 
 def characters_of(text: str) -> dict[str, int]:
@@ -179,7 +179,7 @@ def _classes(counted: int) -> dict[str, int]:
 
 
 def first_calibration(model: str) -> Calibration:
-    """Return the calibration for a model's name, before anything is learnt of the model."""
+    """Return the calibration for a model's name, before anything is learnt about the model."""
     name = model.lower()
     family = next((family for pattern, family in _FAMILY_NAMES if pattern.search(name)), "")
     return Calibration(family or ("" if _OWN_ENCODING.search(name) else "other"))

@@ -5,8 +5,8 @@ the summary alone does not reach the goal, a ladder of further measures is tried
 of which needs a model: clear outputs, cut outputs and arguments, keep fewer messages. If no rung
 reaches the goal but the work would stop without a compaction, a rung that makes a little less room
 is taken; if there is none, every text is cut in the middle, or else the smallest history that fits
-the window is taken. So the work only stops if the texts that may not be cut are too large: the head
-and pinned entries.
+the window is taken. So the work stops only if the texts that may not be cut, the head and pinned
+entries, are too large.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -53,7 +53,7 @@ MIN_TAIL_TOKENS = 500
 """Tokens of newest messages down to which the kept part is halved; after that whole turns are
 dropped."""
 LEAST_ANSWER = 1_024
-"""Tokens of the window that stay free for an answer even if everything had to be cut."""
+"""Tokens of the window that stay free for an answer even if everything has to be cut."""
 _TOO_LITTLE = (
     "Compacting would free too little, so it was refused. For more room, clear or hide entries in "
     "/context, or switch to a model with a larger window with /model."
@@ -62,7 +62,7 @@ _TOO_LITTLE = (
 _CHARS_PER_TOKEN = 4
 """Characters per token assumed to convert ``result_chars`` and ``argument_chars`` to tokens."""
 _HARDER = (1.0, 0.8, 0.6, 0.4, 0.25, 0.1, 0.0)
-"""Factors for the length to which texts are cut, tried in turn until the request fits."""
+"""Factors for the length that texts are cut to, tried in turn until the request fits."""
 
 
 @frozen
@@ -338,7 +338,7 @@ def _cuts(
 def _squeezed(
     path: Sequence[Entry], last: _Rung, entries: Sequence[Entry], measures: Measures, goal: _Goal
 ) -> Iterator[tuple[PrunePlan, ...]]:
-    """Yield the prunes of ``last`` with cuts of all texts that are left, shorter each time."""
+    """Yield the prunes of ``last`` together with cuts of all remaining texts, shorter each time."""
     view = _pruned_view(path, last.prunes)
     texts = sum(map(ViewWeights(view, measures.entry).of, entries))
     room = goal.enough + texts - measures.size_of(provisional(path, last.entries()))
@@ -348,7 +348,7 @@ def _squeezed(
 
 
 def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[str, CompactionPlan]]:
-    """Yield (name of the rung, plan) for plans that keep ever fewer of the newest messages."""
+    """Yield (name of the rung, plan) for plans that keep fewer and fewer of the newest messages."""
     keep = plan.keep_recent // 2
     while keep >= MIN_TAIL_TOKENS:
         shorter = recut(plan, keep, count)
@@ -369,7 +369,7 @@ def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[st
 
 
 def _still_kept(prunes: Sequence[PrunePlan], plan: CompactionPlan) -> tuple[PrunePlan, ...]:
-    """Return the prunes without the targets that the compaction summarises."""
+    """Return the prunes without those targets that the compaction summarises."""
     kept = frozenset(entry.id for entry in plan.kept)
     cut = [prune.only(kept) for prune in prunes]
     return tuple(filter(None, cut))
@@ -384,13 +384,13 @@ def _refusal(
     goal: _Goal,
     measures: Measures,
 ) -> Refusal:
-    """Return the refusal that names why history stays too large.
+    """Return a refusal that says why history stays too large.
 
     The reason is pinned entries, the head, one large entry, or that too little can be left out.
     ``after`` is the smallest history that was reached, in tokens.
     """
     target = goal.target
-    fact = f"History would still take {after:,} tokens; {target:,} are the goal."
+    fact = f"History would still take {after:,} tokens; the goal is {target:,}."
     pinned = sum(measures.text(pin.text) for pin in plan.view.pinned)
     weights = ViewWeights(plan.view, measures.entry)
     for entry in plan.view.entries:

@@ -37,7 +37,7 @@ SUMMARY_SECONDS = 20.0
 _MEASURED_STEPS = 4
 """Number of newest steps from which the size and duration of a step are estimated."""
 _REMEMBERED_STEPS = 12
-"""Number of newest steps whose mean size is the minimum of the estimate, because a few small steps
+"""Number of newest steps whose mean size is a lower limit of the estimate, because a few small steps
 say little about the next ones."""
 
 
@@ -46,18 +46,18 @@ class HoldReason(StrEnum):
 
     OFF = "Automatic compaction is off."
     PAUSED = "Automatic compaction is paused after repeated failures; it is tried again after your next message."
-    NO_STEP = "The context is full again although it was compacted just before."
+    NO_STEP = "The context is full again although it was just compacted."
 
 
 @frozen
 class FailureRecord:
-    """How many compactions failed in a row, and the newest user message at that time (0: none)."""
+    """The number of compactions that failed in a row, and the newest user message's id then (0: none)."""
 
     failures: int = 0
     user_id: int = 0
 
     def failed(self, path: Sequence[Entry]) -> "FailureRecord":
-        """Return the record after one more failure; the count starts again after a user message."""
+        """Return the record after one more failure; a user message restarts the count."""
         user_id = newest_user_id(path)
         return FailureRecord(self.failures + 1 if user_id == self.user_id else 1, user_id)
 
@@ -117,9 +117,9 @@ def kept_ahead(
     """Return how many of the newest tokens a summary prepared now should keep; None: too early.
 
     Preparing starts about as many steps before the threshold as will be taken while the summary is
-    written. It keeps fewer tokens than a compaction would (at least a quarter), because these steps
-    are added until then: so it covers about the same entries as a summary written at the threshold.
-    Also None without a threshold, or before the first step.
+    written. It keeps fewer tokens than a compaction would (at least a quarter), because those steps
+    are still to be added: it then covers about the same entries as a summary written at the
+    threshold. Also None without a threshold, or before the first step.
     """
     if size.threshold is None or not steps.mean:
         return None
@@ -136,7 +136,7 @@ def kept_ahead(
 
 
 def missing_meanwhile(size: ContextSize) -> int:
-    """Return how many tokens too large a request is to be sent before its summary is prepared.
+    """Return by how many tokens a request is too large to be sent while its summary is being prepared.
 
     0: the request may be sent. Until the summary is ready, a request may exceed the limit by half
     the reserve, and at most by an eighth of the limit.
@@ -149,7 +149,7 @@ def changes_since(path: Sequence[Entry], cut: int) -> tuple[int, ...] | None:
     """Return the ids of compactions and context edits after ``cut`` that concern entries before it.
 
     Newest first; None if ``cut`` is not on the path. A prepared summary of the entries before
-    ``cut`` stays valid as long as the result is the same. Prunes are not included, because the
+    ``cut`` stays valid as long as this result stays the same. Prunes are not included, because the
     summary was written from the whole outputs.
     """
     changes: list[int] = []
@@ -171,7 +171,7 @@ def hold(
 ) -> HoldReason | None:
     """Return why a compaction with this trigger must not run now, None if it may.
 
-    A manual compaction, asked for by the user or by a model, always may.
+    A manual compaction, requested by the user or by a model, always may.
     """
     if trigger == "manual":
         return None

@@ -22,7 +22,7 @@ class Standing(StrEnum):
 
 
 def together(found: Iterable[Standing]) -> Standing:
-    """Return the status to show for several entries as one: that of the entry sent least.
+    """Return the status to show for several entries together: that of the entry sent least.
 
     UNSENT for no entries.
     """

@@ -1,6 +1,6 @@
 """Computes the context status of each entry of a path, for the margin, tree, map and gauge.
 
-If a path has only grown, only its new entries are looked at.
+If a path has only grown, only its new entries are examined.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ class Standings:
 
     ``compaction`` is the id of the summary in force and ``boundary`` that of the first entry it
     keeps (its own id if it keeps none); both are 0 without a summary. ``known`` has the status of
-    the entries for which it doesn't follow from these two and their kind.
+    the entries whose status doesn't follow from these two and their kind.
     """
 
     compaction: int = 0
@@ -65,7 +65,7 @@ class Standings:
         return mine != [other.known.get(entry_id) for entry_id in self.edited]
 
     def grown(self, path: Sequence[Entry]) -> "Standings":
-        """Return the standings of ``path``, reusing these if the path continues theirs."""
+        """Return the standings of ``path``, reusing these if ``path`` continues the path they are for."""
         before = self.path
         if not before.begins(path):
             return standings(path)

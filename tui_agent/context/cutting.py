@@ -1,8 +1,8 @@
 """Plans which texts are cut in their middle if clearing old outputs does not free enough tokens.
 
-Limits are in tokens, so that Chinese and English texts keep equal shares. A plan has only entries
-and lengths; once its prune is appended, ``rendering`` cuts the texts of each request. A cut text
-names its entry (``#412``), and the session keeps the whole text.
+Limits are in tokens, so that Chinese and English texts keep equal shares. A plan contains only
+entry ids and lengths; once its prune is appended, ``rendering`` cuts the texts in each request. A
+cut text names its entry (``#412``), and the session keeps the whole text.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +26,7 @@ LEAST_TOKENS = 6
 LEAST_OUTPUT = 500
 """Tokens per output for which `cut_outputs` always leaves room."""
 _WORDS_WEIGH = 4
-"""Factor by which a text of the user or the model keeps more tokens than an output."""
+"""Factor by which a text by the user or the model keeps more tokens than an output."""
 
 _CHARS_BESIDE_IMAGES = 3.0
 """Characters per token assumed for the text of an entry with images."""
@@ -36,14 +36,14 @@ Longest = Callable[[Entry], int]
 
 
 def outputs(entry: Entry) -> int:
-    """Return the length of the output of a tool or a user's command in characters, else 0."""
+    """Return the length, in characters, of a tool's or a user command's output; 0 for other entries."""
     if isinstance(entry, ToolResultEntry | ShellEntry):
         return len(entry.output)
     return 0
 
 
 def arguments(entry: Entry) -> int:
-    """Return the length of the longest text in an answer's tool arguments in characters, else 0."""
+    """Return the length, in characters, of the longest text in an answer's tool arguments, else 0."""
     if not isinstance(entry, AssistantEntry):
         return 0
     return max(map(len, argument_texts(entry)), default=0)
@@ -89,7 +89,7 @@ class Cutter:
     def squeeze(
         self, room: int, longest: Longest = words, *, harder: float = 1.0
     ) -> tuple[PrunePlan, ...]:
-        """Plan cuts of the longest texts, so that the view's entries take about ``room`` tokens.
+        """Plan cuts of the longest texts so that the view's entries take about ``room`` tokens.
 
         ``longest`` chooses the entries that may be cut and gives the length of their texts.
         ``harder`` is a factor for the length that each text keeps; below 1 more is cut.
@@ -138,7 +138,7 @@ class Cutter:
 def cut_outputs(
     view: ContextView, kept: Sequence[Entry], room: int, count: CountEntry
 ) -> tuple[PrunePlan, ...]:
-    """Plan cuts of the longest outputs, so that the entries ``kept`` take about ``room`` tokens.
+    """Plan cuts of the longest outputs so that the entries ``kept`` take about ``room`` tokens.
 
     ``room`` is raised to ``LEAST_OUTPUT`` tokens for each output, if it is less.
     """
@@ -152,7 +152,7 @@ def _share(entry: Entry) -> int:
 
 
 def _level(sizes: Sequence[tuple[int, int]], room: int) -> float:
-    """Return the most tokens per share with which all entries fit into ``room``.
+    """Return the largest number of tokens per share at which all entries fit into ``room``.
 
     ``sizes`` has (tokens, shares) of each entry. An entry with fewer tokens per share stays whole.
     """

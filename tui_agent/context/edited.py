@@ -35,7 +35,7 @@ def content_of(entry: Entry) -> str | None:
 def with_content(entry: Entry, text: str) -> Entry:
     """Return the entry with ``text`` as its content, and tokens 0: not counted yet.
 
-    Tool calls stay, so that their results still belong to them. The provider's reasoning blobs are
+    Tool calls are kept, so that their results still belong to them. The provider's reasoning blobs are
     removed, because they were signed for the original answer. A kind that can't be edited is
     returned unchanged.
     """

@@ -27,15 +27,15 @@ from tui_agent.session.tool_traits import ToolTraits, TraitsByName
 
 _PATH_KEYS = ("path", "file_path", "filePath", "filename")
 _LONG_DIRECTORY = 12
-"""Minimum characters of a common directory that is shown once, above the paths in it."""
+"""Minimum length, in characters, of a common directory that is shown once, above its paths."""
 
 
 @frozen
 class FileOperations:
-    """The paths of files that were read, and of those that were modified, the last used last.
+    """The paths of files that were read, and of those that were modified; the most recent come last.
 
     A modified file is not listed as read. ``ids`` has, by path, the id of the newest result or message
-    that used it; checkpoints have none.
+    that used the file; files known only from checkpoints have none.
     """
 
     read: tuple[str, ...] = ()
@@ -75,9 +75,9 @@ class FileOperations:
 def path_rows(paths: Sequence[str], number: int | None, ids: Mapping[str, int]) -> list[str]:
     """Return lines that list the newest ``number`` paths (None: all), such as ``a.py #7``.
 
-    ``#7`` is the path's entry in ``ids``. If paths are left out, a first line says how many. With
-    ``number`` and ``ids`` a directory common to several paths is shown once, above them, if it is long
-    enough (`_LONG_DIRECTORY`).
+    ``#7`` is the path's entry in ``ids``. If paths are left out, the first line says how many. With
+    ``number`` and ``ids``, a long directory (`_LONG_DIRECTORY`) common to several paths is shown
+    once, above them.
     """
     hidden = 0
     if number is not None:

@@ -1,8 +1,8 @@
 """Chooses lines of summarised or cleared entries to keep verbatim in a summary or a placeholder.
 
-The lines are chosen by the anchors ("names") in them. For each anchor the line that contained it
-last is a candidate; a line's value is the sum of its anchors' scores per token. Anchors whose line
-is too long or does not fit are kept alone, as far as there is room. The same entries always give
+The lines are chosen by the anchors ("names") in them. For each anchor, the last line that contained
+it is a candidate; a line's value is the sum of its anchors' scores per token. Anchors whose line is
+too long or does not fit are kept without it, as far as there is room. The same entries always give
 the same lines.
 """
 
@@ -26,25 +26,25 @@ _SENTENCE = LazyPattern(r"(?<=[.!?。！？])\s+(?=\S)")
 _WORD = LazyPattern(r"\w+")
 
 LONGEST_LINE = 300
-"""Maximum characters of a line that is kept whole; of longer lines only names are kept."""
+"""Maximum characters of a line that is kept whole; only the names of longer lines are kept."""
 _ADDRESS_TOKENS = 12
 """Tokens assumed for an entry's id and title before its lines."""
 _TITLE_CHARS = 60
 _CARRIED = LazyPattern(r"#(\d{1,9})(?: \(([^)\n]*)\))?: ")
 _NOTED = frozenset({"path", "name", "hash", "number", "error"})
-"""Kinds of anchors whose lines may be in the note of a placeholder."""
+"""Kinds of anchors whose lines may be in a placeholder's note."""
 _BARE_SHARE = 0.15
 """Share of the budget that is reserved for names without their lines."""
 
 OWN_SHARE = 0.3
-"""Share of the budget that is first given to lines that the agent wrote, which can't be read again
-from a file."""
+"""Share of the budget that goes first to lines that the agent wrote, which can't be read again from
+a file."""
 _SHARES: Mapping[str, float] = {"rule": 0.2, "command": 0.2, "error": 0.2}
 """Largest share of the budget for each kind of anchor that is a whole line."""
 
 
 def shown_text(entries: Iterable[Entry]) -> str:
-    """Return the text of all entries, joined by newlines, to look for names in it."""
+    """Return the text of all entries, joined by newlines, for a search for names."""
     return "\n".join(map(texts_of, entries))
 
 
@@ -60,7 +60,7 @@ def texts_of(entry: Entry) -> str:
 
 
 def _stands_in(text: str, words: set[str], piece: str) -> bool:
-    """Return True if ``text`` contains ``piece``; ``words`` are the text's words, to be fast."""
+    """Return True if ``text`` contains ``piece``; ``words`` are its words, for speed."""
     return words.issuperset(_WORD.findall(piece)) and piece in text
 
 
@@ -98,8 +98,8 @@ def choose_lines(
 ) -> dict[int, list[str]]:
     """Return the lines to keep, by entry id, within ``budget`` tokens.
 
-    ``anchors`` are the names to look for, best first. ``shown`` is the text that the model is still
-    sent: its lines are not repeated, and lines with only names that it contains are chosen last.
+    ``anchors`` are the names to look for, best first. ``shown`` is the text that is still sent to the
+    model: its lines are not repeated, and lines whose names are all in it are chosen last.
     """
     is_shown = partial(_stands_in, shown, set(_WORD.findall(shown)))
     kept = [(entry_id, row) for entry_id, row in source.earlier if not is_shown(row)]
@@ -133,7 +133,7 @@ def choose_lines(
 def _within_shares(
     anchors: Iterable[Anchor], budget: int, count: Callable[[str], int]
 ) -> list[Anchor]:
-    """Return the anchors without those that don't fit their kind's share of the budget."""
+    """Return the anchors that fit their kind's share of the budget."""
     left = {kind: budget * share for kind, share in _SHARES.items()}
     taken: list[Anchor] = []
     for anchor in anchors:
@@ -157,7 +157,7 @@ class _Chosen:
         self._said = ""
 
     def take(self, entry_id: int, text: str, *, least: int = 0, bare: bool = False) -> None:
-        """Add a line, or with ``bare`` a name alone, if it is new and fits.
+        """Add a line (or, with ``bare``, only a name) if it is new and fits.
 
         It fits if at least ``least`` tokens are left afterwards.
         """
@@ -173,7 +173,7 @@ class _Chosen:
     def in_order(self, texts: Mapping[int, str]) -> dict[int, list[str]]:
         """Return the chosen lines by entry id, in the order of the entry's text.
 
-        The names chosen alone follow, as one more line.
+        Names chosen without their lines follow, as one more line.
         """
         for entry_id, rows in self._lines.items():
             rows.sort(key=texts.get(entry_id, "").find)
@@ -188,7 +188,7 @@ def _best_lines(
     kept: Sequence[tuple[int, str]],
     count: Callable[[str], int],
 ) -> list[tuple[int, str]]:
-    """Return (entry id, line) of the lines that contained anchors last, best value first.
+    """Return (entry id, line) of the last line that contained each anchor, best value first.
 
     The value is the sum of the anchors' scores per token. ``kept`` are the lines of the previous
     summary.
@@ -207,10 +207,10 @@ def _best_lines(
 def _line_of(
     anchor: Anchor, texts: Mapping[int, str], kept: Sequence[tuple[int, str]]
 ) -> tuple[int, str] | None:
-    """Return (entry id, line) of the line that contained an anchor last.
+    """Return (entry id, line) of the last line that contained an anchor.
 
-    From a line that is too long the sentence with the anchor is taken. None if that is too long,
-    too, or if the line is unknown.
+    If the line is too long, only the sentence with the anchor is returned. None if that is also too
+    long, or if the line is unknown.
     """
     if anchor.kind in _SHARES:
         return anchor.entry_id, anchor.text
@@ -224,12 +224,12 @@ def _line_of(
     start = text.rfind("\n", 0, at) + 1
     end = end if end >= 0 else len(text)
     if end - start > LONGEST_LINE:
-        # Look for a short sentence around the name, which can't reach further than this.
+        # Look for a short sentence around the name, within these limits.
         start = max(start, at - 2 * LONGEST_LINE)
         end = min(end, at + len(anchor.text) + 2 * LONGEST_LINE)
         near = text[start:end]
         holding = (one.strip() for one in _SENTENCE.split(near) if anchor.text in one)
-        # A name that contains the end of a sentence is in none of the sentences.
+        # A name that spans the end of a sentence is in none of the sentences.
         line = next(holding, near)
     else:
         line = text[start:end].strip()
@@ -247,9 +247,9 @@ def write_notes(
 ) -> tuple[str, ...]:
     """Return a note for each target of a prune, in the order of ``targets``.
 
-    A note has lines of the target with names that are still in use, "" if there are none. It is
-    sent with the target's placeholder, and stored, so that the placeholder never changes. Together
-    the notes take at most ``budget`` tokens. ``anchors`` are those of the whole view.
+    A note has those of the target's lines that contain names still in use, "" if there are none. It
+    is sent with the target's placeholder, and stored, so that the placeholder never changes.
+    Together the notes take at most ``budget`` tokens. ``anchors`` are those of the whole view.
     """
     gone = set(targets)
     cleared: list[Entry] = []
@@ -273,7 +273,7 @@ def write_notes(
 def encode_lines(
     chosen: Mapping[int, Sequence[str]], titles: Mapping[int, str] | None = None
 ) -> tuple[str, ...]:
-    """Return chosen lines as a summary carries them, one text per entry: ``#34 (a.py): line …``.
+    """Return chosen lines in the form that a summary carries, one text per entry: ``#34 (a.py): line …``.
 
     Lines and ``titles`` are by entry id.
     """
@@ -305,7 +305,7 @@ def decode_lines(carried: Iterable[str]) -> tuple[list[tuple[int, str]], dict[in
 
 
 def title_of(entry: Entry) -> str:
-    """Return a tool result's title, or else its path, to show before its lines.
+    """Return a tool result's title, or else its path, to be shown before its lines.
 
     "" for other entries, and if the title is too long or contains a newline or ``)``.
     """

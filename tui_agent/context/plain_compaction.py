@@ -1,4 +1,4 @@
-"""Compacts without a model if the usual compaction failed because of a defect in the program.
+"""Compacts without a model when the usual compaction has failed because of a defect in the program.
 
 The summary is a list of the entries, one line each. As little of the usual code as possible is
 used, so that the session can continue. ``agent.compactor`` appends the first of the compactions
@@ -27,19 +27,19 @@ from tui_agent.session.entries import (
 log = logging.getLogger(__name__)
 
 _MESSAGE_SHARE = 0.25
-"""Largest share of the summary's tokens that each carried message of the user may take."""
+"""Largest share of the summary's tokens that each carried user message may take."""
 _CARRIED_MESSAGES = 3
-"""Maximum number of the user's messages that are carried: the first and the newest."""
+"""Maximum number of user messages that are carried: the first and the newest."""
 NOTHING_LISTED = "(Earlier work is not listed here; recall finds it.)"
-"""The summary if even listing the entries failed, or nothing fits."""
+"""The summary if even listing the entries failed, or if nothing fits."""
 
 
 @frozen
 class PlainOrder:
     """The options of a compaction without a model.
 
-    ``keep`` is how many tokens of the newest entries to keep, ``summary`` the maximum tokens of the
-    summary. ``boundary`` is the id of the first entry to keep, if the user chose one.
+    ``keep`` is how many tokens of the newest entries to keep, ``summary`` the maximum size of the
+    summary in tokens. ``boundary`` is the id of the first entry to keep, if the user chose one.
     """
 
     trigger: Trigger
@@ -51,7 +51,7 @@ class PlainOrder:
 def plain_compactions(
     view: ContextView, order: PlainOrder, count: CountText, templates: Templates
 ) -> list[CompactionEntry]:
-    """Return compactions to try in turn, the one that keeps most first; [] for an empty view.
+    """Return compactions to try in turn, starting with the one that keeps most; [] for an empty view.
 
     The last one keeps no entry.
     """
@@ -121,7 +121,9 @@ def _compaction(
 def _digest(entries: Sequence[Entry], room: int, count: CountText) -> str:
     try:
         return digest(entries, room, count)
-    except Exception:  # used when the usual code has failed, so a failure here must not matter
+    except (
+        Exception
+    ):  # This code is used when the usual code has failed, so a failure here must not matter.
         log.exception("no digest of the entries")
         return ""
 

@@ -53,7 +53,7 @@ FILES_SHARE = 0.02
 _SMALL_FILES_SHARE = 0.05
 """Share of the history budget for the lists of files if it is small, see ``_SMALL_FILES``."""
 _SMALL_FILES = 250
-"""Maximum tokens for the lists of files that ``_SMALL_FILES_SHARE`` allows."""
+"""Maximum tokens that ``_SMALL_FILES_SHARE`` allows for the lists of files."""
 STATE_SHARE = 0.05
 """Share of the history budget for the to-do list, the plan and loaded skills."""
 MIN_TEXT_TOKENS = 24
@@ -63,7 +63,7 @@ SKILL_LEFT_OUT = (
 )
 """Text sent instead of a skill that does not fit the budget."""
 PLAN = "plan"
-"""Value of ``StateText.tool`` for the plan that the user approved last (other values are tools)."""
+"""Value of ``StateText.tool`` for the plan the user approved last; other values are names of tools."""
 _TEXT_CHARS = 160
 """Maximum characters of an answer in a digest."""
 _CALL_CHARS = 100
@@ -78,7 +78,7 @@ _MESSAGE = LazyPattern(r"#(\d+) (.*)", re.DOTALL)
 
 @frozen
 class Budgets:
-    """The tokens that each carried part may take at most."""
+    """The maximum tokens of each carried part."""
 
     user_messages: int
     anchors: int
@@ -103,7 +103,7 @@ class Budgets:
 
 @frozen
 class Summarised:
-    """Entries that are about to be summarised.
+    """Entries about to be summarised.
 
     ``files`` are the files used in them and before them. ``asked`` are names in the entries that
     the agent used while the summary was written, and that neither the summary nor a kept output
@@ -123,10 +123,10 @@ def carry(
     count: CountText,
     shown: str = "",
 ) -> SummaryDetails:
-    """Return the details to keep of entries about to be summarised, and of the ``earlier`` summary.
+    """Return the details to keep from entries about to be summarised and the ``earlier`` summary.
 
-    ``shown`` is all text that the model is still sent: names in it need no anchor, and rules in it
-    are not repeated. The details don't include pinned entries, which the caller adds.
+    ``shown`` is all the text that is still sent to the model: names in it need no anchor, and rules
+    in it are not repeated. The details don't include pinned entries, which the caller adds.
     """
     entries = summarised.entries
     files = summarised.files
@@ -196,7 +196,7 @@ def _words_of_user(
     count: CountText,
     shown: str,
 ) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
-    """Return (rules to carry, as lines; number of rules that don't fit; user messages to carry).
+    """Return (lines of the rules to carry, number of rules that don't fit, user messages to carry).
 
     Together they take at most ``budget`` tokens, unless it is very small. A rule that is in a
     carried message, or in the text ``shown``, is not repeated.
@@ -234,9 +234,9 @@ def fit(text: str, budget: int, count: CountText) -> str:
 
 
 def _messages(entries: Iterable[Entry], earlier: Iterable[str]) -> list[tuple[int, str]]:
-    """Return (entry id, text) of the user's messages, oldest first; files are named, not quoted.
+    """Return (entry id, text) of the user's messages, oldest first, with files named but not quoted.
 
-    ``earlier`` are messages carried by the summary before (``#34 text``). Those without an id, from
+    ``earlier`` are messages carried by the previous summary (``#34 text``). Those without an id, from
     imported sessions, get negative ids and come first.
     """
     messages: dict[int, str] = {}
@@ -292,7 +292,7 @@ def _state(
 ) -> list[StateText]:
     """Return the newest to-do list and plan, and the loaded skills, in the order of last change.
 
-    ``earlier`` is the state carried by the summary before.
+    ``earlier`` is the state carried by the previous summary.
     """
     state = {(item.tool, item.name): item for item in earlier}
     names: dict[str, str] = {}
@@ -324,7 +324,7 @@ def _state(
 def _select_state(
     state: Sequence[StateText], budget: int, count: CountText, tools: TraitsByName
 ) -> tuple[StateText, ...]:
-    """Return the state that fits: first the to-do list and plan, shortened if needed, then skills.
+    """Return the state that fits: the to-do list and plan, shortened if necessary, then skills.
 
     Newer skills are preferred; a skill that is too long is replaced by `SKILL_LEFT_OUT`.
     """
@@ -351,8 +351,8 @@ def _select_state(
 def _shorter_list(text: str, budget: int, count: CountText) -> str:
     """Return a to-do list shortened to ``budget`` tokens, "" if no item fits.
 
-    Finished items are removed first, all of them, then items from the end. A last line that begins
-    with ``#`` says how many are missing.
+    First all finished items are removed, then items from the end. A last line that begins with ``#``
+    says how many are missing.
     """
     if count(text) <= budget:
         return text

@@ -12,7 +12,7 @@ Requests have the same form for every provider:
 
 Consecutive messages of one role are not merged, because that would change a message that was
 already sent. So an appended entry only appends bytes to the request, unless its kind changes
-earlier entries. Special needs of single servers (merged messages, short ids) are met when the
+earlier entries. The special needs of some servers (merged messages, short ids) are met when the
 request is sent, see ``model.forms``.
 
 A path that ends in an answer gives a request that ends in an assistant message, which some models
@@ -69,7 +69,7 @@ _AS_IT_IS = {
     for vision in (False, True)
     for documents in (False, True)
 }
-"""`Shown` for entries that nothing changed, by whether the model takes images and PDFs."""
+"""`Shown` for unchanged entries, by whether the model takes images and PDFs."""
 _PORTABLE_ID = LazyPattern(r"[A-Za-z0-9_-]{1,64}")
 _UNPORTABLE = LazyPattern(r"[^A-Za-z0-9_-]+")
 
@@ -141,7 +141,7 @@ class Builder:
     _used_ids: set[str] = field(default_factory=set)
 
     def summary(self) -> None:
-        """Add the message of the view's compaction, if there is one and the user didn't hide it.
+        """Add the message of the view's compaction, if there is one and the user hasn't hidden it.
 
         If it is hidden and keeps no entry, a placeholder message is added instead.
         """
@@ -157,7 +157,7 @@ class Builder:
         parts: Content = (ContentText(text),)
         own: tuple[str, ...] = ()
         if entry.item and shown.whole:
-            # The model that made the provider's item is sent it instead of the summary's text. The
+            # The provider's item is sent to the model that made it, instead of the summary's text. The
             # message has both, so that every model counts the same tokens.
             head, mark, tail = text.partition("</summary>")
             parts = (ContentText(f"{head}{mark}"), ContentText(tail))
@@ -166,9 +166,9 @@ class Builder:
         self.messages.append(Message("user", parts, reasoning=own, origin=(entry.id,)))
 
     def add(self, entry: Entry) -> None:
-        """Add the messages of one entry, for an answer with those of its results.
+        """Add the messages of one entry; for an answer, also those of its results.
 
-        Adds nothing for a result by itself, a compaction, or a kind that is not sent.
+        Adds nothing for a result on its own, a compaction, or a kind that is not sent.
         """
         match entry:
             case AssistantEntry():
@@ -252,7 +252,7 @@ class Builder:
     def _answered_calls(
         self, entry: AssistantEntry, shown: Shown, results: Sequence[ToolResultEntry | None]
     ) -> list[_AnsweredCall]:
-        """Return the calls of an answer with their results, without those the user hid."""
+        """Return an answer's calls with their results, without those the user hid."""
         answered: list[_AnsweredCall] = []
         for call, result in zip(entry.tool_calls, results, strict=True):
             if result is not None and not self._is_shown(result):
@@ -292,7 +292,7 @@ class Builder:
             self.messages.append(Message("user", content, origin=tuple(origin)))
 
     def _result_content(self, entry: ToolResultEntry) -> tuple[Content, tuple[ImagePart, ...]]:
-        """Return the content with a result's text, and the images to send with it."""
+        """Return the content that has a result's text, and the images to send with it."""
         shown = self._shown(entry)
         text = result_text(entry, shown, self.templates)
         if not entry.attachments or not (shown.whole or shown.cut):
@@ -322,7 +322,7 @@ class Builder:
             self.messages.append(Message("user", (ContentText(self.templates.conversation_start),)))
 
     def _call_id(self, call: ToolCallPart, entry: AssistantEntry) -> str:
-        """Return the call's id, changed if needed to be unique in the request and valid.
+        """Return the call's id, changed if necessary to be valid and unique in the request.
 
         The model's id stays unchanged if possible, because some providers keep state in it
         (Gemini's thought signatures).
@@ -383,7 +383,7 @@ def messages_of(
 def tool_name(name: str) -> str:
     """Return a tool's name as every provider accepts it: at most 64 letters, digits, "_" and "-".
 
-    Models call tools by invented names, which may contain other characters.
+    Models may call tools by invented names, which can contain other characters.
     """
     if _PORTABLE_ID.fullmatch(name):
         return name

@@ -1,10 +1,10 @@
 """Pruning, the second defence: decides when old tool outputs are cleared, and plans which ones.
 
-Pruning changes messages that were sent before, which breaks the provider's prompt cache. So it
-waits until that costs nothing or is necessary (`occasion`), and then clears as much as it may, or
-as is wanted, in one entry: outputs, under pressure also long arguments. Images that exceed their
-limits are planned apart (`plan_image_prune`). ``agent.context_keeper`` calls and appends; a
-compaction prunes without asking `occasion`.
+Pruning changes messages that were already sent, which breaks the provider's prompt cache. So it
+waits until that costs nothing or is necessary (`occasion`), and then clears as much as allowed, or
+as much as wanted, in one entry: outputs and, under pressure, long arguments. Images that exceed
+their limits are planned separately (`plan_image_prune`). ``agent.context_keeper`` calls this module
+and appends the entry; a compaction prunes without calling `occasion`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ _OWN_WORTH = 8
 """Factor by which the agent's own text is more valuable than an output with the same names, because
 it can't be read again."""
 _ENOUGH = 0.75
-"""Least share of ``PruneRules.wanted`` that a prune under pressure must free to be made at all."""
+"""Smallest share of ``PruneRules.wanted`` that a prune under pressure must free to be made."""
 _ALL_TEXT = 1_000_000_000
 """``PrunePlan.keep_chars`` of a prune that removes only images: longer than any text."""
 
@@ -68,7 +68,7 @@ class Moment:
     """The circumstances that decide whether to prune now and (``in_work``) what is protected."""
 
     asked: bool = False
-    """The user asked for it."""
+    """The user asked for a prune."""
     in_work: bool = False
     """The agent is working: only the newest tokens and steps are protected, not whole turns."""
     model_switched: bool = False
@@ -78,7 +78,7 @@ class Moment:
 
 @frozen
 class PrunePlan:
-    """The ids of entries to clear or, if ``keep_chars`` isn't 0, to cut to that many characters.
+    """The ids of the entries to clear or, if ``keep_chars`` isn't 0, to cut to that many characters.
 
     ``notes`` has a text to add to the placeholder of each of ``targets``, in their order; it is
     empty if no target has one.
@@ -106,7 +106,7 @@ class PrunePlan:
             yield target, next(notes, "")
 
     def only(self, kept: AbstractSet[int]) -> "PrunePlan | None":
-        """Return the plan with only the targets in ``kept``, None if none is.
+        """Return the plan with only those targets that are in ``kept``; None if none is left.
 
         ``tokens_freed`` is reduced in proportion to the number of targets.
         """
@@ -145,8 +145,8 @@ class PrunePlan:
 def occasion(settings: PruneSettings, size: ContextSize, moment: Moment) -> Occasion | None:
     """Return why to prune now, None if pruning has to wait.
 
-    With the setting "run_end" it is done after every run, as in OpenCode, or if the user asks; with
-    "off" only if the user asks.
+    With the setting "run_end", pruning is done after every run, as in OpenCode, or if the user asks;
+    with "off", only if the user asks.
     """
     if moment.asked:
         return Occasion.MANUAL
@@ -176,9 +176,9 @@ class PruneRules:
     pressure: bool = False
     """Whether to protect only the last steps instead of the last turns."""
     minimum: int | None = None
-    """Least tokens that a prune must free; None: as in the settings."""
+    """Minimum tokens that a prune must free; None: as in the settings."""
     wanted: int | None = None
-    """Tokens to free, the least valuable outputs first; None: clear all that is not protected."""
+    """Tokens to free, the least valuable outputs first; None: clear everything not protected."""
     count: CountEntry = stored_tokens
     text: Callable[[str], int] = lambda text: len(text) // 3 + 1
     """Returns the tokens of a note; the default is a rough estimate."""
@@ -189,10 +189,10 @@ def plan_prune(
 ) -> PrunePlan | None:
     """Plan which entries to clear; None if that would free too little.
 
-    Protected are the newest tokens of output, pinned entries, results of protected tools, and the
-    results of the last turns or, under pressure, of the last steps. An output that a later call of
-    the same kind repeated is only protected in the last steps. Of all others the outdated and then
-    the least valuable ones are cleared, until ``rules.wanted`` tokens are freed; under pressure the
+    The newest tokens of output, pinned entries, results of protected tools, and the results of the
+    last turns (or, under pressure, of the last steps) are protected. An output that a later call of
+    the same kind repeated is protected only in the last steps. Of all others, outdated ones and then
+    the least valuable ones are cleared until ``rules.wanted`` tokens are freed; under pressure, the
     long arguments of old calls may be cleared, too.
     """
     weights = ViewWeights(view, rules.count)
@@ -208,7 +208,7 @@ def plan_prune(
     if minimum is None:
         minimum = rules.settings.worthwhile_tokens(rules.budget)
     if rules.pressure and rules.wanted is not None:
-        # After a prune that frees too little a compaction would follow at once, which prunes, too.
+        # A prune that frees too little would be followed at once by a compaction, which also prunes.
         minimum = max(minimum, round(rules.wanted * _ENOUGH))
     if not blocks or sum(block.freed for block in blocks) < minimum:
         return None
@@ -234,7 +234,7 @@ class _Block:
     superseded: bool
     """Whether a later result made this one outdated."""
     own: bool
-    """Whether it is the model's own text (long arguments of its calls)."""
+    """Whether this is the model's own text (long arguments of its calls)."""
 
 
 def _least_valuable(
@@ -264,7 +264,7 @@ def _least_valuable(
 
 
 class _Zones:
-    """Tells, going from the newest entry back, which entries a prune may clear."""
+    """Decides, from the newest entry back, which entries a prune may clear."""
 
     def __init__(self, weights: ViewWeights, rules: PruneRules) -> None:
         self._weights = weights
@@ -386,11 +386,11 @@ def plan_image_prune(
     """Plan which entries lose their images; None if the limits are kept, or none can lose any.
 
     The limits are a number of images and a share of ``budget``, the history budget, in tokens. If
-    one is exceeded, entries keep their images from the newest to the oldest as long as they fit:
+    one is exceeded, entries keep their images, from the newest to the oldest, as long as they fit:
     those after the model's last answer may fill the limits, older ones only half of them, so that
-    the next image doesn't break the cache again. An entry too heavy for the rest is skipped, and an
-    older, lighter one may still keep its images. Pinned entries keep theirs. ``tokens`` returns the
-    tokens of one image.
+    the next image doesn't break the cache again. An entry whose images don't fit is skipped, and an
+    older one with fewer tokens may still keep its images. Pinned entries keep theirs. ``tokens``
+    returns the tokens of one image.
     """
     loose: list[tuple[int, int, int]] = []
     count = 0

@@ -1,10 +1,9 @@
-"""Chooses the lines to show of a text too long for one output.
+"""Chooses which lines to show of a text that is too long for one output.
 
-The tool ``recall`` shows an entry so, and a compaction sends large files again so.
-
-These are its beginning, the lines with names that are in use, and an outline of the rest: first
-whole lines, then lines cut to the names in them. The same text, names and limits always give the
-same lines.
+They are its beginning, the lines with names that are in use, and an outline of the rest: first whole
+lines, then lines cut to the names in them. The same text, names and limits always give the same
+lines. The tool ``recall`` shows entries this way, and so are large files sent again after a
+compaction.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,20 +20,20 @@ from tui_agent.session.tool_traits import TraitsByName
 _HEAD_SHARE = 0.05
 """Share of the output for the beginning of the text."""
 _USED_SHARE = 0.1
-"""Share of what is left after the beginning for lines with names in use."""
+"""Share of the room left after the beginning that goes to lines with names in use."""
 _NAMES_SHARE = 0.7
-"""Share of what is left after those for lines that are cut to their names."""
+"""Share of the room then left that goes to lines cut to their names."""
 _CUT = "… "
-"""Prefix of a line of which only names are shown."""
+"""Prefix of a line that is cut to its names."""
 _NUMBER_BYTES = 8
 """Bytes assumed for a line's number in the output."""
 _WORD = LazyPattern(r"[\w$@][\w$@./:#-]{2,198}[\w$]")
 _PLAIN = LazyPattern(r"[A-Z]?[a-z]+(?:-[a-z]+)*|[A-Z]+|[\d.:-]+")
 """Matches a word of prose or a number, which is not a name."""
 _JUDGED = 200
-"""Number of first lines of a text from which its bytes per token are estimated."""
+"""Number of lines at a text's beginning from which its bytes per token are estimated."""
 _LONGEST = 300
-"""Maximum characters of a line that the outline shows whole."""
+"""Maximum length, in characters, of a line that the outline shows whole."""
 
 _ROOMY = 6_000
 """Tokens up to which a recalled entry may be three times as long as other outputs."""
@@ -65,11 +64,11 @@ def fits(lines: Sequence[str], limits: OutputLimits) -> bool:
 def outline(
     lines: Sequence[str], names: Mapping[str, float], limits: OutputLimits
 ) -> list[tuple[int, str]]:
-    """Return (index, text) of the lines to show of a text that is too long, ascending.
+    """Return (index, text) of the lines to show of a text that is too long, by ascending index.
 
     First the beginning is taken; then lines with names in use, by value for their size (a name in
     many lines counts less in each); then lines with the most names that no line has shown yet; then
-    other lines, cut to such names. ``names`` are the names in use with their scores.
+    the other lines, cut to such names. ``names`` are the names in use with their scores.
     """
     room = _room(lines, limits) - NOTE_BYTES
     head = _fitting(lines, range(len(lines)), round(room * _HEAD_SHARE), limits.lines)
@@ -128,7 +127,7 @@ def _cost(line: str) -> int:
 def _by_value(
     lines: Sequence[str], names_of: Mapping[int, set[str]], used: Mapping[str, float]
 ) -> list[int]:
-    """Return the indexes of lines with names in use, the best value for the line's size first."""
+    """Return the indexes of lines with names in use, best value for the line's size first."""
     places: dict[str, list[int]] = {}
     for at, names in names_of.items():
         for name in names & used.keys():
@@ -143,7 +142,7 @@ def _by_value(
 def _by_new_names(
     lines: Sequence[str], names_of: Mapping[int, set[str]], shown: AbstractSet[int]
 ) -> Iterator[int]:
-    """Yield the indexes of lines, those with the most new names for their size first.
+    """Yield the indexes of lines, starting with those with the most new names for their size.
 
     A name is new if it is in no line of ``shown`` and in no line yielded before.
     """

@@ -1,6 +1,6 @@
 """Renders one entry as it is sent to a model: its texts, images and placeholders.
 
-``projection`` makes messages from these. Every text that is sent passes through ``valid``, because
+``projection`` builds messages from these. Every text that is sent passes through ``valid``, because
 lone surrogates can't be encoded and some servers refuse NUL.
 """
 
@@ -45,7 +45,7 @@ GIST_CHARS = 120
 """Maximum characters of a title or text in a placeholder."""
 
 INVALID_ARGUMENTS_KEY = "invalid_arguments"
-"""Key of the JSON object that replaces tool arguments which were not a JSON object."""
+"""Key of the JSON object that replaces tool arguments that were not a JSON object."""
 
 INVALID_ARGUMENTS_CHARS = 2_000
 """Maximum characters of invalid tool arguments that are sent."""
@@ -61,7 +61,7 @@ _STATUS = {
 
 @frozen
 class Shown:
-    """How an entry is to be sent to a model.
+    """How to send an entry to a model.
 
     ``kept_chars`` is the number of characters that a prune left of each text, 0 if it left none.
     ``vision`` and ``documents``: the model takes images and PDFs. ``note`` is added to the
@@ -83,7 +83,7 @@ class Shown:
         return self.state in (EntryState.LIVE, EntryState.PINNED)
 
     def shows(self, image: ImagePart) -> bool:
-        """Return True if an image itself is sent, False if a line of text replaces it."""
+        """Return True if the image itself is sent, False if a line of text replaces it."""
         is_taken = self.documents if image.is_document else self.vision
         return self.whole and is_taken and image.blob not in self.left_out
 
@@ -164,7 +164,7 @@ def result_text(entry: ToolResultEntry, shown: Shown, templates: Templates) -> s
         _seen, end, difference = output.partition("\n")
         output = f"{fill(templates.reference_lost, id=str(shown.lost))}{end}{difference}"
     if entry.full_output is not None:
-        # The model recalls the whole output by the entry's id, which the tool did not know yet.
+        # The whole output is recalled by the entry's id, which the tool did not know yet.
         output = f"{output}\n[#{entry.id}]"
     return output if output.strip() else templates.empty_output
 
@@ -182,7 +182,7 @@ def assistant_text(entry: AssistantEntry, shown: Shown, templates: Templates) ->
 def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
     """Return the provider's blobs of an answer's reasoning, to send back to ``model``.
 
-    Empty if any part has no blob or is another model's, and for an answer that failed or was
+    Empty if any part has no blob or is from another model, or if the answer failed or was
     interrupted: providers refuse incomplete or foreign reasoning
     (https://platform.claude.com/docs, "Extended thinking").
     """
@@ -277,7 +277,7 @@ def carried_pins(
 ) -> tuple[PinnedText, ...]:
     """Return the pinned entries that a compaction carries, by ascending id.
 
-    These are those that the compaction before it carried, and the pinned ones of ``dropped``.
+    These are the ones that the previous compaction carried, and the pinned entries of ``dropped``.
     """
     pins = {pin.id: pin for pin in view.pinned}
     for entry in dropped:
@@ -287,7 +287,7 @@ def carried_pins(
 
 
 def pinned_text(entry: Entry, templates: Templates) -> PinnedText:
-    """Return a pinned entry as a compaction carries it: its id and its text, with images named."""
+    """Return a pinned entry's text for a compaction: its id and its text, with images named."""
     shown = Shown(vision=False)
     match entry:
         case UserEntry() | ShellEntry():
@@ -313,7 +313,7 @@ def image_label(image: ImagePart) -> str:
 
 
 def image_text(image: ImagePart, entry_id: int, shown: Shown, templates: Templates) -> str:
-    """Return the line that is sent instead of an image; if cleared, it says how to get it back."""
+    """Return the line that is sent instead of an image; for a cleared one, it says how to get it back."""
     if image.blob in shown.left_out:
         return valid(f"[{image.kind}: {_image_name(image)}, removed: the provider can't read it]")
     if shown.whole or not shown.vision:

@@ -1,8 +1,8 @@
 """The request of one model call: messages, tools and options, independent of the provider.
 
 `request_bytes` and `canonical_message` give a request in one form for all providers, close to the
-OpenAI chat format, to show, compare and measure it. It is never sent: what is sent to a provider is
-built in `model.wires`.
+OpenAI chat format, which is shown, compared and measured but never sent: `model.wires` builds what a
+provider is sent.
 """
 
 import json
@@ -37,7 +37,7 @@ class ImageRef:
 
 @frozen
 class RequestToolCall:
-    """A model's earlier tool call as it is sent back; ``arguments`` is a JSON object as text."""
+    """A model's earlier tool call, sent back to it; ``arguments`` is a JSON object as text."""
 
     call_id: str
     tool: str
@@ -97,7 +97,7 @@ class ModelRequest:
 
     @property
     def answer_tokens(self) -> int | None:
-        """Maximum tokens of the answer, 1 for a ping; None leaves the limit to the provider."""
+        """Maximum tokens of the answer (1 for a ping); None leaves the limit to the provider."""
         if self.ping:
             return 1
         return self.max_output_tokens
@@ -139,7 +139,7 @@ def _canonical_part(part: ContentText | ImageRef) -> dict[str, Any]:
 
 
 def canonical_message(message: Message) -> dict[str, Any]:
-    """Return a message in the form for all providers: OpenAI's chat format, with images by blob and reasoning.
+    """Return a message in one form for all providers: OpenAI's chat format, plus image blobs and reasoning.
 
     It is shown, compared and measured, never sent.
     """
@@ -160,8 +160,8 @@ def canonical_message(message: Message) -> dict[str, Any]:
 def request_bytes(request: ModelRequest) -> bytes:
     """Return the canonical bytes of a request: tools, then messages, one JSON document per line.
 
-    Cache marks and the model's name are left out, because they can change while the text that the
-    model reads stays the same.
+    Cache marks and the model's name are left out, because they can change without changing the text
+    that the model reads.
     """
     lines = [
         json.dumps(wire_tool(tool), ensure_ascii=False, sort_keys=True) for tool in request.tools

@@ -1,4 +1,4 @@
-"""Lists a session's standing rules: where each comes from, and whether it is still sent."""
+"""Lists a session's standing rules: the source of each, and whether it is still sent."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -10,7 +10,7 @@ from tui_agent.lazy import frozen
 from tui_agent.session.entries import AssistantEntry, Entry, SystemEntry
 
 _MEMORY = "memory"
-"""Label of the head's section with the project's memory."""
+"""Label of the head's section that has the project's memory."""
 
 
 class RulePlace(StrEnum):
@@ -72,7 +72,7 @@ def _rows_of_head(head: SystemEntry, sent: int) -> Iterator[LedgerRow]:
             continue  # the program's own parts
         for number, line in enumerate(text.splitlines()):
             for rule in rules_in(line):
-                # The first line of a section is the tag around it.
+                # The first line of a section is its opening tag.
                 yield LedgerRow(f"{label}:{max(number, 1)}", rule, RulePlace.IN_VIEW, sent)
 
 

@@ -1,6 +1,6 @@
-"""Writes entries as plain text for a summariser, and makes a compaction's tasks from it.
+"""Writes entries as plain text for a summariser, and builds a compaction's tasks from it.
 
-`BranchSummaryPlan.task` makes the task of a branch summary.
+`BranchSummaryPlan.task` builds the task of a branch summary.
 """
 
 import json
@@ -36,9 +36,9 @@ _PREFIX_SHARE = 0.3
 _MESSAGES = (AssistantEntry, UserEntry, ShellEntry, BranchSummaryEntry, CompactionEntry)
 _INTERRUPTED = f"[Tool result]: {INTERRUPTED_OUTPUT}"
 RESULT_CHARS = 2_000
-"""Default maximum of characters of a tool result in the text."""
+"""Default maximum characters of a tool result in the text."""
 ARGUMENT_CHARS = 1_000
-"""Default maximum of characters of one call's arguments in the text."""
+"""Default maximum characters of one call's arguments in the text."""
 
 
 def compaction_tasks(
@@ -46,8 +46,8 @@ def compaction_tasks(
 ) -> tuple[SummaryTask, ...]:
     """Return the tasks of a compaction: for the history, and for the prefix of a split turn.
 
-    With ``mode`` "live", or if there is nothing to do for one of the two, one task covers
-    everything. If there is a previous summary, the first task is to update it.
+    With ``mode`` "live", or if one of the two is empty, one task covers everything. If there is a
+    previous summary, the first task is to update it.
     """
     focus = plan.instructions or ""
     previous = plan.previous_summary
@@ -76,9 +76,9 @@ def blocks_of(
 ) -> tuple[str, ...]:
     """Return entries as blocks of text for a summariser.
 
-    ``entries`` are those of ``view``, in which the user's edits are applied already. Entries that
-    the user hid are left out, with their calls; those that the user cleared become placeholders.
-    Outputs that a prune cleared are given with their text.
+    ``entries`` are those of ``view``, with the user's edits already applied. Entries that the user
+    hid are left out, along with their calls; those that the user cleared become placeholders.
+    Outputs that a prune cleared appear with their text.
     """
     replaced: dict[int, str | None] = {}
     for entry in entries:
@@ -113,8 +113,8 @@ def serialise(
 
     ``result_chars`` and ``argument_chars`` are the characters to which results and calls' arguments
     are cut. ``replaced`` maps ids of entries to the text that replaces them, None to leave an entry
-    out; ``hidden_calls`` has (entry id, call id) of calls to leave out. For a call without a result
-    a block that says so precedes the next message.
+    out; ``hidden_calls`` has (entry id, call id) of calls to leave out. If a call has no result, a
+    block that says so precedes the next message.
     """
     replaced = replaced or {}
     blocks: list[str] = []

@@ -210,7 +210,7 @@ class PruneSettings(_Settings):
     """"auto": under pressure, while the provider's cache is cold and at a model switch; "run_end":
     after every run; "off": only on request."""
     protect_tokens: Tokens = 15_000
-    """Tokens of the newest tool output that are never pruned."""
+    """Amount of the newest tool output that is never pruned, in tokens."""
     protect_share: FixedShare = 0.15
     """Largest share of the history budget that ``protect_tokens`` may protect."""
     protect_turns: FixedNumber = 2
@@ -224,7 +224,7 @@ class PruneSettings(_Settings):
     protected_tools: tuple[str, ...] | None = None
     """Tools whose results are never pruned. Not set: skill, todo, recall and ask."""
     minimum_tokens: Tokens = 25_000
-    """Least tokens a prune must free to be worth breaking the provider's cache."""
+    """Minimum tokens a prune must free to be worth breaking the provider's cache."""
     minimum_share: FixedShare = 0.25
     """Share of the history budget that a prune must free, if that is less than
     ``minimum_tokens``."""
@@ -237,9 +237,9 @@ class PruneSettings(_Settings):
     """Replaces ``room_least`` for a history budget of at least ``large_budget`` tokens, because
     reading a long request uncached after each prune is expensive."""
     large_budget: FixedNumber = 90_000
-    """Tokens from which on a history budget is large."""
+    """Smallest history budget, in tokens, that counts as large."""
     room_most: FixedShare = 0.50
-    """Largest share of the history budget that ``room_tokens`` may demand."""
+    """Largest share of the history budget that ``room_tokens`` may require."""
     notes_share: FixedShare = 0.10
     """Largest share of the history budget for the notes of one prune: lines of the cleared outputs
     that are still in use, added to the placeholders."""
@@ -263,7 +263,7 @@ class PruneSettings(_Settings):
         return data
 
     def notes_tokens(self, freed: int, budget: int) -> int:
-        """Return the tokens that the notes of a prune may take at most.
+        """Return the maximum tokens of a prune's notes.
 
         ``freed`` is how many tokens the prune frees, ``budget`` the history budget.
         """
@@ -273,7 +273,7 @@ class PruneSettings(_Settings):
         return min(round(budget * self.notes_share), round(freed * of_freed))
 
     def worthwhile_tokens(self, budget: int) -> int:
-        """Return the least tokens that a prune must free with a history budget of ``budget``."""
+        """Return the minimum tokens that a prune must free with a history budget of ``budget``."""
         return min(self.minimum_tokens, round(budget * self.minimum_share))
 
     def wanted_tokens(self, history: int, budget: int) -> int:
@@ -293,7 +293,7 @@ class PruneSettings(_Settings):
 
 
 class TruncationSettings(_Settings):
-    """Settings of truncation, the first defence: limits of one tool output. The smallest counts."""
+    """Settings of truncation, the first defence: limits of one tool output. The smallest one applies."""
 
     lines: int = Field(default=2_000, ge=10)
     """Lines of one output."""
@@ -328,7 +328,7 @@ class TruncationSettings(_Settings):
 
 
 class ImageSettings(_Settings):
-    """Limits of the images in a request; above them older images are pruned."""
+    """Limits on the images in a request; if they are exceeded, older images are pruned."""
 
     max_count: int = Field(default=20, ge=0)
     """Maximum number of images in one request. With more than 20, Anthropic's API accepts only
@@ -361,11 +361,11 @@ class ModelContextSettings(_Settings):
     """Context window in tokens, if the catalog doesn't know it or the server is configured for a
     smaller one."""
     threshold: Threshold = None
-    """As ``compaction.threshold``."""
+    """Replaces ``compaction.threshold``."""
     reserved: Tokens | None = None
-    """As ``compaction.reserved``."""
+    """Replaces ``compaction.reserved``."""
     keep_recent: Tokens | None = None
-    """As ``compaction.keep_recent``."""
+    """Replaces ``compaction.keep_recent``."""
 
 
 class ContextSettings(_Settings):
@@ -386,13 +386,13 @@ class ContextSettings(_Settings):
     unknown_window: int = Field(default=32_768, ge=1_024)
     """Window in tokens assumed for a model that the catalog doesn't know."""
     models: dict[str, ModelContextSettings] = Field(default_factory=dict)
-    """Settings per model; a name may contain ``*``, and the longest matching name counts."""
+    """Settings per model; a name may contain ``*``, and the longest matching name applies."""
 
     def for_model(self, model: str) -> "ContextSettings":
         """Return the settings for a model, with those of its best match in ``models`` applied.
 
-        The best match is the model's own name, or else the longest pattern. The smaller window
-        counts. The result has no ``models``; if none matches, it is this object unchanged.
+        The best match is the model's own name, or else the longest matching pattern. The smaller
+        window applies. The result has no ``models``; if none matches, it is this object unchanged.
         """
         names = [name for name in self.models if name == model or fnmatchcase(model, name)]
         if not names:

@@ -1,8 +1,8 @@
 """Finds standing rules in the user's messages: "never touch vendor", "always run the tests".
 
-A compaction carries them verbatim, the newest first, as far as its budget allows (`carried`). A
-rule is recognised by its form alone (`binds`): an order such as "never …" or "only …", or a
-sentence with "must", "is forbidden" and the like.
+A compaction carries them verbatim, newest first, as far as its budget allows (`carried`). A rule is
+recognised only by its form (`binds`): an order such as "never …" or "only …", or a sentence with
+"must", "is forbidden" and the like.
 """
 
 import re
@@ -56,7 +56,7 @@ class StandingRule:
 
     @property
     def line(self) -> str:
-        """The rule as a summary carries it, such as ``#34 Never touch vendor``."""
+        """The rule in the form that a summary carries, such as ``#34 Never touch vendor``."""
         return f"#{self.entry_id} {self.text}"
 
 
@@ -69,7 +69,7 @@ def rules_in(text: str) -> Iterator[str]:
 
 
 def binds(sentence: str) -> bool:
-    """Return True if a sentence is a rule: an order or a duty, not a question, not too long."""
+    """Return True if a sentence is a rule: an order or a duty that isn't a question or too long."""
     if len(sentence) > MAX_CHARS or sentence.endswith("?"):
         return False
     if len(sentence.split()) < MIN_WORDS or _NO_ORDER.search(sentence):
@@ -108,8 +108,8 @@ def carried(
 ) -> tuple[tuple[str, ...], int]:
     """Return the lines of the rules that a summary carries, and the number of rules that don't fit.
 
-    Rules that the text ``shown`` contains are left out. The newest rules are chosen first; one too
-    long for what is left of ``budget`` tokens is skipped, and an older, shorter one may still fit.
+    Rules that the text ``shown`` contains are left out. The newest rules are chosen first; one that
+    doesn't fit the rest of ``budget`` tokens is skipped, and an older, shorter one may still fit.
     The lines are in the order of ``rules``.
     """
     lines: list[str] = []

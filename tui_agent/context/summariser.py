@@ -1,4 +1,4 @@
-"""Writes summaries: decides which model calls to make and judges the answers; the caller calls.
+"""Writes summaries: decides which model calls to make, and judges the answers; the caller makes the calls.
 
 ``summarise`` is a generator: it yields the calls to make (they may run at the same time), is sent
 their answers, and returns the summary or why there is none. It decides on retries, chunks and
@@ -24,7 +24,7 @@ THINKING = "[Assistant thinking]: "
 """Prefix of a block with an answer's raw thinking, which some providers refuse in a prompt."""
 
 ATTEMPTS = 2
-"""Number of times a call is made before its rejected answer makes the summary fail."""
+"""Number of attempts at a call; if the last answer is rejected as well, the summary fails."""
 MIN_ANSWER_CHARS = 20
 """Shortest summary that is accepted, in characters; longer than "No prior history."."""
 _CACHED_PRICE = 0.1
@@ -53,7 +53,7 @@ _FAULTS = {
 
 @frozen
 class SummaryPrompts:
-    """The prompts of a summariser; each field is named like its file in ``prompts/``."""
+    """A summariser's prompts; each field has the name of its file in ``prompts/``."""
 
     compaction: str
     compaction_update: str
@@ -119,7 +119,7 @@ class SummaryCall:
     live: bool = False
     attempt: int = 1
     about: tuple[str, ...] = ()
-    """The text blocks to summarise, if ``text`` does not contain them (live calls)."""
+    """The text blocks to summarise if ``text`` does not contain them (live calls)."""
 
 
 @frozen
@@ -147,7 +147,7 @@ class SummaryAnswer:
 
 @frozen
 class SummaryFailure:
-    """The failure to get a summary; ``reason`` is a sentence for the user."""
+    """A failure to get a summary; ``reason`` is a sentence for the user."""
 
     reason: str
     too_long: bool = False
@@ -191,8 +191,8 @@ def choose_input(
 def rejection(answer: SummaryAnswer, call: SummaryCall | None = None) -> str | None:
     """Return why an answer can't be used as a summary, None if it can.
 
-    With ``call`` the answer must also have one of the headings asked for, or a name from the text
-    to summarise.
+    With ``call``, the answer must also have one of the headings that the call asks for, or a name
+    from the text to summarise.
     """
     if answer.error:
         return answer.error
@@ -312,7 +312,7 @@ def build_request(call: SummaryCall, model: str, live: ModelRequest | None = Non
 def chunk(blocks: Sequence[str], budget: int, count: CountText) -> tuple[str, ...]:
     """Join blocks, in order, into texts of at most ``budget`` tokens each.
 
-    A block that is too long for one text is cut in its middle.
+    A block that is too long for one text is cut in the middle.
     """
     chunks: list[str] = []
     current: list[str] = []

@@ -1,4 +1,4 @@
-"""Templates of the texts around content in a request; the caller loads them from ``prompts/``."""
+"""Templates for the texts around content in a request; the caller loads them from ``prompts/``."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -10,7 +10,7 @@ _SLOT = LazyPattern(r"\{(\w+)\}")
 
 @frozen
 class Templates:
-    """The templates; each field is named like its file in ``prompts/``.
+    """The templates; each field has the name of its file in ``prompts/``.
 
     Each field's docstring names the template's slots (``{name}`` in the text). The defaults are
     minimal texts with the same slots.
@@ -36,11 +36,11 @@ class Templates:
         "[As #{id} had it, which has left the context since: read the file again, or "
         'recall("#{id}").]'
     )
-    """Replaces a note that a read is unchanged since entry ``id``, if that is no longer sent."""
+    """Replaces the note that a read is unchanged since entry ``id`` once that entry is no longer sent."""
     tool_images: str = "[images]"
     """Precedes images of tool results that are sent in a user message."""
     conversation_start: str = "[…]"
-    """A first user message, for a history that has none left; providers require one."""
+    """A first user message for a history that has none left; providers require one."""
     empty_output: str = "(no output)"
     """Replaces the output of a tool that printed nothing."""
 
@@ -50,7 +50,7 @@ class Templates:
 
 
 def fill(template: str, **values: str) -> str:
-    """Return a template with values in its slots, without whitespace at the ends.
+    """Return a template with its slots filled and whitespace stripped from its ends.
 
     Unknown slots, and braces in values, stay unchanged.
     """

@@ -2,8 +2,8 @@
 
 Text is counted with OpenAI's byte-pair encodings (``vocabulary.py``). The result, a ``Count``, also
 has the number of tokens outside ASCII by class of characters. It is called *uncorrected*: a model's
-``Calibration`` converts each class into the model's own tokens, beginning with the ratios known for
-the tokenizer's family, and is corrected by the usage that the provider reports. Entries store the
+``Calibration`` converts each class into the model's own tokens; it starts with the ratios known for
+the tokenizer's family and is corrected by the usage that the provider reports. Entries store the
 uncorrected count in ``tokens`` and ``scripts``, so it stays valid when the calibration changes.
 """
 
@@ -33,21 +33,21 @@ from tui_agent.session.entries import (
 )
 
 MESSAGE_TOKENS = 4
-"""Tokens of each message beside its text: start, role, separator, end (OpenAI cookbook, "How to
+"""Tokens of each message besides its text: start, role, separator, end (OpenAI cookbook, "How to
 count tokens with tiktoken")."""
 CALL_TOKENS = 8
-"""Tokens of each tool call beside its name and arguments: id and markup."""
+"""Tokens of each tool call besides its name and arguments: id and markup."""
 REQUEST_TOKENS = 3
 """Tokens at the end of each request that open the answer (same source)."""
 TOOLS_TOKENS = 12
-"""Tokens of a request's list of tools beside the tools themselves."""
+"""Tokens of a request's list of tools besides the tools themselves."""
 UNKNOWN_IMAGE_TOKENS = 1_100
 """Tokens assumed for an image of unknown size: between the providers' smallest and largest."""
 PAGE_TOKENS = 2_500
 """Tokens assumed for a page of a PDF: 1,000 to 2,000 of text and about 1,000 of its image."""
 
 EXACT_WORK = 65_536
-"""Longest text that is counted whole, as measured by ``_work`` (about 15 ms); longer ones are
+"""Longest text that is counted whole, as measured by ``_work`` (about 15 ms); longer texts are
 sampled."""
 SAMPLES = 128
 """Number of samples taken of a text that is too long to be counted whole."""
@@ -145,7 +145,7 @@ class TokenCounter:
         return sum(map(self._message, messages))
 
     def images(self, entry: Entry, sent: Collection[str] | None = None) -> int:
-        """Return the tokens of an entry's images; with ``sent`` only of those with these blobs."""
+        """Return the tokens of an entry's images; with ``sent``, only of those with these blobs."""
         return sum(
             picture_tokens(image, self.model)
             for image in entry.images
@@ -210,7 +210,7 @@ def _count(text: str, encoding: str) -> int:
 
 
 def _work(text: str) -> int:
-    """Return how long counting a text takes, as the number of ASCII characters that take as long.
+    """Return how long counting a text takes, as a number of ASCII characters that would take as long.
 
     Scripts without spaces take longer, because their pieces are long and rarely repeat.
     """

@@ -1,8 +1,8 @@
 """Truncation, the first defence: shortens a tool output to its limits when it is recorded.
 
 No text is lost: the caller (``tools.outputs``) stores the whole output and passes a hint that says
-how to get it. `cut_middle` is also used for texts that a prune cut and for placeholders. Counts are
-exact; lines are numbered as in the whole output, bytes are those of UTF-8.
+how to get it. `cut_middle` is also used for texts cut by a prune and for placeholders. Counts are
+exact; lines are numbered as in the whole output, and bytes are UTF-8 bytes.
 """
 
 import re
@@ -51,8 +51,8 @@ _WORDS = (
     "✗",
     "✘",
 )
-"""Words of which every line that ``_ERROR`` matches has at least one. Searching them first is far
-faster on a huge log than the pattern alone."""
+"""Every line that ``_ERROR`` matches contains at least one of these words. Searching for them first
+is far faster on a huge log than the pattern alone."""
 
 _ERROR = LazyPattern(
     r"error|exception\b|traceback|\bfatal\b|\bpanic|\bfail(?:ed|ing|ure|ures|s)?\b|assert(?:ion)?\b|segmentation fault"
@@ -81,7 +81,7 @@ _PLACE = LazyPattern(
 
 _PLACED = LazyPattern(r"\.\w{1,5}:\d+(?::\d+)?: ")
 _POINTER = LazyPattern(r"\s*--> \S+:\d+")
-"""Matches a line of Rust's compiler that gives the file of the error in the line before."""
+"""Matches a line by Rust's compiler that gives the file of the error on the previous line."""
 
 _MAX_LINE_CHARS = 2_000
 """Maximum characters of a line that are searched for errors."""
@@ -90,16 +90,16 @@ _MAX_LINES_JUDGED = 8_000
 """Maximum lines with an error word that are matched against ``_ERROR``: the first and the last."""
 
 _MAX_SIMILAR_LINES = 3
-"""Number of lines that differ only in numbers after which further ones rank below all others."""
+"""Number of lines differing only in numbers after which further ones rank below all others."""
 
 NOTE_BYTES = 200
-"""Bytes of a cut output that are reserved for the note about what was left out."""
+"""Bytes of a cut output reserved for the note about what was left out."""
 
 ERROR_SHARE = 0.2
 """Largest share of a cut output that error-looking lines from the middle may take."""
 
 ERROR_LINE_CHARS = 240
-"""Maximum characters shown of an error-looking line."""
+"""Maximum number of characters shown of an error-looking line."""
 
 
 def error_looking(lines: Sequence[str]) -> list[int]:
@@ -131,7 +131,8 @@ def most_informative(lines: Sequence[str], most: int) -> list[int]:
 
     Certain errors come before lines that only contain an error word; lines that differ from three
     earlier ones only in numbers come last. If a rank has too many lines, its first and last ones
-    are taken. A line with an error's place (``--> src/main.rs:3``) follows the error before it.
+    are taken. A line with an error's location (``--> src/main.rs:3``) stays with the error before
+    it.
     """
     ranks: dict[int, list[int]] = {rank: [] for rank in range(4)}
     seen: Counter[str] = Counter()
@@ -164,7 +165,7 @@ def _first_and_last(found: list[int], most: int) -> list[int]:
 
 @frozen
 class OutputLimits:
-    """How much of one output is sent to the model at most."""
+    """The maximum size of an output that is sent to the model."""
 
     lines: int = 2_000
     bytes: int = 50 * 1024
@@ -249,9 +250,9 @@ def truncate(
 def cut_middle(text: str, chars: int, address: str = "") -> str:
     """Return at most ``chars`` characters: the text's head and tail, with a note between them.
 
-    The note says how many characters are missing, and ``address``, where the whole text is, such as
-    ``#412``. The address is shown even if there is no room for the rest of the note, or only with
-    more than ``chars`` characters.
+    The note says how many characters are missing and where the whole text is (``address``, such as
+    ``#412``). The address is shown even if there is no room for the rest of the note, and even if it
+    makes the result longer than ``chars``.
     """
     if address and len(text) > chars:
         return _cut_inside(text, max(chars, len(address) + 2), f", {address}", f"…{address}")[0]
@@ -274,7 +275,7 @@ class _Cut:
     def head(self, hint: str) -> Truncated:
         shown, kept = self._take(self.lines, self.room, self.max_lines)
         if len(shown) == len(self.lines):
-            # Lines were only cut inside, where a note says so: there is no line to continue from.
+            # Lines were only cut in their middle, where a note says so: there is no line to continue from.
             kept -= self.ends_open
             return Truncated("\n".join(shown), self._truncation(len(shown), kept))
         last = self.first_line + len(shown) - 1
@@ -376,8 +377,8 @@ def _after(hint: str, next_line: int) -> str:
 def fitting_bytes(text: str, limits: OutputLimits) -> int:
     """Return how many bytes of a text may be shown, so that it stays within the limits' tokens.
 
-    The bytes per token are judged from the text's beginning: three for prose, code or Chinese, one
-    and a half for text without spaces (base64, hashes, minified data).
+    The bytes per token are estimated from the text's beginning: three for prose, code or Chinese,
+    one and a half for text without spaces (base64, hashes, minified data).
     """
     sample = text[:8_192]
     per_token = 1.5

@@ -1,7 +1,7 @@
-"""Classifies a model's answer: does it end the turn, call tools, was it cut off, is it unusable?
+"""Classifies a model's answer: whether it ends the turn, calls tools, was cut off or is unusable.
 
-The same verdicts are used for the conversation, subagents and summarisers. What follows from a
-verdict is up to the caller (``agent.loop``, ``summariser``).
+The same verdicts are used for the conversation, subagents and summarisers. The caller
+(``agent.loop``, ``summariser``) decides how to act on a verdict.
 """
 
 from enum import StrEnum
@@ -26,17 +26,17 @@ class Verdict(StrEnum):
     THINKING = "thinking only"
     """Only reasoning."""
     PROMISED = "promises calls"
-    """The text announces a call but there is none, or has one that can't be parsed."""
+    """The text announces a call that is missing, or contains one that can't be parsed."""
     REFUSED = "refused"
     """The provider or the model declined to answer."""
     PAUSED = "paused"
-    """The provider continues the answer when the conversation is sent again."""
+    """The provider will continue the answer when the conversation is sent again."""
     BROKEN = "broken"
     """The answer was interrupted or failed."""
 
 
 ENDS_TURN = frozenset({Verdict.WHOLE, Verdict.CUT, Verdict.REFUSED})
-"""Verdicts that end a turn, if the answer has no calls."""
+"""Verdicts that end a turn if the answer has no calls."""
 NUDGED = frozenset({Verdict.SILENT, Verdict.THINKING, Verdict.PROMISED})
 """Verdicts after which the model is asked once to answer again."""
 

@@ -39,23 +39,23 @@ class EntryState(StrEnum):
     LIVE = "live"
     """Sent unchanged."""
     PRUNED = "pruned"
-    """A prune cleared or cut it: an output, a message's images, an answer's long arguments."""
+    """Cleared or cut by a prune: an output, a message's images, an answer's long arguments."""
     MASKED = "masked"
-    """The user replaced it with a placeholder; screens say "cleared"."""
+    """Replaced with a placeholder by the user; screens say "cleared"."""
     DROPPED = "dropped"
-    """The user took it out, a call together with its result; screens say "hidden"."""
+    """Removed by the user, a call together with its result; screens say "hidden"."""
     PINNED = "pinned"
     """Sent unchanged, never pruned, and carried verbatim through compactions."""
 
     @property
     def word(self) -> str:
-        """The state's name on screens; JSON output has the state's value instead."""
+        """The state's name on screens; JSON output uses the state's value instead."""
         return _WORDS.get(self.value, self.value)
 
 
 @frozen
 class ContextView:
-    """What a request is made from: head, compaction, the entries it keeps or precedes, states.
+    """The parts of a request: head, compaction, the entries that it keeps or precedes, their states.
 
     ``entries`` are the entries that ``compaction`` keeps and those after it, of every kind, in
     order, without ``compaction`` itself; all entries of the path if it is None. ``states``,
@@ -105,7 +105,7 @@ class ContextView:
         return self.states.get(entry_id, EntryState.LIVE) in (EntryState.LIVE, EntryState.PINNED)
 
     def holds(self, entry_id: int | None) -> bool:
-        """Return True if the view has an entry and sends it unchanged; also True for None."""
+        """Return True if the view has the entry and sends it unchanged; also True for None."""
         if entry_id is None:
             return True
         return self.is_open(entry_id) and any(entry.id == entry_id for entry in self.entries)
@@ -121,14 +121,14 @@ class ContextView:
 def resolve(path: Sequence[Entry]) -> ContextView:
     """Return the view of a path (oldest entry first).
 
-    The view's compaction is the last one that the path's model can be sent; it keeps nothing if its
-    first kept entry is not on the path before it. The last system entry counts wherever it is. The
-    latest edit or prune of an entry decides its state, except that a prune never changes a pinned
-    entry.
+    The view's compaction is the last one that can be sent to the path's model; it keeps nothing if
+    its first kept entry is not on the path before it. The last system entry applies wherever it is.
+    The latest edit or prune of an entry decides its state, except that a prune never changes a
+    pinned entry.
 
-    A result belongs to the first call with its call id, and without a result yet, in the last
-    answer before it. A result after the next answer belongs to no call: the call was sent as
-    interrupted in between.
+    A result belongs to the last answer before it, and there to the first call with its call id that
+    has no result yet. A result that comes after the next answer belongs to no call, because the call
+    was already sent as interrupted.
     """
     compaction, entries = _kept(path, _head(path)[1])
     return _resolved(path, compaction, entries)
@@ -137,8 +137,8 @@ def resolve(path: Sequence[Entry]) -> ContextView:
 def resolve_all(entries: Sequence[Entry]) -> ContextView:
     """Return the view of entries in which no compaction leaves any out.
 
-    For texts that are made from entries in another way than a request, such as a branch's summary:
-    there, too, the user's edits hold of entries that a compaction has summarised since.
+    Use it for texts other than requests, such as a branch's summary: the user's edits then also
+    apply to entries that a compaction has summarised since.
     """
     return _resolved(entries, None, tuple(entries))
 
@@ -183,7 +183,7 @@ def _resolved(
 def _kept(
     path: Sequence[Entry], model: str | None
 ) -> tuple[CompactionEntry | None, tuple[Entry, ...]]:
-    """Return the view's compaction, if any, and the entries that it keeps and those after it."""
+    """Return the view's compaction, if any, and the entries that it keeps or that follow it."""
     at = place_of_newest(path, CompactionEntry, where=lambda entry: entry.is_read_by(model))
     compaction = None if at is None else path[at]
     if at is None or not isinstance(compaction, CompactionEntry):
@@ -294,8 +294,8 @@ _STATE_OF_ACTION = {"drop": EntryState.DROPPED, "mask": EntryState.MASKED, "pin"
 def _apply_edits(entries: Sequence[Entry], compaction: CompactionEntry | None) -> _Edits:
     """Return the effects of all prunes and edits of a view, applied in order.
 
-    Those whose target comes later, or is not in the view, have no effect, except that an edit ends
-    the pin of an entry that the compaction carries.
+    Those whose target comes later or is not in the view have no effect, except that an edit unpins
+    an entry that the compaction carries.
     """
     edits = _Edits()
     seen: set[int] = set()
@@ -317,7 +317,7 @@ def _apply_edits(entries: Sequence[Entry], compaction: CompactionEntry | None) -
 
 
 def _pair(entries: Sequence[Entry]) -> dict[int, tuple[ToolResultEntry | None, ...]]:
-    """Return, by an answer's id, the result of each of its calls, None for a missing one."""
+    """Return, by an answer's id, the result of each of its calls; None for a missing result."""
     rows: dict[int, tuple[ToolResultEntry | None, ...]] = {}
     waiting: AssistantEntry | None = None
     places: dict[str, list[int]] = {}

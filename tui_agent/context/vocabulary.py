@@ -1,7 +1,7 @@
 """Counts the tokens of text in OpenAI's byte-pair encodings, with the same results as tiktoken.
 
 An encoding is a file that is mapped into memory and read in place, so the first count takes
-milliseconds. (tiktoken first builds tables of 50 MB for half a second, during which the program
+milliseconds. (tiktoken spends half a second building tables of 50 MB first, during which the program
 wouldn't react to keys.) ``scripts/model_data.py`` writes the files.
 
 The file of an encoding of N tokens has, with little-endian numbers:
@@ -32,15 +32,15 @@ SLOTS = {"o200k_base": 1 << 19, "cl100k_base": 1 << 18}
 """Number of slots of each encoding's hash table: a power of two; about 0.4 of them are in use."""
 
 PIECE_CHARS = 128
-"""Maximum characters of a piece that are counted at once: the time grows with the square of it."""
+"""Maximum length of a piece that is counted at once, in characters: time grows with its square."""
 
 REMEMBERED_PIECES = 16_384
-"""Number of pieces of text whose counts are cached (about 3 MB), because texts repeat them."""
+"""Number of pieces of text whose counts are cached (about 3 MB), because pieces recur in texts."""
 
 NUMBER_BYTES = 4
 """Bytes of each number in an encoding's file."""
 _NO_RANK = 1 << 30
-"""Stands for the rank of bytes that are not a token; higher than every rank."""
+"""Rank given to bytes that are not a token; higher than every real rank."""
 
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 _PATTERNS = {
@@ -117,8 +117,8 @@ class Vocabulary:
     def _merged(self, data: bytes) -> list[bytes]:
         """Return the tokens of a piece's bytes.
 
-        Begins with single bytes, and merges the two neighbours whose merger has the lowest rank
-        until no merger is a token.
+        Starts with single bytes, and repeatedly merges the two neighbours that form the token with
+        the lowest rank, until no two neighbours form a token.
         """
         parts = [data[at : at + 1] for at in range(len(data))]
         ranks = [self._rank(data[at : at + 2]) for at in range(len(data) - 1)]
