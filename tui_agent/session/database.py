@@ -7,8 +7,8 @@ Before an older file is migrated it is backed up, and the backup is kept. A copy
 and checked, and renamed over the file. If anything fails before the rename, the old file is
 unchanged.
 
-A file beside it, with the suffix ``.lock``, is locked while a program has the store open. Once the
-file was found damaged, deleted or replaced, this program writes nothing more to it
+A file next to it, with the suffix ``.lock``, is locked while a program has the store open. Once the
+file has been found damaged, deleted or replaced, this program writes nothing more to it
 (`Database.refusal`).
 """
 
@@ -60,8 +60,8 @@ MIGRATIONS: Mapping[int, Migration] = {
         WHERE instr(body, '"arguments_digest"') > 0 AND json_valid(body)
         """,
     ),
-    # Empty migrations: the tables stay, but entries may have new fields or kinds that older
-    # programs would take for damage.
+    # Empty migrations: the tables stay the same, but entries may have new fields or kinds that
+    # older programs would mistake for damage.
     4: (),  # a message can have the typed command line
     5: (),  # effort changes
     6: (),  # entries have fields for scripts, windows from notes, restored files …
@@ -83,13 +83,13 @@ T = TypeVar("T")
 IdsT = TypeVar("IdsT", bound=Sequence[int])
 
 _JOURNAL_BYTES = 16 * 1024 * 1024
-"""Bytes that the write-ahead log is cut to after a larger transaction, such as a long fork."""
+"""Size to which the write-ahead log is cut after a larger transaction, such as a long fork."""
 
 _CACHED_KIB = 512
-"""Page cache of each thread's connection, in KiB; small, as the system caches the file anyway."""
+"""Page cache of each thread's connection, in KiB; small because the system caches the file anyway."""
 
 _MINIMUM_SQLITE = (3, 37, 0)
-"""Oldest version of SQLite that works: the first with STRICT tables."""
+"""Oldest usable version of SQLite: the first with STRICT tables."""
 
 _REFUSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 """SQLite's error codes for a file that can't be opened for writing."""
@@ -113,7 +113,7 @@ def migrate(path: Path, found: int, target: int, migrations: Mapping[int, Migrat
     copy = path.with_name(path.name + ".migrating")
     copy.unlink(missing_ok=True)
     try:
-        # The backup gets its name only when it is complete: the program may be killed meanwhile.
+        # The backup gets its name only once it is complete, as the program may be killed meanwhile.
         _copy(path, copy)
         copy.replace(backup)
         _copy(backup, copy)
@@ -138,7 +138,7 @@ def migrate(path: Path, found: int, target: int, migrations: Mapping[int, Migrat
 def _copy(source: Path, target: Path) -> None:
     with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
         old.backup(new)
-        # One file without a journal beside it, so that a rename moves all of it.
+        # A single file without a journal, so that a rename moves all of it.
         new.execute("PRAGMA journal_mode = DELETE")
     target.chmod(0o600)
     _sync(target)
@@ -263,7 +263,7 @@ class Database:
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
-                # After some errors, such as a full disk, SQLite has rolled back already.
+                # After some errors, such as a full disk, SQLite has already rolled back.
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
@@ -282,7 +282,7 @@ class Database:
             raise StoreBusy(f"Another program is using the session file {self.path}.")
 
     def close(self) -> None:
-        """Close all connections. Closing twice is harmless."""
+        """Close all connections. Idempotent."""
         for connection in self._connections:
             connection.close()
         self._connections.clear()
@@ -333,7 +333,7 @@ class Database:
             )
 
     def _open_for_writing(self) -> bool:
-        """Open the file, created or migrated if needed; return False if it can only be read."""
+        """Open the file, creating or migrating it if necessary; return False if it can only be read."""
         deadline = time.monotonic() + self._busy_timeout / 1000
         while True:
             try:
@@ -353,7 +353,7 @@ class Database:
                 )
 
     def _settle(self, connection: sqlite3.Connection) -> bool:
-        """Keep the connection if it can write and return True; else close it and return False."""
+        """Keep the connection and return True if it can write; else close it and return False."""
         connection.execute("PRAGMA busy_timeout = 0")
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -400,11 +400,11 @@ class Database:
         lock = self._presence
         if lock is None:
             return False
-        # Two programs that kept the shared lock would wait for each other forever.
+        # Two programs that both kept the shared lock would wait for each other forever.
         lock.release()
         try:
             if not lock.take():
-                # A random pause, so that two programs waiting for this don't retry in step.
+                # The pause is random, so that two waiting programs don't retry in step.
                 time.sleep(os.urandom(1)[0] / 10_000)
                 return False
             with contextlib.closing(self._connect("mode=rwc")) as connection:

@@ -1,7 +1,7 @@
 """Drafts: the answer being streamed, saved so that a crash loses only the newest text.
 
-The functions run in the caller's transaction. `Session` saves a draft, deletes it with the answer
-that replaces it, and appends those that ended programs left (`Session.recover`).
+The functions run in the caller's transaction. `Session` saves a draft, deletes it when the answer is
+appended, and appends drafts left by programs that have ended (`Session.recover`).
 """
 
 import json
@@ -26,7 +26,7 @@ def save(
     text: DraftText,
     at: int,
 ) -> None:
-    """Store a draft; replaces the same writer's previous one.
+    """Store a draft, replacing the same writer's previous one.
 
     ``origin`` is the writer's name, and the entry that the answer will follow (None: no entry).
     """
@@ -50,7 +50,7 @@ def clear(connection: sqlite3.Connection, session: int, writer: str) -> bool:
 
 
 def load(connection: sqlite3.Connection, session: int) -> list[tuple[str, int | None, DraftText]]:
-    """Return (writer, entry that the answer follows, draft) of a session's drafts, oldest first.
+    """Return (writer, entry that the answer follows, draft) for a session's drafts, oldest first.
 
     A damaged draft is returned as an empty one.
     """
@@ -73,7 +73,7 @@ def load(connection: sqlite3.Connection, session: int) -> list[tuple[str, int | 
 
 
 def entry_of(draft: DraftText) -> AssistantEntry | None:
-    """Return a draft as an interrupted answer, None if it has nothing to keep.
+    """Return a draft as an interrupted answer; None if it has nothing to keep.
 
     Calls whose arguments are not yet a complete JSON object are left out.
     """

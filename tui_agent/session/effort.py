@@ -1,4 +1,4 @@
-"""The levels of effort, and the choice of a level that a model has."""
+"""The levels of effort, and the choice of one that a model supports."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -6,7 +6,7 @@ from enum import StrEnum
 from tui_agent.lazy import frozen
 
 DEFAULT_EFFORT = "default"
-"""Name shown when no level is chosen: the settings, or else the provider's default, decide."""
+"""Name shown when no level is chosen; the settings or else the provider's default then apply."""
 
 
 class Effort(StrEnum):
@@ -29,10 +29,10 @@ class Effort(StrEnum):
         return None
 
     def nearest(self, levels: Sequence["Effort"]) -> "Effort | None":
-        """Return the one of ``levels`` to use for this level, None if there is none.
+        """Return which of ``levels`` to use for this level; None if there are none.
 
-        If it isn't among them: the next lower one, because thinking costs money, or the lowest if
-        all are higher. OFF is returned only for OFF.
+        If this level isn't among them, return the next lower one, because thinking costs money, or
+        the lowest if all are higher. OFF is returned only for OFF.
         """
         if self in levels:
             return self
@@ -51,7 +51,7 @@ class EffortInForce:
     """The effort of the next request.
 
     ``chosen`` is the level set by an entry on the path, ``preset`` the settings' level for the
-    model, and ``levels`` the levels the model has; empty if it has no setting for effort.
+    model, and ``levels`` the levels the model supports; empty if it has no setting for effort.
     """
 
     model: str
@@ -73,9 +73,9 @@ class EffortInForce:
 
     @property
     def shortfall(self) -> str | None:
-        """A message that the model lacks the level in ``asked``, None if it has it.
+        """A message that the model doesn't support the level in ``asked``, None if it does.
 
-        None also if the settings ask for a level and the model has no levels at all.
+        Also None if the settings name a level and the model has no levels at all.
         """
         if self.asked is None or self.asked in self.levels:
             return None

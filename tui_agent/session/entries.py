@@ -1,11 +1,10 @@
 """The entries of a session: a closed union of immutable records that form an append-only tree.
 
 What happens in a session is stored as entries; the leaf, its moves, labels, the title and drafts
-are stored beside them. A compaction, prune, context edit or model change is an entry too: it
-changes what the model is sent of other entries, never the entries themselves. Ids are integers that
-ascend within a session and are written ``#412`` for people and models. Tokens are estimates, times
-are milliseconds since the epoch, blobs are hexadecimal SHA-256 digests of content kept in the
-store.
+are stored separately. A compaction, prune, context edit or model change is also an entry: it changes
+how other entries are sent to the model, never the entries themselves. Ids are integers that ascend
+within a session and are written ``#412`` for people and models. Tokens are estimates, times are
+milliseconds since the epoch, blobs are hexadecimal SHA-256 digests of content kept in the store.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +34,7 @@ _NAMED = ("#", SKILL_PREFIX, AGENT_PREFIX, SESSION_PREFIX, DIAGNOSTICS_PREFIX, P
 """Path prefixes of attached parts that are not files."""
 
 REASONING = "reasoning"
-"""Value in ``ContextEditEntry.parts`` for reasoning that a provider refused to take back."""
+"""Value in ``ContextEditEntry.parts`` for reasoning that a provider refused to accept back."""
 
 INTERRUPTED_OUTPUT = "[Tool execution was interrupted]"
 """Output of a tool call that was cut off before it returned."""
@@ -69,7 +68,7 @@ class Said(NamedTuple):
 class _Record(BaseModel):
     """Base of all stored records: frozen, and strict about unknown fields."""
 
-    # A class's validator is built with its first object: building all takes a tenth of the start.
+    # A class's validator is built with its first object: building all would take a tenth of the start.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
@@ -89,11 +88,11 @@ class TextPart(_Record):
 
 
 class FilePart(_Record):
-    """A file that the user attached with ``@path``; ``text`` is the part of it the model is sent.
+    """A file that the user attached with ``@path``; ``text`` is the part of it sent to the model.
 
     The path may also name an entry (``#412``), a skill (``skill:pdf``), an agent
     (``agent:explore``), a directory (``src/``), or an MCP server's resource
-    (``docs:memo://today``). `is_file` tells these from files.
+    (``docs:memo://today``). `is_file` distinguishes these from files.
     """
 
     type: Literal["file"] = "file"
@@ -212,7 +211,7 @@ class Truncation(_Record):
 
 
 class ToolMetadata(_Record):
-    """Facts about a tool result for the program; the model isn't sent them."""
+    """Facts about a tool result for the program; not sent to the model."""
 
     path: str | None = None
     diff: str | None = None
@@ -250,7 +249,7 @@ class PinnedText(_Record):
 
 
 class StateText(_Record):
-    """Tool state that a compaction keeps beside its summary: the to-do list, or a loaded skill."""
+    """Tool state that a compaction keeps besides its summary: the to-do list, or a loaded skill."""
 
     tool: str
     """The tool that the state belongs to: todo or skill; or "plan" for the approved plan."""
@@ -259,7 +258,7 @@ class StateText(_Record):
 
 
 class SummaryDetails(_Record):
-    """What the program itself keeps of the summarised entries, beside the model's summary.
+    """What the program itself keeps of the summarised entries, besides the model's summary.
 
     File lists include those of earlier summaries; the file touched longest ago comes first.
     """
@@ -275,19 +274,19 @@ class SummaryDetails(_Record):
     """All standing rules found so far, including those in ``user_messages``; not sent to the
     model."""
     rules_lost: int = Field(default=0, exclude_if=lambda count: not count)
-    """Number of rules that no longer fit, which the user must be told."""
+    """Number of rules that no longer fit; the user must be warned."""
     untold: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
     """Names that are still in use but missing in the summary; not sent to the model."""
     pinned: tuple[PinnedText, ...] = ()
     state: tuple[StateText, ...] = ()
     shown_files: int | None = None
-    """How many of the newest paths in each file list the model is sent; None: all."""
+    """Number of newest paths of each file list that are sent to the model; None: all."""
     file_ids: dict[str, int] = Field(default_factory=dict, exclude_if=lambda ids: not ids)
     """Id of the newest entry that names each file, by path; sent to the model with the path."""
     hook: str = Field(default="", exclude_if=lambda hook: not hook)
-    """A hook's own data, as JSON; the model isn't sent it."""
+    """A hook's own data, as JSON; not sent to the model."""
     remembered: tuple[str, ...] = ()
-    """Encoded anchors for the next summary; the model isn't sent them."""
+    """Encoded anchors for the next summary; not sent to the model."""
 
 
 class FileChange(_Record):
@@ -302,9 +301,9 @@ class FileChange(_Record):
     before: str | None = None
     after: str | None = None
     before_object: str = ""
-    """Git's object id of the former content, if there is no blob of it."""
+    """Id of the git object with the former content, if there is no blob of it."""
     before_mode: int = 0
-    """Permission bits, 0 for no file."""
+    """Permission bits; 0 if there was no file."""
     after_mode: int = 0
     no_before: str = ""
     """Why there is no snapshot of the file before the change, such as its size; "" if there is
@@ -410,9 +409,9 @@ class EntryBase(_Record):
     """Whether entries of this kind are sent to the model as messages; None: it depends on the
     entry, see `is_sent`."""
     sets_state: ClassVar[bool] = False
-    """Whether only the last entry of this kind on a path counts: head, model, mode, effort."""
+    """Whether only the last entry of this kind on a path applies: head, model, mode, effort."""
     edits_view: ClassVar[bool] = False
-    """Whether such an entry changes what the model is sent of other entries."""
+    """Whether such an entry changes how other entries are sent to the model."""
     breaks_prefix: ClassVar[bool] = False
     """Whether such an entry changes earlier parts of the request, so that the next request may not
     begin with the last one."""
@@ -421,11 +420,11 @@ class EntryBase(_Record):
     costs: ClassVar[bool] = False
     """Whether such an entry is the result of a request, with a model, usage and cost."""
     starts_turn: ClassVar[bool] = False
-    """Whether a turn begins with such an entry, if it is sent to the model."""
+    """Whether such an entry begins a turn if it is sent to the model."""
     follows_calls: ClassVar[bool] = False
     """Whether such an entry belongs to the tool calls of the answer before it."""
     is_dialogue: ClassVar[bool] = False
-    """Whether it is a message by the user or the model, rather than a result or a record."""
+    """Whether such an entry is a message by the user or the model, not a result or a record."""
     is_mentionable: ClassVar[bool] = False
     """Whether the prompt's completion offers such entries, because they have text worth citing."""
     in_outline: ClassVar[bool] = False
@@ -484,9 +483,9 @@ class BookkeepingEntry(EntryBase):
 
 
 class SystemEntry(BookkeepingEntry):
-    """The head of the requests that follow: system prompt and tools, and the opening message.
+    """The head of later requests: system prompt and tools, and the opening message.
 
-    Prompt and tools are the same in all projects. The last system entry on the path counts.
+    Prompt and tools are the same in all projects. The last system entry on the path applies.
     """
 
     letter = "f"
@@ -508,7 +507,7 @@ class SystemEntry(BookkeepingEntry):
 class UserEntry(EntryBase):
     """A message by the user, or by the program on their behalf.
 
-    ``synthetic`` says why the program wrote it; None for the user's own.
+    ``synthetic`` says why the program wrote it; None for the user's own message.
     """
 
     letter = "d"
@@ -522,7 +521,7 @@ class UserEntry(EntryBase):
     parts: tuple[UserPart, ...]
     synthetic: str | None = None
     mid_run: bool = False
-    """Whether it was sent during a run; the model then gets it wrapped in a reminder."""
+    """Whether the message was sent during a run; it is then wrapped in a reminder for the model."""
 
     @property
     def text(self) -> str:
@@ -551,7 +550,7 @@ class UserEntry(EntryBase):
     def diagnostics(self) -> dict[str, int]:
         """The number of new problems that checkers found, by path.
 
-        Empty if the message isn't a report of the program on problems.
+        Empty if the message isn't the program's report about problems.
         """
         found: dict[str, int] = {}
         if not self.synthetic:
@@ -567,7 +566,7 @@ class UserEntry(EntryBase):
 class ShellEntry(EntryBase):
     """A command that the user ran with ``!``.
 
-    ``excluded``: it was run with ``!!`` and is not sent to the model.
+    ``excluded``: the command was run with ``!!`` and is not sent to the model.
     """
 
     letter = "g"
@@ -612,10 +611,10 @@ class AssistantEntry(EntryBase):
     """Why the answer ended. ``pause``: the provider continues the answer when the conversation is
     sent again."""
     error: str | None = None
-    """One sentence on the failure, or on why the provider refused to answer."""
+    """A sentence about the failure, or about why the provider refused to answer."""
     interrupted: bool = False
     estimate: int = 0
-    """The request's estimated tokens; comparing them with ``usage`` calibrates later estimates."""
+    """The request's estimated tokens; their comparison with ``usage`` calibrates later estimates."""
     started_at: int = 0
     first_token_at: int | None = None
 
@@ -675,7 +674,7 @@ class ToolResultEntry(EntryBase):
     def whole_output(self, blob: Callable[[str], bytes | None]) -> str:
         """Return the whole output, or ``output`` if there is no blob or it was deleted.
 
-        ``blob`` returns a blob's bytes by its digest, None if it is gone.
+        ``blob`` returns a blob's bytes by its digest, None if it has been deleted.
         """
         if self.full_output and (full := blob(self.full_output)) is not None:
             return full.decode("utf-8", "replace")
@@ -724,17 +723,17 @@ class CompactionEntry(SummaryEntry):
     tokens_after: int
     trigger: Literal["manual", "threshold", "overflow", "model_switch", "idle", "notes"]
     item: str | None = Field(default=None, exclude_if=lambda item: item is None)
-    """The provider's own compaction as JSON, which ``model`` is sent byte for byte instead of
-    ``summary``; None if there is only ``summary``."""
+    """The provider's own compaction as JSON, sent to ``model`` byte for byte instead of ``summary``;
+    None if there is only ``summary``."""
     instructions: str | None = None
     prepared: bool = Field(default=False, exclude_if=lambda prepared: not prepared)
-    """Whether the summary was written in the background during the work before."""
+    """Whether the summary was written in the background during the preceding work."""
 
     def is_read_by(self, model: str | None) -> bool:
-        """Return True if ``model`` can be sent this compaction.
+        """Return True if this compaction can be sent to ``model``.
 
         A provider's ``item`` can only be sent to the model that made it; any other model is sent
-        the summarised entries themselves. None or "" (no model known) counts as able.
+        the summarised entries themselves. None or "" (model unknown) counts as a model that can.
         """
         return self.item is None or not model or self.model == model
 
@@ -766,7 +765,7 @@ class RaceEntry(BookkeepingEntry):
     kind: Literal["race"] = "race"
     prompt: str
     start: int | None = None
-    """The entry that the runners' branches begin after; None for the beginning of the session."""
+    """The entry after which the runners' branches begin; None for the beginning of the session."""
     check: str = ""
     """The check command that ran in each copy, "" for none."""
     runners: tuple[RaceRunner, ...]
@@ -830,7 +829,7 @@ class SubagentEntry(BookkeepingEntry):
 
 
 class PruneEntry(BookkeepingEntry):
-    """Clears or cuts entries in the requests that follow: old outputs, long arguments, images."""
+    """Clears or cuts entries in later requests: old outputs, long arguments, images."""
 
     letter = "j"
     undone_alone = True
@@ -877,7 +876,7 @@ class ContextEditEntry(BookkeepingEntry):
 
 
 class ModelChangeEntry(BookkeepingEntry):
-    """A change of the model for the requests that follow."""
+    """A change of the model for later requests."""
 
     letter = "l"
     sets_state = True
@@ -899,9 +898,9 @@ class ModelChangeEntry(BookkeepingEntry):
 
 
 class EffortChangeEntry(BookkeepingEntry):
-    """A change of the effort for the requests that follow, with any model.
+    """A change of the effort for later requests, with any model.
 
-    An ``effort`` of None goes back to the settings' effort.
+    An ``effort`` of None returns to the settings' effort.
     """
 
     letter = "n"
@@ -918,7 +917,7 @@ class EffortChangeEntry(BookkeepingEntry):
 
 
 class ModeChangeEntry(BookkeepingEntry):
-    """A change of the mode (build, plan, …) for the requests that follow."""
+    """A change of the mode (build, plan, …) for later requests."""
 
     letter = "m"
     sets_state = True

@@ -1,8 +1,8 @@
 """The SQL statements on entries, labels, moves, blobs, costs and the search index.
 
-Also those on the fields of a session's row that follow from its entries: leaf, last id, model,
-first message. The functions run in the caller's transaction. ``session`` is always a session's
-number in the file.
+It also has those on the fields of a session's row that follow from its entries: leaf, last id,
+model, first message. The functions run in the caller's transaction. ``session`` is always a
+session's number in the file.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from tui_agent.session.skeleton import SILENT_CALL
 from tui_agent.session.tree_index import KIND_LETTERS, UNKNOWN_KIND, SpineRows
 
 _CHUNK = 400
-"""Maximum ids in one statement; every build of SQLite takes so many."""
+"""Maximum ids in one statement; every build of SQLite accepts this many."""
 
 HEADER_COLUMNS = "id, parent_id, kind, preview, tokens, created_at, size"
 
@@ -105,7 +105,7 @@ def reserve(connection: sqlite3.Connection, session: int, count: int) -> int:
 
 
 def append(connection: sqlite3.Connection, session: int, entries: Sequence[Entry]) -> None:
-    """Insert entries with ids and parents: header, body, search index and uses of blobs.
+    """Insert entries that have ids and parents: header, body, search index and uses of blobs.
 
     The session's row stays as it is; see `reserve`, `note` and `set_leaf`.
 
@@ -283,7 +283,7 @@ def _day_of(milliseconds: str) -> str:
 
 
 def copied_until(connection: sqlite3.Connection, session: int) -> int:
-    """Return the id of the newest entry that a fork copied, 0 for a session that is no fork."""
+    """Return the id of the newest entry that a fork copied; 0 for a session that is not a fork."""
     newest: int = connection.execute(
         "SELECT coalesce(max(id), 0) FROM entries WHERE session = ? AND created_at < "
         "(SELECT created_at FROM sessions WHERE number = ? AND parent_session IS NOT NULL)",
@@ -294,7 +294,7 @@ def copied_until(connection: sqlite3.Connection, session: int) -> int:
 
 def requests(connection: sqlite3.Connection, session: int, ids: range) -> list[RequestRecord]:
     rows = connection.execute(
-        # One extraction for all: SQLite parses the body once for each.
+        # One extraction for all fields, because SQLite parses the body once for each extraction.
         "SELECT e.id, e.kind, e.created_at, json_extract(b.body, '$.model', '$.cost', '$.estimate', '$.error', "  # noqa: S608 - a constant
         "'$.interrupted', '$.usage.input', '$.usage.output', '$.usage.cache_read', '$.usage.cache_write') "
         "FROM entries AS e JOIN bodies AS b ON b.key = ? + e.id "
@@ -336,7 +336,7 @@ def load(
     for chunk in chunks(ids):
         rows = connection.execute(
             "SELECT e.id, e.parent_id, e.kind, e.preview, e.tokens, e.created_at, b.body "
-            # CROSS keeps SQLite from going through the whole session instead of the wanted ids.
+            # CROSS keeps SQLite from scanning the whole session instead of the wanted ids.
             "FROM json_each(?) AS wanted CROSS JOIN entries AS e ON e.session = ? AND e.id = wanted.value "
             "LEFT JOIN bodies AS b ON b.key = ? + e.id",
             (json.dumps(chunk), session, key_range(session)[0]),
@@ -351,7 +351,7 @@ def load(
 
 
 def put_blob(connection: sqlite3.Connection, content: bytes, at: int) -> str:
-    """Store bytes unless they are stored already; return their SHA-256 digest in hexadecimal."""
+    """Store bytes unless they are already stored; return their SHA-256 digest in hexadecimal."""
     digest = hashlib.sha256(content).hexdigest()
     known = connection.execute(
         "UPDATE blobs SET used_at = ? WHERE digest = ?", (at, digest)
@@ -364,7 +364,7 @@ def put_blob(connection: sqlite3.Connection, content: bytes, at: int) -> str:
 
 
 def collect_blobs(connection: sqlite3.Connection, at: int) -> None:
-    """Delete blobs that no session uses and that were last stored over an hour before ``at``."""
+    """Delete blobs that no session uses and that were last stored more than an hour before ``at``."""
     connection.execute(
         "DELETE FROM blobs WHERE used_at < ? AND NOT EXISTS "
         "(SELECT 1 FROM blob_uses WHERE blob_uses.digest = blobs.digest)",

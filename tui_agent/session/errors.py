@@ -13,7 +13,7 @@ from tui_agent.session.ids import short_id
 
 
 class StoreError(UserFacingError):
-    """The store can't do what was asked, and has changed nothing.
+    """An operation of the store failed and changed nothing.
 
     ``message`` is a sentence for the user: ``sentence`` with ``about`` filled in.
     """
@@ -35,17 +35,17 @@ class StoreReadOnly(StoreError):
 
 
 class StoreBusy(StoreError):
-    """Another program kept the session file locked for longer than the waiting time."""
+    """Another program kept the session file locked for longer than the timeout."""
 
 
 class StoreFull(StoreError):
-    """The disk has no room for the data."""
+    """The disk has no space for the data."""
 
 
 class StoreDamaged(StoreError):
     """The session file has unreadable pages.
 
-    It is no longer written to, so that nothing gets worse.
+    It is no longer written to, so that the damage doesn't spread.
     """
 
 
@@ -72,12 +72,12 @@ class SessionNotFound(StoreError):
 class AmbiguousSession(StoreError):
     """Several sessions' ids begin or end with the given text.
 
-    ``ids`` has up to ten of them, the last used first; the message names them.
+    ``ids`` has up to ten of them, most recently used first; the message names them.
     """
 
     def __init__(self, wanted: str, ids: tuple[str, ...], names: tuple[str, ...] = ()) -> None:
         ends = [short_id(session_id) for session_id in ids]
-        if len(set(ends)) < len(ends):  # old versions could make ids with the same end
+        if len(set(ends)) < len(ends):  # old versions could create ids with the same end
             ends = list(ids)
         listed = [f"{end} “{name}”" if name else end for end, name in zip_longest(ends, names)]
         super().__init__(f"Several sessions match “{wanted}”; give one of: {', '.join(listed)}.")
@@ -112,7 +112,7 @@ class SessionHeld(StoreError):
 
 
 class SessionTakenOver(StoreError):
-    """Another program took over the session, which this program can now only read and fork."""
+    """Another program took over the session; this program can now only read and fork it."""
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
@@ -125,7 +125,7 @@ class NothingToUndo(StoreError):
     """There is nothing to undo or redo."""
 
 
-_FULL = (StoreFull, "There is no room on the disk for the session file {path}. Free some space.")
+_FULL = (StoreFull, "There is no space on the disk for the session file {path}. Free some space.")
 _SENTENCES: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_FULL: _FULL,
     sqlite3.SQLITE_IOERR_SHMSIZE: _FULL,

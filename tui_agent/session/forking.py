@@ -31,8 +31,8 @@ def insert_session(
 ) -> int:
     """Insert an empty session and return its number.
 
-    ``origin`` is the id of the session it comes from (or None), the entry there, and the name of
-    the subagent that works in the new session, "" for none.
+    ``origin`` has the id of the session that it comes from (or None), the entry there, and the name
+    of the subagent that works in the new session, "" for none.
     """
     number = connection.execute(
         "INSERT INTO sessions (id, cwd, title, created_at, updated_at, parent_session, parent_entry, agent) "
@@ -54,9 +54,9 @@ def begin(
 ) -> int:
     """Insert the session for a fork of ``source`` at ``at_entry``, and return its number.
 
-    ``fork`` is the new session's id, and the token of the program that makes it. Until `finish` the
-    session is marked as deleted by that program, so that nothing lists it, and it is purged if the
-    fork isn't completed.
+    ``fork`` is the new session's id and the token of the program that makes it. Until `finish`, the
+    session is marked as deleted by that program, so that it isn't listed, and is purged if the fork
+    isn't completed.
     """
     new_id, program = fork
     source_id, cwd, title, first_message = connection.execute(
@@ -87,7 +87,7 @@ def path_to(
 ) -> tuple[int | None, Sequence[int]]:
     """Return the leaf of a fork at ``entry_id``, and the ids of the entries to copy, ascending.
 
-    The entries on the path are copied, and the branches of subagents called on the path. Subagent
+    The entries on the path are copied, along with the branches of subagents called there. Subagent
     entries on the path itself are left out, so that a fork made on a subagent's branch becomes an
     ordinary conversation.
     """
@@ -135,7 +135,7 @@ def copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int
 def finish(
     connection: sqlite3.Connection, source: int, target: int, leaf: int | None, count: int
 ) -> None:
-    """Complete a fork of ``count`` entries, and make it visible: labels, parents and leaf.
+    """Complete a fork of ``count`` entries (labels, parents, leaf), and make it visible.
 
     The parent of an entry below a subagent entry that wasn't copied becomes that entry's parent.
     New ids in the fork begin above all ids of the source, so that a reference to an entry that

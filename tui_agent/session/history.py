@@ -1,6 +1,6 @@
 """Finds the steps that undo and redo apply to, from a session's log of moves and its entries.
 
-Whether the model is still sent an entry doesn't matter: a summarised turn can be undone, too.
+It doesn't matter whether an entry is still sent to the model: a summarised turn can be undone, too.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,7 +44,7 @@ class Leg:
 
 @frozen
 class Step:
-    """Everything that one undo takes back, such as a turn, a move, a compaction or a race.
+    """Everything that a single undo takes back, such as a turn, a move, a compaction or a race.
 
     The leaf was ``start`` before the step and ``end`` after it. ``entry`` is the entry that the
     step is about, such as the user's message of a turn; None for a move without a summary. ``move``
@@ -59,11 +59,11 @@ class Step:
 
 @dataclass
 class History:
-    """The legs by which one leaf got where it is, and the steps that were undone."""
+    """The legs that brought one leaf to where it is, and the steps that were undone."""
 
     reader: EntryReader
     done: list[Leg] = field(default_factory=list)
-    """The legs that led to the present leaf, oldest first."""
+    """The legs that led to the current leaf, oldest first."""
     undone: list[tuple[int | None, list[Leg]]] = field(default_factory=list)
     """The steps that can be redone, the next to redo last: the leaf before the step, and the legs
     that undo removed."""
@@ -138,7 +138,7 @@ class History:
         return again.newest()
 
     def is_undone(self, entry_id: int) -> bool:
-        """Return True if the entry was undone and redo, perhaps repeated, can bring it back."""
+        """Return True if the entry was undone and can be brought back by one or more redos."""
         spine = self.reader.spine()
         return any(
             spine.is_below(taken[-1].end, entry_id) and not spine.is_below(start, entry_id)
@@ -146,7 +146,7 @@ class History:
         )
 
     def target(self, action: Literal["undo", "redo"]) -> int | None:
-        """Return the leaf as it will be after an undo or redo; raises NothingToUndo.
+        """Return what the leaf will be after an undo or redo; raises NothingToUndo.
 
         Nothing changes: `apply` the move to change this history.
         """
@@ -276,7 +276,7 @@ class History:
         return first
 
     def before(self, entry_id: int, start: int | None = None) -> int | None:
-        """Return the leaf as it was before the step that ``entry_id`` belongs to.
+        """Return the leaf from before the step that ``entry_id`` belongs to.
 
         The entries before it that were made for the same step are part of the step: prunes of a
         compaction, a new head for a turn, the mode change of an approved plan, context edits made

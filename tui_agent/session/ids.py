@@ -1,4 +1,4 @@
-"""Makes session ids (UUIDs that begin with their time) and timestamps in milliseconds."""
+"""Creates session ids (UUIDs that begin with a time) and timestamps in milliseconds."""
 
 import os
 import time
@@ -33,6 +33,6 @@ def timed_uuid(milliseconds: int, rest: bytes, version: int) -> str:
 def short_id(session_id: str) -> str:
     """Return the last 8 characters of a session's id: its name in lists and messages.
 
-    (The first characters are the time, so they are alike for sessions of one day.)
+    (The first characters encode the time, so sessions of one day share them.)
     """
     return session_id[-8:]

@@ -1,4 +1,4 @@
-"""File locks: to know which programs are running, and to be alone when migrating the session file.
+"""File locks: show which programs are running, and give one program alone the session file to migrate.
 
 ``flock`` locks belong to an open file and end with the process, so a crash never leaves a stale
 lock. Two locks on one file conflict within one process, too.
@@ -15,7 +15,7 @@ _POLL = 0.01
 
 
 class FileLock:
-    """An open lock file, created if missing, and opened for reading if it can't be written."""
+    """An open lock file; it is created if missing, and opened read-only if it can't be written."""
 
     _descriptor = -1
 
@@ -27,9 +27,9 @@ class FileLock:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def take(self, *, shared: bool = False, timeout: float = 0.0) -> bool:
-        """Take the lock, exclusively or ``shared``; return False if others still hold it.
+        """Acquire the lock, exclusively or ``shared``; return False if others still hold it.
 
-        Waits for ``timeout`` seconds. A lock held already is converted to the other type.
+        Waits for up to ``timeout`` seconds. A lock that is already held is converted to the other type.
         """
         operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         deadline = time.monotonic() + timeout
@@ -47,7 +47,7 @@ class FileLock:
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Release the lock and close the file. Closing twice is harmless."""
+        """Release the lock and close the file. Idempotent."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -58,8 +58,8 @@ class FileLock:
 class LivenessLocks:
     """A directory with a locked file for each running program, named by the program's token.
 
-    Whoever reads a token in the database can find out whether its program is still running: a
-    program locks its file before it stores the token, so an unlocked file means it has ended.
+    For a token read from the database, this shows whether its program is still running: a program
+    locks its file before it stores the token, so an unlocked file means that it has ended.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -67,7 +67,7 @@ class LivenessLocks:
         self._own: dict[str, FileLock] = {}
 
     def announce(self, token: str) -> None:
-        """Make `alive` True for ``token`` in all programs until `close` or the end of this process.
+        """Make `alive` return True for ``token`` in all programs until `close` or the end of this process.
 
         Raises OSError if the lock's directory or file can't be created.
         """
@@ -94,8 +94,8 @@ class LivenessLocks:
                     return True
                 path.unlink(missing_ok=True)
         except OSError:
-            # It is unknown whether the program runs. Two programs in one session only make a
-            # branch, which is better than a session that can't be opened.
+            # It is unknown whether the program is running. Two programs in one session only create
+            # a branch, which is better than a session that can't be opened.
             return False
         return False
 

@@ -21,7 +21,7 @@ EntryT = TypeVar("EntryT", bound=EntryBase)
 
 @frozen
 class PathMark:
-    """Remembers a path by its length and its first and last entry, to recognise it later."""
+    """Remembers a path by its length and its first and last entries, to recognise it later."""
 
     length: int = 0
     first: Entry | None = None
@@ -32,7 +32,7 @@ class PathMark:
         return cls(len(path), path[0], path[-1]) if path else cls()
 
     def begins(self, path: Sequence[Entry]) -> bool:
-        """Return True if ``path`` is the remembered path, perhaps with more entries after it.
+        """Return True if ``path`` is the remembered path, possibly with more entries after it.
 
         False if the remembered path is empty.
         """

@@ -1,4 +1,4 @@
-"""Makes an entry's preview: the one line of text that lists show for it."""
+"""Builds an entry's preview: the single line of text that lists show for it."""
 
 from pathlib import PurePath
 

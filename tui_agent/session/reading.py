@@ -27,7 +27,7 @@ _KEPT_CHARS = 2_000_000
 
 
 class EntryReader:
-    """Reads one session, and keeps what it read in memory.
+    """Reads one session, and caches what it has read.
 
     Entries that can't be read are left out of every result. ``number`` is the session's number in
     the store, not its id.
@@ -70,7 +70,7 @@ class EntryReader:
     def spine(self) -> Spine:
         """Return the shape of the tree, with the entries that other programs have appended."""
         last = self._last_id()
-        # In a new fork the last id is greater than that of its last entry, so this reads in vain.
+        # In a new fork, the last id is greater than that of its last entry, so this read finds nothing.
         if last > self._spine.last:
             for rows in self._fetch(range(self._spine.last + 1, last + 1), entry_table.spine_rows):
                 self._spine.extend(rows)
@@ -136,7 +136,7 @@ class EntryReader:
                 self._recent_chars -= size_of(oldest)
 
     def add(self, entries: Sequence[Entry]) -> None:
-        """Add newly appended entries to the cache, and to the tree's shape if no ids are between.
+        """Add newly appended entries to the cache, and to the tree's shape if no ids are missing between.
 
         Otherwise `spine` reads them later, with the entries of other programs.
         """
@@ -166,7 +166,7 @@ class EntryReader:
         )
 
     def costs(self) -> dict[int, float]:
-        """Return the cost in US dollars of the entries on all branches, by id, without those of 0.
+        """Return the cost in US dollars of the entries on all branches, by id; without zero costs.
 
         The first call is slow in a long session.
         """
@@ -188,7 +188,7 @@ class EntryReader:
     def own_cost(self) -> float | None:
         """Return the US dollars spent on the session's entries, without those copied by a fork.
 
-        None if none has a known price above 0.
+        None if no entry has a known price above 0.
         """
         copied = self.copied_until()
         own = [cost for entry_id, cost in self.costs().items() if entry_id > copied]

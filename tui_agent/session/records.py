@@ -1,4 +1,4 @@
-"""The records, other than entries, that the session layer takes and returns."""
+"""The records, other than entries, that the session layer accepts and returns."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -24,7 +24,7 @@ class Purpose(StrEnum):
 class SideCost(NamedTuple):
     """The cost in US dollars of a model call without an entry.
 
-    ``at`` is in milliseconds since the epoch. A negative cost cancels one that an entry has by now.
+    ``at`` is in milliseconds since the epoch. A negative cost cancels one that has moved to an entry.
     """
 
     at: int
@@ -78,11 +78,11 @@ class RequestRecord(NamedTuple):
 
 
 Reported = Usage | RequestRecord
-"""Tokens of a request as counted by the provider; ``prompt`` is everything but the answer."""
+"""Tokens of a request as counted by the provider; ``prompt`` is everything except the answer."""
 
 
 class EntryOutline(NamedTuple):
-    """Id, kind and size of an entry, enough to estimate a path's height on screen."""
+    """Id, kind and size of an entry: enough to estimate a path's height on screen."""
 
     id: int
     kind: str
@@ -150,7 +150,7 @@ class Holder:
 
 @frozen
 class SessionInfo:
-    """A session as lists show it. Times are milliseconds since the epoch."""
+    """A session's data for lists. Times are milliseconds since the epoch."""
 
     id: str
     cwd: str
@@ -209,7 +209,7 @@ class SessionTotals:
 
 @frozen
 class DraftText:
-    """The part of a streamed answer received so far; the last call's JSON may be incomplete."""
+    """The part of a streamed answer that has been received; the last call's JSON may be incomplete."""
 
     text: str = ""
     reasoning: str = ""

@@ -1,8 +1,8 @@
 """Removes given secrets from the whole store: from entries, blobs, the index, drafts and titles.
 
-This is the only code that changes stored entries. Ids and parents stay; previews, sizes, tokens
-and the search index are made again. Checkpoints lose their snapshots of files with a secret,
-because undo must not write ``[redacted]`` into a file.
+This is the only code that changes stored entries. Ids and parents stay; previews, sizes, tokens and
+the search index are rebuilt. Checkpoints lose their snapshots of files with a secret, because undo
+must not write ``[redacted]`` into a file.
 """
 
 import sqlite3
@@ -58,7 +58,7 @@ _ROW = (
 
 @frozen
 class StoreFinding:
-    """Where secrets were found; False if nowhere.
+    """Where secrets were found; falsy if nowhere.
 
     ``entries`` is the number of entries by session id; ``deleted`` the number of entries in deleted
     sessions; ``blobs`` and ``texts`` are the numbers of blobs and of titles, drafts and the like.
@@ -111,7 +111,7 @@ def find(store: Store, removal: Removal) -> StoreFinding:
 
 
 def holders(store: Store, finding: StoreFinding) -> list[SessionInfo]:
-    """Return the sessions of a finding that running programs hold, this one included."""
+    """Return those sessions of a finding that running programs hold, including this program."""
     infos = [store.session(session_id) for session_id in finding.entries]
     return [info for info in infos if info.held_by is not None]
 
@@ -139,7 +139,7 @@ def remove(store: Store, removal: Removal) -> None:
             connection.execute(
                 f"UPDATE {table} SET {column} = redacted({column}) WHERE {column} != redacted({column})"  # noqa: S608 - names from above
             )
-        # Removed words stay in older segments of the index until these are merged.
+        # Removed words stay in older segments of the index until the segments are merged.
         connection.execute("INSERT INTO entries_fts (entries_fts) VALUES ('optimize')")
 
 
@@ -173,7 +173,7 @@ def emptied(entry: Entry) -> Entry:
 def _define(connection: sqlite3.Connection, forms: SecretForms) -> None:
     """Define two SQL functions on a connection.
 
-    ``redacted(text)`` is the text without the secrets, ``holds(bytes)`` whether bytes contain one.
+    ``redacted(text)`` returns the text without the secrets, ``holds(bytes)`` whether bytes contain one.
     """
     connection.create_function("redacted", 1, forms.text, deterministic=True)
     connection.create_function("holds", 1, forms.is_in, deterministic=True)
@@ -191,7 +191,7 @@ def _blobs(connection: sqlite3.Connection) -> list[str]:
 
 
 def _mask_blobs(connection: sqlite3.Connection, forms: SecretForms, at: int) -> dict[str, str]:
-    """Replace the blobs that contain secrets by masked ones; return the new digests by the old."""
+    """Replace the blobs that contain secrets with masked ones; return the new digests by the old ones."""
     renamed: dict[str, str] = {}
     for old in _blobs(connection):
         (content,) = connection.execute(
@@ -216,7 +216,7 @@ def _clean_entry(
     try:
         old = entry_from(row)
     except (BodyError, TypeError):
-        # The entry is unreadable or has lost its header: only remove the secret from its body.
+        # The entry is unreadable or has lost its header: just remove the secret from its body.
         connection.execute("UPDATE bodies SET body = redacted(body) WHERE key = ?", (key,))
         return
     body = clean(body_of(_without_opaque(old, clean, gone)))
@@ -285,7 +285,7 @@ def _empty(connection: sqlite3.Connection, key: int, estimate: Callable[[Entry],
 
 
 def _drop_use(connection: sqlite3.Connection, session: int, digest: str) -> None:
-    """Remove a session's use of a blob, unless an entry of the session still names the blob.
+    """Remove a session's use of a blob unless an entry of the session still names the blob.
 
     The blob is deleted when no session uses it.
     """

@@ -19,11 +19,11 @@ from tui_agent.session.entries import (
 from tui_agent.session.previews import preview_of
 
 _HEADER = {"id", "parent_id", "kind", "created_at", "preview", "tokens"}
-"""Fields of an entry that are columns of ``entries``, and so not in the body."""
+"""Fields of an entry that are columns of ``entries`` and so not in the body."""
 
 
 _NUL = "\\u0000"
-"""NUL in a body's JSON. An escaped backslash before ``u0000`` looks the same; that does no harm."""
+"""NUL in a body's JSON. An escaped backslash before ``u0000`` looks the same, which does no harm."""
 
 
 class BodyError(Exception):
@@ -33,7 +33,7 @@ class BodyError(Exception):
 def essence_of(entry: Entry) -> Entry:
     """Return an entry without its time and the fields that the store computes.
 
-    Equal results mean that two entries, perhaps of different stores, say the same.
+    Equal results mean that two entries, perhaps in different stores, have the same content.
     """
     plain: dict[str, object] = {"created_at": 0, "tokens": 0, "scripts": (), "preview": ""}
     if isinstance(entry, ToolResultEntry) and entry.metadata.session is not None:
@@ -45,7 +45,7 @@ def essence_of(entry: Entry) -> Entry:
 def completed(
     entry: Entry, entry_id: int, parent: int | None, at: int, estimate: Callable[[Entry], int]
 ) -> Entry:
-    """Return an entry as it is to be stored: with id, parent, preview, time and tokens.
+    """Return an entry ready to be stored: with id, parent, preview, time and tokens.
 
     ``at`` (milliseconds) and ``estimate`` are used for an entry without time or tokens. Characters
     that can't be stored are replaced.
@@ -72,7 +72,7 @@ def sound(entry: Entry) -> Entry:
     try:
         if _NUL not in body_of(entry):
             return entry
-    except PydanticSerializationError:  # a surrogate is no UTF-8
+    except PydanticSerializationError:  # a surrogate isn't valid UTF-8
         pass
     return EntryAdapter.validate_python(valid_texts(entry.model_dump(mode="python")))
 
@@ -100,7 +100,7 @@ def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> E
             "created_at": created_at,
         }
     )
-    # Spliced as text, so that a body is parsed once, by pydantic.
+    # Spliced as text, so that a body is parsed only once, by pydantic.
     text = f"{head[:-1]},{body[1:]}"
     if _NUL not in body:
         with suppress(ValidationError):
@@ -115,8 +115,8 @@ def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> E
 def text_of(entry: Entry) -> str:
     """Return the text of an entry for searching: all texts and their names, one per line.
 
-    The system prompt isn't in it: of records of the program only the preview is, and of checkpoints
-    the paths of the files.
+    The system prompt isn't in it: the program's records contribute only their preview, checkpoints
+    the paths of their files.
     """
     pieces: list[str] = []
     for said in entry.said():

@@ -1,15 +1,15 @@
 """The tables of the session file.
 
-Reasons for their form:
+Reasons for this design:
 
 - ``entries`` has only headers and is clustered by session, so that the tree of 100,000 entries is
   read in one short range scan. The JSON bodies are in ``bodies``; a body has no field that is a
   column of ``entries``.
 - ``bodies.key`` and the rowid of ``entries_fts`` are ``session * 2**32 + id`` (`key_of`): one
-  integer names an entry in the whole file, and the entries of a session are a range.
+  integer identifies an entry in the whole file, and the entries of a session are a range.
 - Sessions are numbered with AUTOINCREMENT, so a number is never used twice, and rows left by a
   failed purge can't appear in another session.
-- ``entries_fts`` is contentless, because the text is in the bodies already. Removing a row needs
+- ``entries_fts`` is contentless, because the text is already in the bodies. Removing a row needs
   the indexed text again, so changing `tui_agent.session.search.index_text` needs a migration.
 - There is no foreign key from an entry to its parent: with one, deleting a session would look for
   children row by row. Appending checks that the parent exists, and an id is always greater than its
@@ -125,7 +125,7 @@ CREATE TABLE side_costs (
     purpose TEXT NOT NULL,
     cost REAL NOT NULL
 ) STRICT"""
-"""The single costs that ``sessions.side_cost`` sums up, in US dollars, with time and purpose."""
+"""The individual costs summed up in ``sessions.side_cost``, in US dollars, with time and purpose."""
 
 UNSENT_TABLE = """
 CREATE TABLE unsent (

@@ -3,8 +3,8 @@
 Pure functions: ``entry_table`` and ``forking`` write the index, ``store_reader`` runs the queries.
 
 The index is FTS5 with the ``unicode61`` tokenizer, over text prepared as below. The ``trigram``
-tokenizer would take about four times the text in space and can't find words of two characters, as
-most Chinese words are. Preparing the text means:
+tokenizer would need about four times as much space as the text, and can't find words of two
+characters, which most Chinese words are. Preparing the text means:
 
 - spaces are put around each character of a script without spaces, so that each is a word and a run
   of them is a phrase;
@@ -20,7 +20,7 @@ from tui_agent.session.entries import Entry
 from tui_agent.session.rows import text_of
 
 INDEXED_CHARS = 20_000
-"""Maximum characters of one entry that are indexed: three fifths from its beginning, the rest from
+"""Maximum characters indexed of one entry: three fifths from its beginning, the rest from
 its end."""
 
 _NAME_CHARS = 64
@@ -34,7 +34,7 @@ _SNIPPET_CHARS = 140
 _RANKED_WORDS = 32
 """Maximum words of a query used for ranking entries: its longest words."""
 _LINES_AROUND = 1
-"""Lines shown before and after a matching line."""
+"""Number of lines shown before and after a matching line."""
 _PASSAGE_CHARS = 240
 """Maximum characters of a line in a passage."""
 
@@ -101,9 +101,9 @@ def ranked_expression(query: str) -> str | None:
 def passage(text: str, query: str, most_lines: int) -> list[tuple[int, str]]:
     """Return (line number from 1, line) of the lines that best match a query, in the text's order.
 
-    A line's weight is the sum of its words of the query, with rare words weighing more. The lines
-    next to a chosen one come along if ``most_lines`` permits. Long lines are cut. Without a match
-    the first two lines are returned.
+    A line's weight is the sum of the weights of its query words; rare words weigh more. Lines next
+    to a chosen one are included if ``most_lines`` permits. Long lines are cut. Without a match, the
+    first two lines are returned.
     """
     lines = text.split("\n")
     lowered = [line.lower() for line in lines]
@@ -127,7 +127,7 @@ def passage(text: str, query: str, most_lines: int) -> list[tuple[int, str]]:
 def snippet(entry: Entry, query: str) -> tuple[str, tuple[tuple[int, int], ...]]:
     """Return one line around the first match in an entry, and (start, end) of each word in it.
 
-    If none of the words occurs as typed, it is the beginning of the entry's text.
+    If none of the words occurs as typed, the line is the beginning of the entry's text.
     """
     words = sorted(_words(query), key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, words)), re.IGNORECASE)
@@ -135,7 +135,7 @@ def snippet(entry: Entry, query: str) -> tuple[str, tuple[tuple[int, int], ...]]
     start = 0
     if found := pattern.search(text):
         start = max(0, found.start() - _SNIPPET_BEFORE)
-    # Whitespace is collapsed, so more is read than shown.
+    # Whitespace is collapsed, so more text is read than shown.
     piece = " ".join(text[start : start + 4 * _SNIPPET_CHARS].split())[:_SNIPPET_CHARS]
     line = ("…" if start else "") + piece
     return line, tuple(match.span() for match in pattern.finditer(line))

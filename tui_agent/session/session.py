@@ -1,7 +1,7 @@
 """A session's tree of entries: append, read, move the leaf, undo, label; drafts and write access.
 
 `WriteAccess` decides whether an object may change the session, `History` which step undo and redo
-apply to. Every change is committed before the method returns; nothing here tells anybody of it.
+apply to. Every change is committed before the method returns; no events are emitted here.
 """
 
 import os
@@ -41,7 +41,7 @@ from tui_agent.session.tree_index import active_ids
 
 
 class WriteAccess:
-    """One writer's permission to change one session, checked at every change."""
+    """One writer's permission to change one session; every change checks it."""
 
     def __init__(
         self, store: Store, session_id: str, writer: str, clock: Clock, *, read_only: bool
@@ -86,7 +86,7 @@ class WriteAccess:
         self._taken_over = False
 
     def release(self, *, has_draft: bool) -> None:
-        """Release the session. A draft this writer still has is left for `Session.recover`."""
+        """Release the session. If the writer still has a draft, it is left for `Session.recover`."""
         if (self._holding or has_draft) and self._store.read_only is None:
             with self._store.writer() as connection:
                 connection.execute(
@@ -144,15 +144,15 @@ class WriteAccess:
 class Session:
     """One session. Use it from one thread; its `reader` may be used from any.
 
-    Every session object has its own leaf, so two programs with the same session open don't move
-    each other's. The store keeps the leaf of the object that appended or moved last, and a session
-    is opened at it. If another program appends in the meantime, the two programs' entries are on
-    different branches.
+    Every session object has its own leaf, so two programs with the same session open don't move each
+    other's leaf. The store keeps the leaf of the object that appended or moved last, which is where
+    the session is next opened. If another program appends in the meantime, the two programs' entries
+    are on different branches.
 
-    An object that called `hold` checks with every change that it still holds the session. After
-    another program took the session over, a change raises `SessionTakenOver` and stores nothing,
-    and the object can only read; forking at its leaf keeps everything it stored. An object that
-    never called `hold` changes the session without this check.
+    An object that called `hold` checks on every change that it still holds the session. Once another
+    program has taken over the session, a change raises `SessionTakenOver` and stores nothing, and
+    the object can only read; forking at its leaf keeps everything it stored. An object that never
+    called `hold` changes the session without this check.
 
     Args:
         store: The store that has the session.
@@ -219,7 +219,7 @@ class Session:
 
     @property
     def info(self) -> SessionInfo:
-        """The session's row for lists, read from the store."""
+        """The session's data for lists, read from the store."""
         return self.store.session(self.id)
 
     @property
@@ -251,8 +251,8 @@ class Session:
     def append(self, entry: Entry, *, moves_leaf: bool = True) -> Entry:
         """Append an entry below the leaf, move the leaf to it, and return it as stored.
 
-        The entry is committed when this returns. Its id, parent and preview are filled in, and its
-        time and tokens where they are 0. An assistant entry also deletes this object's draft. With
+        The entry is committed when this returns. Its id, parent and preview are filled in, as are its
+        time and tokens if they are 0. An assistant entry also deletes this object's draft. With
         ``moves_leaf=False`` the leaf stays, so that the next entry becomes a sibling.
 
         Raises:
@@ -275,7 +275,7 @@ class Session:
         """Append a chain of entries below ``parent``, and return them as stored.
 
         ``draft`` is the writer whose draft the entries replace: the draft is deleted, and if it is
-        another writer's and already gone, nothing is appended and [] is returned. The leaf moves to
+        another writer's and already deleted, nothing is appended and [] is returned. The leaf moves to
         the last entry if it was ``parent``, unless ``moves_leaf`` is False.
         """
         at = self._clock()
@@ -327,7 +327,7 @@ class Session:
     def path(self, leaf: int | None = None) -> list[Entry]:
         """Return the entries from the root to the session's leaf, or to the entry ``leaf``.
 
-        Damaged entries are left out. All others are read, which is slow for a long session: prefer
+        Damaged entries are left out. All others are read, which is slow in a long session: prefer
         `active_path`, or `path_outline` and `entries` for a few of them.
 
         Raises:
@@ -338,9 +338,9 @@ class Session:
     def active_path(self) -> list[Entry]:
         """Return the entries of the path to the leaf that a request depends on, root first.
 
-        These are all entries from the last compaction's first kept one on, and the earlier entries
-        that are still in effect: see `tui_agent.session.tree_index.active_ids`. They give the same
-        request as the whole `path`. For another leaf use `EntryReader.load_active`.
+        These are all entries from the first one that the last compaction kept, and the earlier
+        entries that are still in effect: see `tui_agent.session.tree_index.active_ids`. They give the
+        same request as the whole `path`. For another leaf use `EntryReader.load_active`.
         """
         if self._active is None:
             self._active = self.reader.entries(
@@ -366,7 +366,7 @@ class Session:
         return at < len(ids) and ids[at] == entry_id
 
     def returns(self) -> list[int]:
-        """Return the ids of the entries on the path where a new branch began after going back.
+        """Return the ids of the entries on the path where the user went back and began a new branch.
 
         Root first; see `tui_agent.session.tree_index.Spine.returns`.
         """
@@ -468,7 +468,7 @@ class Session:
     # -- drafts ------------------------------------------------------------------------------------
 
     def save_draft(self, text: DraftText) -> None:
-        """Save the answer being streamed below the leaf; replaces this object's previous draft."""
+        """Save the answer being streamed below the leaf, replacing this object's previous draft."""
         self._access.announce()
         with self._access.changing() as connection:
             drafts.save(connection, self._number, (self._writer, self.leaf), text, self._clock())
@@ -484,8 +484,8 @@ class Session:
         """Append the drafts left by programs that ended, as interrupted answers; return the newest.
 
         Each is appended below the leaf that its program had, and this object's leaf moves to it if
-        it is at that entry. This object's own draft counts as left over, the drafts of other live
-        programs don't. Returns None if there was nothing to append, or the session is read-only.
+        it is at that entry. This object's own draft is included; the drafts of other live programs
+        are not. Returns None if there was nothing to append, or the session is read-only.
         """
         if self.read_only:
             return None
@@ -502,7 +502,7 @@ class Session:
     # -- holding -----------------------------------------------------------------------------------
 
     def hold(self, *, take_over: bool = False) -> None:
-        """Claim the session for this object. Does nothing if the object holds it already.
+        """Claim the session for this object. Does nothing if the object already holds it.
 
         With ``take_over`` the session is claimed even if another live object holds it, whose next
         change then raises SessionTakenOver.

@@ -1,4 +1,4 @@
-"""The headers of a session's entries as a sequence; previews and times are read when used."""
+"""The headers of a session's entries as a sequence; previews and times are read on first use."""
 
 import re
 from bisect import bisect_left
@@ -10,7 +10,7 @@ from tui_agent.session.records import EntryHeader
 from tui_agent.session.tree_index import KIND_LETTERS, KIND_OF_CODE, UNKNOWN_KIND
 
 SILENT_CALL: Final = KIND_LETTERS["assistant"].upper()
-"""The letter of an answer that only calls tools."""
+"""The letter for an answer that only calls tools."""
 
 _KINDS: Final = {**KIND_OF_CODE, ord(SILENT_CALL): "assistant"}
 
@@ -28,8 +28,8 @@ def is_silent_call(preview: str) -> bool:
 class Headers(Sequence[EntryHeader]):
     """The headers of entries by ascending id, as a sequence that reads a header when it is used.
 
-    ``ids``, ``letters`` (from `KIND_LETTERS`, or `SILENT_CALL`) and ``tokens`` have one item for
-    each entry. ``parents`` has the parent of each entry whose parent isn't the id before its own.
+    ``ids``, ``letters`` (from `KIND_LETTERS`, or `SILENT_CALL`) and ``tokens`` have one item per
+    entry. ``parents`` has the parent of each entry whose parent isn't the id before its own.
     ``read`` returns the headers of given ids. An index or position is one in this sequence.
     """
 
@@ -73,7 +73,7 @@ class Headers(Sequence[EntryHeader]):
         return part
 
     def hung(self, parents: Mapping[int, int | None]) -> "Headers":
-        """Return the same headers with other parents for some entries, for drawing the tree.
+        """Return the same headers with different parents for some entries, for drawing the tree.
 
         The parents are used by `runs`; the headers themselves keep theirs.
         """
@@ -150,7 +150,7 @@ class Headers(Sequence[EntryHeader]):
             self._at_hand.update(
                 (header.id, header) for header in self._read(self.ids[start : start + _NEAR])
             )
-        # A header that became unreadable has only its id and tokens.
+        # A header that has become unreadable has only its id and tokens.
         return self._at_hand.get(entry_id) or EntryHeader(
             entry_id, None, "", preview="", tokens=self.tokens[at], created_at=0, size=0
         )

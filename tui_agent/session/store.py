@@ -1,8 +1,8 @@
 """Changes the store, which has all sessions of a user in one SQLite file.
 
 It creates, renames, forks and deletes whole sessions, and stores blobs, unsent texts, and the keys
-and outcomes of runs without a screen. `Session` changes what is in a session, in transactions of
-`Store.writer`.
+and outcomes of runs without a screen. `Session` changes the contents of a session, in transactions
+of `Store.writer`.
 """
 
 import json
@@ -28,10 +28,10 @@ from tui_agent.session.ids import Clock, now, uuid7
 from tui_agent.session.records import RunOutcome, SessionInfo, Unsent
 from tui_agent.session.store_reader import Connecting, StoreReader
 
-# Snapshots of files in the blob store, and how much of them is deleted.
+# Snapshots of files in the blob store, and how many of them are deleted.
 
 _KEPT_SHARE = 0.8
-"""Share of the limit that is left after deleting snapshots, so that the limit isn't exceeded again
+"""Share of the limit that remains after deleting snapshots, so that the limit isn't exceeded again
 soon."""
 
 _IMAGES = """
@@ -54,7 +54,7 @@ _DIGEST = LazyPattern(r'"(?:full_output|blob)":"([0-9a-f]{64})"')
 
 
 _ABANDONED = 24 * 3600 * 1000
-"""Milliseconds after which another program may delete what a killed program left behind."""
+"""Milliseconds after which another program may delete what a killed program left."""
 
 RETENTION_MS = 90 * 24 * 3600 * 1000
 """Milliseconds after which unsent text is deleted."""
@@ -96,7 +96,7 @@ class Store(StoreReader):
         self._writer_numbers = count(1)
 
     def close(self) -> None:
-        """Close the file and release all held sessions. Closing twice is harmless."""
+        """Close the file and release all held sessions. Idempotent."""
         self._database.close()
         self._locks.close()
 
@@ -152,9 +152,9 @@ class Store(StoreReader):
         self._change(session_id, "title = ?", (valid(title),))
 
     def delete(self, session_id: str) -> None:
-        """Mark a session and its subagents' sessions as deleted; `purge` deletes them for good.
+        """Mark a session and its subagents' sessions as deleted; `purge` deletes them permanently.
 
-        `undelete` brings them back until then. Raises SessionNotFound, or SessionHeld if a running
+        Until then, `undelete` brings them back. Raises SessionNotFound, or SessionHeld if a running
         program holds the session.
         """
         if holder := self.session(session_id).held_by:
@@ -174,7 +174,7 @@ class Store(StoreReader):
         self._change(session_id, "deleted_at = NULL, deleted_by = NULL", (), with_subagents=True)
 
     def purge(self) -> int:
-        """Delete for good the sessions that this program marked as deleted; return their number.
+        """Permanently delete the sessions that this program marked as deleted; return their number.
 
         Also deletes, and counts, what killed programs left more than a day ago: sessions marked as
         deleted, and empty sessions. Call it when the program ends.
@@ -262,7 +262,7 @@ class Store(StoreReader):
         self._database.rewrite()
 
     def keep_unsent(self, place: str, unsent: Unsent) -> None:
-        """Save the user's unsent text, so that a crash doesn't lose it; an empty one is deleted.
+        """Save the user's unsent text, so that a crash doesn't lose it; empty text deletes the saved one.
 
         ``place`` is the session's id, or the working directory if there is no session yet. Each
         program has its own text at a place.
@@ -271,7 +271,7 @@ class Store(StoreReader):
         key = valid(place), self._token
         with self.writer() as connection:
             if unsent:
-                # Times must differ, and two programs may end within a millisecond.
+                # The times must differ, and two programs may end within the same millisecond.
                 connection.execute(
                     "INSERT OR REPLACE INTO unsent (place, program, text, waiting, updated_at) VALUES (?, ?, ?, ?, "
                     "max(?, (SELECT coalesce(max(updated_at), 0) + 1 FROM unsent WHERE place = ?)))",
@@ -281,7 +281,7 @@ class Store(StoreReader):
                 connection.execute("DELETE FROM unsent WHERE place = ? AND program = ?", key)
 
     def take_unsent(self, place: str, *, only_own: bool = False) -> Unsent:
-        """Delete the texts saved at a place by this program or ended ones, and return them joined.
+        """Delete the texts that this program or ended programs saved at a place; return them joined.
 
         Oldest first; prompts are joined by an empty line. With ``only_own`` only this program's
         texts. Texts of running programs stay.
@@ -318,7 +318,7 @@ class Store(StoreReader):
         return writer
 
     def announce(self) -> None:
-        """Show other programs that this one is alive; call it before storing a writer's name.
+        """Show other programs that this one is alive; call this before storing a writer's name.
 
         Raises StoreUnavailable if the lock file can't be created.
         """

@@ -37,7 +37,7 @@ from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.search import match_expression, ranked_expression, snippet
 
 _CONSIDERED = 2_000
-"""Maximum matches of a search that are sorted by time; of more, only those in the newest sessions
+"""Maximum matches of a search that are sorted by time; if there are more, only those in the newest sessions
 are considered."""
 
 _MENTIONABLE = kinds(lambda kind: kind.is_mentionable)
@@ -81,7 +81,7 @@ class StoreReader:
         return self._database.refusal
 
     def damage(self) -> str:
-        """Return one line about damage in the file, "" if there is none. Reads the whole file."""
+        """Return a line about damage to the file; "" if there is none. Reads the whole file."""
         try:
             with self.reader() as connection:
                 found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
@@ -111,12 +111,12 @@ class StoreReader:
         limit: int = 200,
         offset: int = 0,
     ) -> list[SessionInfo]:
-        """Return the sessions that aren't deleted, the last used first.
+        """Return the sessions that aren't deleted, most recently used first.
 
-        ``cwd`` keeps the sessions of one directory. ``query`` keeps those whose title, first
+        ``cwd`` selects the sessions of one directory. ``query`` selects those whose title, first
         message, directory and id together contain all its words, or that have an entry with all of
         them. Sessions of subagents are left out unless there is a ``query``; empty sessions left by
-        a killed program always are.
+        a killed program are always left out.
         """
         conditions = ["deleted_at IS NULL"]
         values = list[object]()
@@ -255,8 +255,8 @@ class StoreReader:
         """Return up to ``limit`` entries in which all words of ``query`` occur, newest first.
 
         All branches of all sessions are searched, or only those of ``session_id``, or of the
-        sessions with the directory ``cwd``; of very many matches only those in the sessions begun
-        last are considered. The last word also matches longer words that begin with it; no
+        sessions with the directory ``cwd``; if there are very many matches, only those in the newest
+        sessions are considered. The last word also matches longer words that begin with it; no
         character has a special meaning. Empty if the query has no words.
         """
         if session_id is None:
@@ -310,7 +310,7 @@ class StoreReader:
         expression = match_expression(query)
         if expression is None:
             return []
-        # The ids come as one JSON text: a query of one letter may match every entry, and fetching
+        # The ids are fetched as one JSON text: a query of one letter may match every entry, and fetching
         # a row for each takes longer than finding them.
         with self.reader() as connection:
             (found,) = connection.execute(
@@ -388,7 +388,7 @@ class StoreReader:
                     found.setdefault(text, TypedText(text, entry.created_at, session_id, title))
         return list(found.values())
 
-    # -- who is at work ----------------------------------------------------------------------------
+    # -- running programs ----------------------------------------------------------------------------
 
     def alive(self, writer: str | None) -> bool:
         """Return True if a writer named by `Store.new_writer` still exists, in any program.
@@ -407,7 +407,7 @@ class StoreReader:
     ) -> list[int]:
         """Return the numbers of sessions without entries and title whose program has ended.
 
-        With ``before`` only those last used before this time, in milliseconds since the epoch.
+        With ``before``, only those last used before this time, in milliseconds since the epoch.
         """
         rows = connection.execute(
             "SELECT number, holder, updated_at FROM sessions WHERE entry_count = 0 AND title = ''"
@@ -429,7 +429,7 @@ class StoreReader:
 
 
 def _mentions(query: str) -> tuple[str, list[str]]:
-    """Return an SQL condition, and its values, for sessions that contain all words of a query.
+    """Return an SQL condition and its values for sessions that contain all words of a query.
 
     The words occur in the session's title, first message, directory and id, or in one entry.
     """

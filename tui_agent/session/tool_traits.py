@@ -1,4 +1,4 @@
-"""Traits of tools (does it read, write, repeat?), looked up by the name in a tool call."""
+"""Traits of tools (such as reading, writing, repeating), looked up by the name in a tool call."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -15,11 +15,11 @@ class ToolTraits:
 
     kind: ToolKind = "other"
     other_names: str = ""
-    """Other programs' names for such a tool, in lower case without hyphens and underscores."""
+    """Other programs' names for such a tool, in lower case without hyphens or underscores."""
     imported_names: tuple[str, ...] = ()
     """Names of tools in imported sessions that read, write or wait like this one."""
     explores: bool = False
-    """Whether a subagent that may only explore has the tool."""
+    """Whether a subagent that may only explore gets the tool."""
     starts_agents: bool = False
     basic: bool = False
     """Whether small models get the tool, too."""
@@ -30,13 +30,13 @@ class ToolTraits:
     waits: bool = False
     """Whether the result shows the progress of something that takes time, such as a job."""
     repeatable: bool = False
-    """Whether a newer result makes an earlier successful one of the same call redundant."""
+    """Whether a newer result makes an earlier successful result of the same call redundant."""
     repeats_failures: bool = False
-    """Whether that also holds for failed results, earlier or newer; needs ``repeatable``."""
+    """Whether that also applies to failed results, earlier or newer; requires ``repeatable``."""
     quotes: bool = False
     """Whether the output quotes stored text, so that error lines in it are not errors."""
     shows_past: bool = False
-    """Whether the output quotes the session's own past, so that searches of the session skip it."""
+    """Whether the output quotes the session's own past, so that searches in the session skip it."""
     state: Literal["", "list", "text"] = ""
     """Which results a compaction keeps beside its summary: "list": the newest, whose list may be
     shortened; "text": the newest of each title; "": none."""

@@ -1,8 +1,8 @@
 """Parent, kind and size of all entries of a session in memory, to find paths without the database.
 
 A `Spine` of 100,000 entries takes a megabyte; headers and bodies are read only when they are shown
-or sent. It stores a parent only for entries that don't follow the id before theirs. `active_ids`
-chooses the entries of a path that a request needs.
+or sent. It stores a parent only for entries that don't follow the preceding id. `active_ids` chooses
+the entries of a path that a request needs.
 """
 
 import re
@@ -202,8 +202,8 @@ class Spine:
         return self._starts[bisect_right(self._starts, entry_id) - 1]
 
     def subagent_of(self, entry_id: int) -> int | None:
-        """Return the first entry of the subagent's branch that an entry is on, None if on none."""
-        # A subagent's branch always begins a run: the call's own entries come before it.
+        """Return the first entry of the subagent's branch that an entry is on; None if it isn't on one."""
+        # A subagent's branch always begins a run, because the call's own entries precede it.
         if self._subagents:
             return self._subagents.get(self._start_of(entry_id))
         return None
@@ -232,9 +232,9 @@ class Spine:
         return Divergence(leaf, ancestor or None, self.outline(left))
 
     def returns(self, path: Sequence[int]) -> list[int]:
-        """Return the ids on a path, ascending, at which a new branch began after another was left.
+        """Return the ids on a path, ascending, at which a new branch began after another was abandoned.
 
-        The left branch must contain more than answers: a failed answer that was retried doesn't
+        The abandoned branch must contain more than answers: a failed answer that was retried doesn't
         count. Subagents' branches don't count either.
         """
         found: list[int] = []
@@ -289,7 +289,7 @@ class Spine:
 
 
 def _stretches(ids: Sequence[int]) -> Iterator[slice]:
-    """Yield ascending ids as slices of consecutive ids, which are copied ten times as fast."""
+    """Yield ascending ids as slices of consecutive ids, which can be copied ten times as fast."""
     at = 0
     while at < len(ids):
         # As ids ascend, the difference of an id and its index never falls, so bisect finds a gap.
@@ -305,12 +305,12 @@ def active_ids(
 ) -> list[int]:
     """Return the ids of a path (root first) that its request depends on, in the path's order.
 
-    Without a compaction that the path's model can be sent, this is the whole path. Otherwise it is
+    Without a compaction that can be sent to the path's model, this is the whole path. Otherwise it is
     everything from the first kept entry of the newest such compaction on, and of the entries before
 
     - the last system entry, model change, mode change and effort change,
     - all context edits, because a later one may undo an earlier one,
-    - the entries still pinned, with the tool calls and results they belong to, because pinned
+    - the entries that are still pinned, with the tool calls and results they belong to, because pinned
       entries are carried verbatim, and the prunes that name one of these.
 
     ``load`` returns the entries with the given ids, without damaged ones.
@@ -349,7 +349,7 @@ def active_ids(
 def _in_force(
     special: dict[str, list[int]], load: Callable[[Sequence[int]], list[Entry]]
 ) -> CompactionEntry | None:
-    """Return the newest compaction that the path's model can be sent.
+    """Return the newest compaction that can be sent to the path's model.
 
     None if there is none, or if a newer compaction is damaged.
     """

@@ -43,7 +43,7 @@ _USAGE = {
 _COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _CAVEAT = ("Caveat:", "<local-command-caveat>")
-"""Beginnings of the note before a command that Claude Code itself carried out, such as /compact."""
+"""Beginnings of the note before a command that Claude Code itself carries out, such as /compact."""
 _OWN = (
     *_CAVEAT,
     "<local-command-stdout>",
@@ -56,11 +56,11 @@ _TOLD = "<task-notification>"
 """Beginning of messages in the user's role that report the end of a background task to the
 model."""
 _OF_SUBAGENTS = ("agent-*.jsonl", "subagents/agent-*.jsonl")
-"""Patterns of subagents' files, in the folder with the session file's name without its suffix."""
+"""Patterns for subagents' files, in the folder named like the session file without its suffix."""
 _AGENT_CHARS = 80
 _TITLE_CHARS = 60
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
-"""Types of lines with a title, the preferred ones last, and the title's key in each."""
+"""Types of lines that have a title, preferred ones last, and the title's key in each."""
 
 
 def is_line(node: Node) -> bool:
@@ -94,7 +94,7 @@ def read(source: SourceFile) -> Iterator[list[IncomingSession]]:
 def _subagent(path: Path, parent: "Reader", source: SourceFile) -> IncomingSession:
     """Return a subagent's session, linked with the result of the call that started the subagent.
 
-    If there is no such result in the parent's file, the session is linked with the parent alone.
+    If there is no such result in the parent's file, the session is only linked with the parent.
     """
     reader = SubagentReader(SourceFile(path, source.skip_damaged))
     child = reader.read()
@@ -114,7 +114,7 @@ def _subagent(path: Path, parent: "Reader", source: SourceFile) -> IncomingSessi
 def _facts_of(path: Path) -> Node:
     """Return the object in a subagent's ``.meta.json``, which names its call and kind.
 
-    Empty without a readable file; older versions wrote none.
+    Empty if there is no readable file; older versions wrote none.
     """
     try:
         return SourceFile(path).document()
@@ -127,7 +127,7 @@ class Reader(BlockReader):
 
     program = "Claude Code"
     reads_subagent: ClassVar = False
-    """Whether to read a subagent's lines only, instead of leaving them out."""
+    """Whether to read only a subagent's lines, instead of leaving them out."""
     call_block = "tool_use"
     arguments_key = "input"
     image_in = staticmethod(
@@ -157,11 +157,11 @@ class Reader(BlockReader):
         self.agent = source.path.stem.removeprefix("agent-") if self.reads_subagent else ""
         """The subagent's id; "" unless the file is a subagent's."""
         self._boundary: Node | None = None
-        """The line that announces a compaction, until its summary comes."""
+        """The line that announces a compaction, until its summary is read."""
         self._read: set[str] = set()
         """Ids of the lines read so far."""
         self._runs_command = False
-        """Whether the next command is one that Claude Code itself carried out."""
+        """Whether the next command is one that Claude Code itself carries out."""
 
     def read(self) -> IncomingSession:
         leaf: int | None = None
@@ -330,7 +330,7 @@ class Reader(BlockReader):
     def _compaction(self, summary: str, parent: int | None, at: int) -> int:
         facts = (self._boundary or NOTHING).node("compactMetadata")
         by_itself = facts.text("trigger", "") == "auto"
-        # Messages kept beside the summary come before it in the file, except in a fork, whose file
+        # Messages kept along with the summary precede it in the file, except in a fork, whose file
         # begins with the summary.
         head = facts.node("preservedSegment").text("headUuid", "")
         kept = self._places.get(head)

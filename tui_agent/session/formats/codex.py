@@ -4,10 +4,10 @@
 lines repeat it for the screen, and show which messages the user wrote: in version 0.169 with the
 event ``item_completed``, in older versions with ``user_message``.
 
-When a message is taken back, or a thread is forked, the thread continues in a new file with only
+When a message is taken back, or a thread is forked, the thread continues in a new file that has only
 the new lines. Its first line may have a ``history_base``: the rollout that it continues, and the
-ordinal of the first line there that is not part of its history. Without one it has no earlier
-history. The first file of a thread is named after the thread, a later one after the thread and
+ordinal of the first line there that is not part of its history. Without one, it has no earlier
+history. The first file of a thread is named after the thread, later ones after the thread and
 another id.
 """
 
@@ -44,9 +44,9 @@ _NAME_HEAD = len("rollout-2026-11-23T09-37-46-")
 _LOOKED_AT = 200
 """Maximum files in the directory of a renamed rollout that are searched for its thread's id."""
 _AROUND_IMAGE = LazyPattern(r"<image(?: name=[^>]*)?>|</image>")
-"""Matches Codex's tags before and after an image of the user."""
+"""Matches Codex's tags around an image from the user."""
 _LINEAGE = 100
-"""Maximum forks, each of another, that are followed back."""
+"""Maximum length of a chain of forks that is followed back."""
 
 _SYNTHETIC = "codex:context"
 """Mark of messages in the user's role that the program wrote: environment, instructions, notes on
@@ -75,12 +75,12 @@ class Rollout:
     thread: str = ""
     """The id of the thread."""
     at: int = 0
-    """Time of the file's beginning, in milliseconds."""
+    """Time at which the file was begun, in milliseconds."""
     base: tuple[str, int] | None = None
     """The name of the rollout that this one continues, and the ordinal of the first line there that
     is not part of the history; None if it continues none."""
     end: int | None = None
-    """Ordinal of the first line that is not read; None to read all."""
+    """Ordinal of the first line not to read; None to read all lines."""
 
 
 def rollouts_of(source: SourceFile) -> list[Rollout]:
@@ -121,7 +121,7 @@ def _lineage(first: Rollout) -> list[Rollout]:
 
 
 def _named(near: Rollout, name: str) -> Iterator[Rollout]:
-    """Yield the other rollouts with an id in their file names, searched near one of them.
+    """Yield the other rollouts with an id in their file names, searching near one of them.
 
     If that one has been renamed, yields the files in its directory with the id in the first bytes.
     Yields nothing if ``name`` is no id.
@@ -188,7 +188,7 @@ class Reader(SessionReader):
         self._cwd = self._model = self._title = ""
         self._provider = "openai"
         self._answer: int | None = None
-        """Id of the answer to which the next items are added; None to begin a new answer."""
+        """Id of the answer that the next items are added to; None to begin a new answer."""
         self._counted: int | None = None
         """Id of the last answer while its token counts are missing."""
         self._unclaimed: tuple[int, str] | None = None
@@ -362,7 +362,7 @@ class Reader(SessionReader):
         if not isinstance(arguments, str):
             arguments = arguments or {}
         elif item.text("type") == "custom_tool_call":
-            # The tool takes plain text, but other providers accept only objects as arguments.
+            # This tool takes plain text, but other providers accept only objects as arguments.
             arguments = {"input": arguments}
         self._say(self.call(call_id, tool, arguments), at)
 
@@ -422,7 +422,7 @@ class Reader(SessionReader):
         self.change(entry, synthetic=None)
 
     def _count(self, usage: Node) -> None:
-        """Set the usage of the last answer, unless it is set already.
+        """Set the usage of the last answer unless it is already set.
 
         Codex's input tokens include cached ones.
         """

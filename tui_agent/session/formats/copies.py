@@ -1,4 +1,4 @@
-"""Reads from the store all of a session that an export needs."""
+"""Reads everything that an export needs of a session from the store."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -40,7 +40,7 @@ class SessionCopy:
         return found[::-1]
 
     def blobs(self) -> Iterator[tuple[str, bytes]]:
-        """Yield digest and content of each blob that the entries need, once; skips missing ones."""
+        """Yield the digest and content of each blob that the entries need, once; skips missing ones."""
         seen: set[str] = set()
         for entry in self.entries:
             for digest in sorted(blobs_of(entry) - seen):
@@ -103,14 +103,14 @@ def copies_of(store: Store, session_id: str) -> list[SessionCopy]:
             child = entry.metadata.session if isinstance(entry, ToolResultEntry) else None
             if child and child not in known:
                 known.add(child)
-                with suppress(SessionNotFound):  # it was deleted
+                with suppress(SessionNotFound):  # the subagent's session was deleted
                     store.number(child)
                     waiting.append(child)
     return copies
 
 
 def _attached(entries: Sequence[Entry], parents: dict[int, int | None]) -> list[Entry]:
-    """Return the entries, with children of a missing entry put below the missing entry's parent.
+    """Return the entries, with the children of a missing entry attached to that entry's parent.
 
     ``parents`` has the parent of every entry of the session, damaged ones included.
     """

@@ -133,7 +133,7 @@ class Reader(SessionReader):
         for request in data.nodes("toolRequests"):
             arguments = request.value.get("arguments")
             if isinstance(arguments, str):
-                # The tool takes plain text, but other providers accept only objects as arguments.
+                # This tool takes plain text, but other providers accept only objects as arguments.
                 arguments = {"input": arguments}
             calls.append(
                 self.call(request.text("toolCallId"), request.text("name"), arguments or {})

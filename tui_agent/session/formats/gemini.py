@@ -1,9 +1,9 @@
 """Reads Gemini CLI's sessions: JSON lines of messages and changes; in older versions one document.
 
 A message written again with the same id replaces the earlier one. A line with ``$set`` and
-``messages`` lists all messages that the chat then has; ``$rewindTo`` names the message before which
-the chat continues. Seen in files of version 0.5x. The project's directory is in the file
-``.project_root`` beside the directory of the chats.
+``messages`` lists all messages that the chat has from then on; ``$rewindTo`` names the message before
+which the chat continues. Seen in files of version 0.5x. The project's directory is in the file
+``.project_root`` next to the directory of the chats.
 """
 
 import json
@@ -73,7 +73,7 @@ class GeminiReader(SessionReader):
                 response = block.node("functionResponse")
                 self.add_result(response.text("id", ""), response, "success", at)
             else:
-                self.leave_out("part of a message that is no text and no image")
+                self.leave_out("part of a message that is neither text nor image")
         if parts:
             first = parts[0].text if isinstance(parts[0], TextPart) else ""
             if first.startswith(_CONTEXT):
@@ -87,7 +87,7 @@ class GeminiReader(SessionReader):
         """
         known = self._answers.get(name)
         calls = message.nodes("toolCalls")
-        if known is None:  # an answer that is added again, on another branch, has its results again
+        if known is None:  # an answer that is added again on another branch gets its results again
             self._answered -= {call.text("id", "") for call in calls}
         model = ""
         if message.has("model"):
@@ -129,7 +129,7 @@ class GeminiReader(SessionReader):
             elif block.has("text"):
                 parts.append(TextPart(text=block.text("text")))
             else:
-                self.leave_out("part of an answer that is no text and no call")
+                self.leave_out("part of an answer that is neither text nor call")
         return [*parts, *map(self._call, message.nodes("toolCalls"))]
 
     def _call(self, call: Node) -> ToolCallPart:
@@ -216,7 +216,7 @@ class Reader(GeminiReader):
     def _become(self, messages: list[Node]) -> None:
         """Make the chat consist of the given messages.
 
-        Follows the entries of known messages as long as the order is the same, and adds the others
+        Follows the entries of known messages as long as their order is the same, and adds the others
         below. A list that doesn't begin with Gemini CLI's message on the environment continues
         after that message.
         """
@@ -234,7 +234,7 @@ class Reader(GeminiReader):
             if name in self._spans and before == self.last:
                 self.pass_over(None, after)
             else:
-                # The message is added again, so its id no longer means the earlier entry.
+                # The message is added again, so its id no longer refers to the earlier entry.
                 self._answers.pop(name, None)
                 self._spans.pop(name, None)
                 self._message(message)

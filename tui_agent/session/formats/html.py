@@ -51,9 +51,9 @@ _TOOLS = (
     '<button id="every" hidden>Show all branches</button></div>\n'
 )
 _DIFF_LINES = (("+++", "at"), ("---", "at"), ("@@", "at"), ("+", "add"), ("-", "del"))
-"""Beginnings of a diff's lines, and the CSS class for each."""
+"""Prefixes of a diff's lines, and the CSS class for each."""
 MAX_LISTED = 400
-"""Maximum messages of one section that the tree of links lists."""
+"""Maximum messages of one section listed in the tree of links."""
 
 
 def write(
@@ -143,7 +143,7 @@ class _Tree:
         return "".join(pieces)
 
     def ways(self, section: Section) -> str:
-        """Return HTML links to the branches after a section; "" if there are fewer than two."""
+        """Return HTML links to the branches that follow a section; "" if there are fewer than two."""
         below = self._below.get(section.number, ())
         if len(below) < 2:
             return ""
@@ -168,7 +168,7 @@ class _Page:
         self._markdown = MarkdownIt("commonmark", {"html": False}).enable(
             ["table", "strikethrough"]
         )
-        # An image from another server would tell that server who reads the page.
+        # An image from another server would reveal to that server who reads the page.
         self._markdown.disable("image")
 
     def blocks(self, section: Section) -> Iterator[str]:

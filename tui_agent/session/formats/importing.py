@@ -1,7 +1,7 @@
 """Imports sessions: finds other programs' session files, reads them, and stores the new entries.
 
-A session that was imported before gets only its new entries, or is stored as a copy if its first
-ones differ; if it was deleted since, it is undeleted. The files are only read.
+If a session was imported before, only its new entries are added, or it is stored as a copy if the
+earlier ones differ; if it has been deleted since, it is undeleted. The files are only read.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ ImportEstimate = Callable[[Entry], int]
 """Returns the estimated tokens of an entry."""
 
 _TO_READ = frozenset({".html", ".htm", ".md", ".markdown"})
-"""Suffixes of exports for people, from which a session can't be restored."""
+"""Suffixes of exports that are for reading only; a session can't be restored from them."""
 
 _TITLE_CHARS = 60
 
@@ -74,7 +74,7 @@ def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[D
                     continue
                 try:
                     facts = path.stat()
-                except OSError:  # gone by now
+                except OSError:  # removed by now
                     continue
                 if facts.st_size:
                     found[path] = DetectedFile(
@@ -117,7 +117,7 @@ def _project(row: Format, path: Path) -> str:
                 if cwd := as_text(table.get("cwd")):
                     return cwd
     except ImportRefused:
-        pass  # the file is listed all the same, and the import reports the error
+        pass  # The file is listed anyway; its import reports the error.
     return ""
 
 
@@ -126,11 +126,11 @@ class ImportChange(StrEnum):
 
     NEW = "new"
     MORE = "more"
-    """The session was stored already, and the file had more entries, which were added."""
+    """The session was already stored; the file's further entries were added."""
     KNOWN = "known"
-    """All entries were stored already."""
+    """All entries were already stored."""
     COPY = "copy"
-    """The stored session has other entries than the file, which became a new session."""
+    """The stored session has entries that differ from the file's, so the file became a new session."""
 
 
 @frozen
@@ -152,7 +152,7 @@ class Imported:
     refused: tuple[str, ...] = ()
     """Messages on other sessions of the file that were not imported."""
     named_directory: str = ""
-    """The directory that the file names, if the session belongs to another one here; else ""."""
+    """The directory that the file names, if the session was assigned to another one; else ""."""
     of_subagent: bool = False
     """Whether a subagent of another session worked in it."""
 
@@ -231,8 +231,8 @@ def import_file(
     row = _format(file, source)
     imported: list[Imported] = []
     for together in _read(row, file):
-        # A database changes with every session in it, so that its digest can't identify a copy of
-        # one: that is done by the session's content.
+        # A database changes with every session in it, so its digest can't identify a copy of a
+        # session; the session's content does.
         digest = ""
         if row.function("is_line") is not None and not file.is_database:
             with path.open("rb") as opened:
@@ -277,7 +277,7 @@ class _SessionImport:
     belongs_to: Path | None
 
     def take(self, session: IncomingSession) -> Imported:
-        """Store a session as a new one, add its new entries to the stored one, or store a copy.
+        """Store a new session, add new entries to the stored session, or store a copy.
 
         Raises SessionHeld if there are new entries and a running program holds the stored session.
         """

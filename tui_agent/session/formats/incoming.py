@@ -1,4 +1,4 @@
-"""A session that is being imported, and base classes that make one from a program's records."""
+"""A session being imported, and base classes that build one from another program's records."""
 
 import base64
 import binascii
@@ -47,7 +47,7 @@ _PATH_KEYS = ("path", "file_path", "filePath", "notebook_path")
 _TITLE_KEYS = (*_PATH_KEYS, "command", "cmd", "pattern", "query", "url", "description")
 _CALL_TITLE_CHARS = 200
 _NEWEST = 64
-"""Number of the newest entries that are kept as objects, because readers still change them."""
+"""Number of newest entries that are kept as objects, because readers still change them."""
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """MIME types of images that models accept and browsers show."""
@@ -97,7 +97,7 @@ def summary_of(
 
     No entries are kept beside the summary unless ``more`` has a ``first_kept_id``. ``before`` and
     ``after`` are the tokens as the other program counted them. ``at`` is the time in milliseconds.
-    ``by_itself``: the program compacted automatically, not on the user's command.
+    ``by_itself``: the program compacted automatically, not because the user asked.
     """
     return CompactionEntry(
         summary=text,
@@ -132,7 +132,7 @@ def usage_of(
 class PackedEntries(Sequence[Entry]):
     """A list of entries that stores all but the newest as JSON.
 
-    As objects they would take up to ten times the memory.
+    As objects, they would take up to ten times as much memory.
     """
 
     def __init__(self) -> None:
@@ -164,9 +164,9 @@ class PackedEntries(Sequence[Entry]):
 
 @dataclass
 class IncomingSession:
-    """One session read from a file, not stored yet.
+    """One session read from a file, not yet stored.
 
-    Entries have ids and parents, ids ascending. Times are milliseconds since the epoch, 0 if
+    Entries have parents and ascending ids. Times are milliseconds since the epoch, 0 if
     unknown.
     """
 
@@ -188,7 +188,7 @@ class IncomingSession:
     """The parent session's id, the entry there that the session comes from, and, for a subagent's
     session, the kind of the subagent."""
     side_cost: float = 0
-    """US dollars spent on calls that are no entries of the session."""
+    """US dollars spent on calls that have no entry in the session."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Counts, by kind, of the file's parts that a session of this program can't hold."""
     damaged: list[int] = field(default_factory=list)
@@ -218,7 +218,7 @@ def derived_id(at: int, *names: str) -> str:
 class SessionReader:
     """Makes a session from another program's records, whose names and parents are texts.
 
-    The children of a record that becomes no entry are put below its parent. Each program has a
+    If a record doesn't become an entry, its children are attached to its parent. Each program has a
     subclass, whose ``read()`` returns the session of the file.
     """
 
@@ -229,16 +229,16 @@ class SessionReader:
         self.source = source
         self.session = IncomingSession("", self.program)
         self.last: int | None = None
-        """Id of the entry that the last record became, or was put below; None before the first."""
+        """Id of the entry that the last record became or was attached to; None before the first."""
         self._calls: dict[str, dict[str, Any]] = {}
         """Fields for the results of the calls so far, by call id. The calls themselves are not
         kept, because their arguments can be whole files."""
         self._places: dict[str, int | None] = {}
-        """The entry that each record became, or was put below, by the record's name."""
+        """The entry that each record became or was attached to, by the record's name."""
         self._first_at = self._last_at = 0
 
     def nodes(self) -> Iterator[Node]:
-        """Yield the objects of the file's lines, without damaged lines that are skipped."""
+        """Yield the objects in the file's lines, without skipped damaged lines."""
         return (node for node in self.source.lines() if node is not None)
 
     # -- the tree ----------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ class SessionReader:
         return self.add(entry, self.last)
 
     def pass_over(self, name: str | None, place: int | None) -> None:
-        """Have the children of a record that becomes no entry put below the entry ``place``.
+        """Have the children of a record that doesn't become an entry attached to the entry ``place``.
 
         ``name`` is the record's name, None if it has none. ``place``, None for the beginning,
         becomes the last entry.
@@ -289,14 +289,14 @@ class SessionReader:
         return self.session.entries[entry_id - 1]
 
     def answer(self, entry_id: int | None) -> AssistantEntry | None:
-        """Return the entry with an id if it is an answer; None for another one, or for no id."""
+        """Return the entry with an id if it is an answer; None for other entries and without an id."""
         if entry_id is None:
             return None
         entry = self.entry(entry_id)
         return entry if isinstance(entry, AssistantEntry) else None
 
     def change(self, entry: Entry, **fields: object) -> None:
-        """Replace an entry that was added by a copy with other values for ``fields``."""
+        """Replace an added entry with a copy that has other values for ``fields``."""
         self.session.entries[entry.id - 1] = entry.model_copy(update=fields)
 
     def fail(self, error: str | None, at: int, *, model: str = "") -> int:
@@ -306,7 +306,7 @@ class SessionReader:
         )
 
     def interrupt(self, entry_id: int | None) -> None:
-        """Mark an answer as interrupted; does nothing if the entry is no answer."""
+        """Mark an answer as interrupted; does nothing if the entry is not an answer."""
         if answer := self.answer(entry_id):
             self.change(answer, finish="interrupted", interrupted=True)
 
@@ -346,7 +346,7 @@ class SessionReader:
     def image(self, node: Node, data: str, mime: str) -> ImagePart | None:
         """Keep an image given in base64 as a blob, and return it as a part.
 
-        Returns None if ``mime`` is no image type, and counts it as left out. Raises ImportRefused
+        Returns None, and counts the image as left out, if ``mime`` isn't an image type. Raises ImportRefused
         if the data is not base64; ``node`` is the object that contains it.
         """
         if not mime.startswith("image/"):
@@ -356,7 +356,7 @@ class SessionReader:
             content = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
             raise node.refuse("an image is not base64") from None
-        # The image is decoded only when it is sent, so one that can't be decoded is kept too.
+        # The image is decoded only when it is sent, so one that can't be decoded is kept as well.
         return ImagePart(blob=self.session.keep_blob(content), mime=picture_type(content) or mime)
 
     # -- the end -----------------------------------------------------------------------------------
@@ -375,8 +375,8 @@ class SessionReader:
     ) -> IncomingSession:
         """Fill in the session's fields and return it.
 
-        ``name`` is the session's id in the other program. Without ``created_at`` (milliseconds) the
-        earliest time of an entry counts, and without ``leaf`` the entry ``last`` is the leaf.
+        ``name`` is the session's id in the other program. Without ``created_at`` (milliseconds), the
+        earliest time of an entry is used; without ``leaf``, the entry ``last`` is the leaf.
         """
         session = self.session
         session.created_at = created_at or self._first_at
@@ -392,7 +392,7 @@ class SessionReader:
 class BlockReader(SessionReader):
     """Reads messages whose content is a text or a list of blocks, as in Anthropic's Messages API.
 
-    The class attributes name the blocks and keys in which programs differ.
+    The class attributes name the blocks and keys that differ between programs.
     """
 
     call_block: ClassVar[str]
@@ -400,7 +400,7 @@ class BlockReader(SessionReader):
     arguments_key: ClassVar[str]
     """Key of the tool's arguments in such a block."""
     tool_names: ClassVar[Mapping[str, str]] = {}
-    """This program's names for tools, by the other program's, where they differ."""
+    """Our names for tools, by the other program's names, where they differ."""
     image_in: "ClassVar[staticmethod[[Node], tuple[str, str]]]"
     """Returns an image block's data, in base64, and its MIME type."""
 
@@ -420,14 +420,14 @@ class BlockReader(SessionReader):
                 case "image":
                     if image := self.image(block, *self.image_in(block)):
                         parts.append(image)
-                case "tool_result":  # becomes an entry by itself
+                case "tool_result":  # becomes an entry of its own
                     pass
                 case _:
                     self.leave_out(f"“{kind[:40]}” part of {whose}")
         return tuple(parts)
 
     def answered(self, message: Node, model: str) -> tuple[AssistantPart, ...]:
-        """Return the texts, reasoning and tool calls of an answer, in order; counts other parts."""
+        """Return the texts, reasoning and tool calls of an answer, in order; counts other parts as left out."""
         parts: list[AssistantPart] = []
         for block in message.nodes("content"):
             match kind := block.text("type"):

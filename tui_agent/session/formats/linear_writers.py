@@ -1,8 +1,8 @@
 """Exports a session in the formats of Claude Code and Codex, so that they can continue it.
 
 Only one path is written. The summary replaces the entries before the last compaction. Reasoning,
-which only the provider that wrote it can read, and shell commands hidden from the model are left
-out. The formats are those of Claude Code 2.1 and Codex 0.169.
+which only its own provider can read, and shell commands hidden from the model are left out. The
+formats are those of Claude Code 2.1 and Codex 0.169.
 """
 
 import base64
@@ -88,12 +88,12 @@ def write_codex(copy: SessionCopy, put: _Put) -> None:
         "cwd": copy.info.cwd,
         "originator": "tui-agent",
     }
-    # No provider is named, so that Codex continues with the one in its settings.
+    # No provider is named, so that Codex continues with the one from its settings.
     line("session_meta", {**head, "cli_version": _CODEX_VERSION, "source": "cli"}, at)
     for entry in _seen(copy):
         for item in _codex_items(copy, entry):
             line("response_item", item, entry.created_at)
-        # Codex shows events on the screen, and sends items to the model.
+        # Codex shows events on the screen and sends items to the model.
         if isinstance(entry, AssistantEntry) and entry.text:
             line("event_msg", {"type": "agent_message", "message": entry.text}, entry.created_at)
         elif is_by_user(entry):
@@ -107,7 +107,7 @@ def write_codex(copy: SessionCopy, put: _Put) -> None:
 def _seen(copy: SessionCopy) -> Iterator[Entry]:
     """Yield the entries of the path to the leaf that no summary has replaced.
 
-    After a compaction: the last summary, then the entries kept beside it and all later ones.
+    After a compaction, these are the last summary, the entries kept with it and all later ones.
     Entries that were cleared, hidden or edited are yielded as they were stored.
     """
     path = copy.path()
@@ -124,7 +124,7 @@ def _seen(copy: SessionCopy) -> Iterator[Entry]:
 
 
 def _said(copy: SessionCopy, entry: Entry) -> Iterator[TextPart | ImagePart]:
-    """Yield what an entry says in the user's role; files, shell commands and summaries become text.
+    """Yield the parts of an entry in the user's role; files, shell commands and summaries become text.
 
     Yields nothing for answers, results and bookkeeping.
     """

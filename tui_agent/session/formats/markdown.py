@@ -61,7 +61,7 @@ class Section:
 
 
 def facts_of(copy: SessionCopy) -> tuple[str, list[str], str]:
-    """Return a session's title, its models in order of use, and its cost ("$1.20"; "" if none)."""
+    """Return a session's title, its models in order of use, and its cost ("$1.20", or "" if none)."""
     models: dict[str, None] = {}
     cost = 0.0
     for entry in copy.entries:
@@ -76,7 +76,7 @@ def facts_of(copy: SessionCopy) -> tuple[str, list[str], str]:
 def sections_of(copy: SessionCopy, *, whole: bool) -> list[Section]:
     """Return the path to the leaf as one section, or with ``whole`` the sections of the tree.
 
-    In a tree each section is followed by those below it; the one on the current branch comes first.
+    In a tree, each section is followed by those below it, starting with the one on the current branch.
     """
     if not whole:
         return [Section(copy.path(), current=True)]
@@ -89,7 +89,7 @@ def sections_of(copy: SessionCopy, *, whole: bool) -> list[Section]:
     end = None
     below = children.get(None, [])
     while True:
-        # ``waiting`` is a stack, so the branches go on it in reverse: the current one on top.
+        # ``waiting`` is a stack, so the branches are pushed in reverse, the current one last.
         ways = sorted(below, key=lambda entry: entry.id not in here)
         waiting += [(end, first) for first in reversed(ways)]
         if not waiting:
@@ -118,7 +118,7 @@ def call_facts(arguments: str, result: ToolResultEntry | None) -> tuple[str, str
 
 
 def marker_of(entry: Entry) -> str | None:  # noqa: PLR0911 - one arm per kind
-    """Return the line shown for an entry that is no message, such as a compaction or model change.
+    """Return the line shown for an entry that isn't a message, such as a compaction or model change.
 
     None for messages, and for entries that are not shown.
     """
@@ -315,7 +315,7 @@ def harmless(text: str) -> str:
 
 
 def _without_tags(prose: Sequence[str]) -> list[str]:
-    """Return lines outside code blocks as one text, in a list, with HTML tags escaped.
+    """Return lines outside code blocks as a list with one text, in which HTML tags are escaped.
 
     Code spans are not changed. Returns [] for no lines.
     """

@@ -40,7 +40,7 @@ def write(copies: Sequence[SessionCopy], put: Callable[[str], object]) -> None:
 
 
 def lines_of(copies: Sequence[SessionCopy]) -> Iterator[dict[str, Any]]:
-    """Yield the file's lines for sessions, as objects; a blob that several need comes once."""
+    """Yield the file's lines for sessions, as objects; a blob that several need is included once."""
     lines = 0
     blobs = set[str]()
     for copy in copies:
@@ -102,9 +102,9 @@ class LineReader:
         self._ids: set[int] = set()
 
     def read(self, nodes: Iterable[Node | None], *, cut_off: bool = False) -> list[IncomingSession]:
-        """Return the sessions in the lines of a file; None stands for a damaged line.
+        """Return the sessions in the lines of a file; a line of None is a damaged one.
 
-        ``cut_off``: accept a file whose ``end`` line is missing or has another number of lines.
+        ``cut_off``: accept a file whose ``end`` line is missing or gives another number of lines.
 
         Raises:
             ImportRefused: a line is invalid, or the file is not complete.
@@ -186,7 +186,7 @@ class LineReader:
                 session.left_out[f"“{kind[:40]}” line"] += 1
 
     def _known(self, node: Node, key: str) -> int | None:
-        """Return the entry id in a line, which must be that of an entry before; None if missing."""
+        """Return the entry id in a line, which must be that of an earlier entry; None if missing."""
         entry_id = _optional(node, key)
         if entry_id is not None and entry_id not in self._ids:
             raise node.refuse(f"there is no entry #{entry_id} before this line")
@@ -203,8 +203,8 @@ class LineReader:
             raise node.refuse("the entry is nested too deeply") from None
         if not 0 < entry.id <= _MAX_ID or entry.id in self._ids:
             raise node.refuse(f"the entry number #{entry.id} is used twice or out of range")
-        # With a time in the future the prompt cache would look warm, and the head of the file's
-        # writer would be used for long.
+        # With a time in the future, the prompt cache would look warm, and the head written by the
+        # file's program would be used for a long time.
         if not (0 <= entry.tokens < _MAX_NUMBER and 0 <= entry.created_at < now() + _DAY):
             raise node.refuse("the entry's tokens or time are out of range")
         if session.entries and entry.id <= session.entries[-1].id:

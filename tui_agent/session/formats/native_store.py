@@ -1,8 +1,8 @@
 """Reads this program's sessions from an exported file, or from another machine's ``sessions.db``.
 
-A database is copied first, because the copy may be migrated to this version's schema: the file
-itself isn't changed, and another program may be using it. Each session is then converted to the
-lines of an exported file and checked like one.
+A database is copied first, because it may have to be migrated to this version's schema, while the
+file itself must not change and may be in use by another program. Each session is then converted to
+the lines of an exported file and checked like one.
 """
 
 import shutil
@@ -50,8 +50,8 @@ def is_file(source: SourceFile) -> bool:
 def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
     """Yield the sessions of a file, in lists.
 
-    For a database, each list is one session and the sessions of its subagents. For an exported file,
-    a single list holds all sessions.
+    For a database, each list has one session and the sessions of its subagents. For an exported file,
+    a single list has all sessions.
 
     Raises:
         ImportRefused: the file can't be read.
@@ -96,7 +96,7 @@ def _copied(path: Path, place: Path) -> Path:
         ):
             original.backup(copy)
     except sqlite3.Error:
-        # SQLite can't create the files that it needs for reading if the directory is read-only.
+        # In a read-only directory, SQLite can't create the files that it needs for reading.
         target.unlink(missing_ok=True)
         for ending in ("", "-wal"):
             if is_there(part := path.with_name(path.name + ending)):

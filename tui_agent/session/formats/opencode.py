@@ -47,7 +47,7 @@ _TABLES = {
 """Tables and columns by which the database is recognised."""
 
 _DEPTH = 3
-"""Number of folders above a file of the storage, from "storage" on."""
+"""Number of folders above a file of the storage, counted from "storage"."""
 _RECORDS = frozenset({"session", "message", "part"})
 """Folders of the storage that contain sessions and their parts."""
 _Message = Callable[[str], Node]
@@ -70,7 +70,7 @@ _USAGE = {
 _PASSED = frozenset(
     {"step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"}
 )
-"""Types of parts that are left out without being counted, because they have no content."""
+"""Types of parts that are left out but not counted, because they have no content."""
 _NOT_RUN = frozenset({"pending", "running"})
 """States of calls without a result."""
 
@@ -105,7 +105,7 @@ def project_of(source: SourceFile) -> str:
 
 
 def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
-    """Yield the sessions of a file, each in a list of one.
+    """Yield the sessions of a file, each in a list of its own.
 
     Sessions of a database that have no messages, or can't be read, are left out.
 
@@ -196,7 +196,7 @@ def _stored(source: SourceFile) -> IncomingSession:
     """Return the session of a file in the storage; its messages and parts are in other files.
 
     Raises:
-        NoConversation: the file is that of a message or a part, which are read with the session's.
+        NoConversation: the file has a message or a part, which are read along with the session's file.
         ImportRefused: one of the files can't be read, or something in it is invalid.
     """
     path = source.path.absolute()
@@ -228,13 +228,13 @@ class _Reader(SessionReader):
     program = "OpenCode"
     _undone = False
     _leaf_before: int | None = None
-    """The last entry before the messages that were taken back (``_undone``), None for none."""
+    """The last entry before the messages that were taken back (``_undone``), None if there is none."""
 
     def read(self, info: Node, messages: Iterable[_Message]) -> IncomingSession:
         """Return the session with the given record and messages.
 
         If messages were taken back (``revert``), the leaf is the last entry before them, or the
-        beginning of the session if they are all of it.
+        beginning of the session if nothing precedes them.
         """
         undone = info.node("revert").text("messageID", "")
         for number, message in enumerate(messages, 1):
@@ -301,7 +301,7 @@ class _Reader(SessionReader):
         if url.startswith("data:"):
             self.leave_out("attachment of another type than an image")
             return None
-        # The file's content as the model saw it is in a separate text part.
+        # The file's content, as the model saw it, is in a separate text part.
         return FilePart(path=name or url[:200], text="")
 
     def _assistant(self, info: Node, message: Node) -> None:
@@ -347,7 +347,7 @@ class _Reader(SessionReader):
         *,
         last: bool = False,
     ) -> None:
-        """Add an answer and the results of its calls; does nothing without parts and error.
+        """Add an answer and the results of its calls; does nothing if there are neither parts nor an error.
 
         ``last`` is True for the last step of a message, which gets the message's usage, cost and
         error.

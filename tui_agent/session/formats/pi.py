@@ -1,6 +1,6 @@
 """Reads Pi's sessions: JSON lines with a header, then records with ``id`` and ``parentId``.
 
-In the first version of the format, records have no ids and each follows the one before. The format
+In the first version of the format, records have no ids and each follows the previous one. The format
 is described in Pi's ``docs/session.md``.
 """
 
@@ -28,7 +28,7 @@ from tui_agent.session.formats.incoming import (
 from tui_agent.session.formats.reading import ImportRefused, Node, SourceFile
 
 _OUR_PREFIX = "tui-agent:"
-"""Prefix of ``customType`` in files for Pi that earlier versions of this program exported."""
+"""Prefix of ``customType`` in files that earlier versions of this program exported for Pi."""
 _FINISH = {
     "stop": "stop",
     "toolUse": "tool_calls",

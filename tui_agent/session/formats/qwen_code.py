@@ -44,7 +44,7 @@ class Reader(GeminiReader):
         content = {"content": message.value.get("parts", [])}
         match kind := node.text("type", ""):
             case "user":
-                # Notes that the program wrote, on background work and timers, have a subtype.
+                # Notes by the program about background work and timers have a subtype.
                 subtype = node.text("subtype", "")
                 self.add_user(
                     Node(content, node.where), at, f"qwen-code:{subtype}" if subtype else None

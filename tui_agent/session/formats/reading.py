@@ -25,7 +25,7 @@ _HEAD_BYTES = 4096
 _FILE_BYTES = 2_000_000_000
 _LINE_BYTES = 150_000_000
 _DOCUMENT_BYTES = 300_000_000
-"""Maximum bytes of a file that is one JSON value, which is in memory as a whole."""
+"""Maximum bytes of a file that is a single JSON value, which is read into memory whole."""
 MAX_ENTRIES = 1_000_000
 """Maximum entries of one session."""
 
@@ -165,7 +165,7 @@ def parse_object(data: bytes, where: str) -> Node:
     """Parse JSON text as an object; ``where`` is its place in a file, for messages.
 
     Raises:
-        ImportRefused: the text is no JSON object.
+        ImportRefused: the text is not a JSON object.
     """
     try:
         value = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant)
@@ -201,7 +201,7 @@ def _unreadable(path: Path, error: OSError) -> ImportRefused:
 
 @dataclass
 class SourceFile:
-    """An untrusted file that is being imported, and the problems met so far.
+    """An untrusted file being imported, and the problems found so far.
 
     With ``skip_damaged`` lines that can't be read are skipped; without it only an incomplete last
     line is. ``damaged`` has the numbers of the skipped lines, from 1. ``refused`` has the errors of
@@ -261,8 +261,8 @@ class SourceFile:
     def lines(self) -> Generator[Node | None, None, None]:
         """Yield each line that is not blank as an object.
 
-        Yields None for a line that is no JSON object if ``skip_damaged`` is set, and for such a
-        line without a line end: it is the last one, cut off when its program was killed.
+        Yields None for a line that isn't a JSON object if ``skip_damaged`` is set, or if the line has
+        no line end: it is the last one, cut off when its program was killed.
 
         Raises:
             ImportRefused: a line is no JSON object or too long, or the file can't be read.
@@ -307,7 +307,7 @@ class SourceFile:
         """Return a context manager for the file opened as an SQLite database, read-only.
 
         Raises:
-            ImportRefused: the file can't be read as a database, also while it is in use.
+            ImportRefused: the file can't be read as a database, for example while it is in use.
         """
         try:
             uri = f"file:{quote(str(self.path.absolute()))}?mode=ro"

@@ -1,6 +1,6 @@
 """Table of the formats from which sessions can be imported, and detection of a file's format.
 
-The module of a row is imported when a file is looked at.
+A row's module is imported when a file is examined.
 """
 
 from collections.abc import Iterator, Sequence
@@ -108,7 +108,7 @@ FORMATS: tuple[Format, ...] = (
         ),
     ),
 )
-"""All formats. If several recognise a file, the first one counts."""
+"""All formats. If several recognise a file, the first one is used."""
 
 
 def format_of(source: "SourceFile") -> Format:
@@ -139,7 +139,7 @@ def format_of(source: "SourceFile") -> Format:
 def files_of(path: Path) -> list[Path]:
     """Return the files to import for a path: a file itself, or those of a directory, sorted.
 
-    Of a directory these are the files at any depth whose names fit a known format.
+    For a directory, these are the files at any depth whose names match a known format.
 
     Raises:
         ImportRefused: the path doesn't exist, or there is no such file.
