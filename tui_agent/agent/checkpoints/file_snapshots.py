@@ -21,7 +21,7 @@ NOT_A_FILE = "not a regular file"
 
 
 class Stamp(NamedTuple):
-    """A file's times, size, inode and mode; if one of them differs, the file may have changed."""
+    """A file's times, size, inode and mode; if any of these differs, the file may have changed."""
 
     modified: int
     """Nanoseconds since the epoch, as is ``changed``."""
@@ -95,7 +95,7 @@ def take_snapshot(path: str | Path) -> Reading:
 def _read(descriptor: int) -> Reading:
     state = os.fstat(descriptor)
     if stat.S_ISDIR(state.st_mode):
-        # Absent, as a file may be written there once the directory is gone.
+        # Absent, as a file may be written there once the directory has been removed.
         return Reading(ABSENT)
     with open(descriptor, "rb", closefd=False) as file:
         mode = stat.S_IMODE(state.st_mode)
@@ -118,7 +118,7 @@ def place_in(root: Path, path: str) -> Path | None:
     None if it leads out of the project, through a link or into ``.git``.
     """
     pure = PurePosixPath(path)
-    # Some file systems ignore case and invisible characters, so that other names are ``.git`` too.
+    # Some file systems ignore case and invisible characters, so other spellings also name ``.git``.
     names = {"".join(filter(str.isascii, part)).casefold().rstrip(". ") for part in pure.parts}
     if pure.is_absolute() or not pure.parts or ".." in pure.parts or names & {".git", "git~1"}:
         return None

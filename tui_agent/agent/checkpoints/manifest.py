@@ -70,7 +70,7 @@ class Manifest(dict[str, Stamp]):
     began = 0
     """When the listing began, in nanoseconds since the epoch."""
     linked: tuple[str, ...] = ()
-    """Paths of files with further hard links, through which they can be changed unnoticed."""
+    """Paths of files that have other hard links, through which they can be changed unnoticed."""
 
     def had(self, stamp: Stamp) -> bool:
         """Return True if a file with this stamp was listed under any path, or if it is newer.
@@ -89,12 +89,12 @@ class Manifest(dict[str, Stamp]):
 class TooLargeError(Exception):
     """Raised if a project is too large to list; the message is a sentence for the user.
 
-    ``for_good`` is True if another attempt would fail too.
+    ``for_good`` is True if trying again would fail, too.
     """
 
     def __init__(self, why: str, *, for_good: bool) -> None:
         super().__init__(
-            f"This project {why}: changes by shell commands can't be undone in it, only edits can."
+            f"This project {why}: edits can be undone in it, but changes by shell commands can't."
         )
         self.for_good = for_good
 
@@ -235,7 +235,7 @@ class FileWatch:
         self._places: dict[int, str] = {}
 
     def begin(self) -> None:
-        """Start to watch, from now on; if that is impossible, `touched` returns None."""
+        """Start to watch; if that is impossible, `touched` returns None."""
         self.close()
         if sys.platform != "linux":
             return
@@ -255,7 +255,7 @@ class FileWatch:
                 if watch < 0 and ctypes.get_errno() in {
                     2,
                     20,
-                }:  # deleted meanwhile; its parent's watch reports that
+                }:  # the directory was deleted meanwhile, which its parent's watch reports
                     continue
                 self.close()
                 return

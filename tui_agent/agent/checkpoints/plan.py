@@ -19,7 +19,7 @@ DELETED_SINCE = "deleted since"
 BESIDE_JOB = "changed while a background job ran, perhaps by you"
 MOVED = "it was moved here and can't be moved back"
 SAME_FILE = "a file whose name differs only in case may be the same file"
-DROPPED = "its snapshot was dropped to save room"
+DROPPED = "its snapshot was deleted to save space"
 FOREIGN = frozenset({CHANGED_SINCE, CHANGED_BETWEEN, DELETED_SINCE, BESIDE_JOB})
 """Reasons of conflicts that mean that the user or another program changed the file."""
 
@@ -28,8 +28,8 @@ FOREIGN = frozenset({CHANGED_SINCE, CHANGED_BETWEEN, DELETED_SINCE, BESIDE_JOB})
 class Difference:
     """A file that differs between the current entry (``here``) and the target (``there``).
 
-    ``path`` is relative to the project. ``reason`` says why the file can't be restored, whatever
-    its content is now; "" if the recorded changes give no reason. ``taken`` are the digests of the
+    ``path`` is relative to the project. ``reason`` says why the file can't be restored whatever its
+    content is now; "" if the recorded changes don't prevent it. ``taken`` are the digests of the
     contents that were replaced on the current path since its common ancestor with the target; some
     may have been written by the user or another program.
     """

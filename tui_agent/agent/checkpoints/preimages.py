@@ -1,10 +1,10 @@
-"""Keeps the contents that a project's files have before a command, which may change any of them.
+"""Keeps the contents of a project's files from before a command, which may change any of them.
 
 Small files are copied into one temporary file, and copied again when their stamp differs. If many
 have no copy yet, those unmodified in git are not copied: only the hash of the git object is
 remembered, and the content is read from the repository if a command has changed the file. Nothing
-is written to the user's repository, and nothing is fetched. `Recorder` says when to keep them, and
-stores the contents of files that a command has changed.
+is written to the user's repository, and nothing is fetched. `Recorder` decides when contents are
+kept, and stores those of files that a command has changed.
 """
 
 import os
@@ -27,7 +27,7 @@ from tui_agent.lazy import frozen
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 
 READ_AHEAD = 200
-"""Maximum expected objects that one call of git reads; a call takes some milliseconds."""
+"""Maximum expected objects read by one git process, which takes some milliseconds to start."""
 
 MAX_PREIMAGE_BYTES = 100_000_000
 """Maximum bytes of the temporary file with the copies."""
@@ -38,7 +38,7 @@ MAX_UNCHECKED_FILES = 200
 COPY_SECONDS = 1.0
 """Seconds that a command waits for copies; files not copied by then have no snapshot before it."""
 
-NOT_COPIED = "there was no time or room to copy it before the command"
+NOT_COPIED = "there was no time or space to copy it before the command"
 
 
 class GitObjects:
@@ -76,7 +76,7 @@ class GitObjects:
         return found
 
     def expect(self, names: Iterable[str]) -> None:
-        """Set which objects `content` will be called for, in order, so that it reads many at once.
+        """Set the objects that `content` will be called for, in order, so that many can be read at once.
 
         Empty names are ignored.
         """
@@ -137,7 +137,7 @@ class PreimageStore:
         self._known.clear()
 
     def prepare(self, manifest: Manifest) -> None:
-        """Keep the present contents of the manifest's files.
+        """Keep the current contents of the manifest's files.
 
         The files changed last are copied first. Stops after `COPY_SECONDS`; leaves out files that
         are too large or no longer fit within `MAX_PREIMAGE_BYTES`.
@@ -174,11 +174,11 @@ class PreimageStore:
                 self._known[path] = (manifest[path], _Object(name))
 
     def note(self, path: str, stamp: Stamp, digest: str) -> None:
-        """Note that the content that a file has with this stamp is the store's blob ``digest``."""
+        """Record that a file with this stamp has the content of the store's blob ``digest``."""
         self._known[path] = (stamp, _Blob(digest))
 
     def snapshots(self, wanted: Sequence[tuple[str, Stamp]]) -> dict[str, Reading]:
-        """Return, by path, each file as it was when it had the given stamp.
+        """Return, by path, the snapshot of each file from when it had the given stamp.
 
         If its content was not kept or can't be read, the snapshot's ``problem`` says why.
         """
@@ -202,7 +202,7 @@ class PreimageStore:
         return found
 
     def object_of(self, path: str, stamp: Stamp) -> str:
-        """Return the hash of the git object with the content that a file had with this stamp.
+        """Return the hash of the git object with the content of a file when it had this stamp.
 
         "" if the content was not taken from git.
         """
@@ -228,7 +228,7 @@ class PreimageStore:
         self._end += len(reading.data)
 
     def _forget_gone(self, manifest: Manifest) -> None:
-        """Drop all copies if more than half of their bytes are of files that have changed since."""
+        """Drop all copies if more than half of their bytes belong to files that have changed since."""
         others: dict[str, tuple[Stamp, _Copy | _Blob | _Object]] = {}
         used = 0
         for path, (stamp, source) in self._known.items():

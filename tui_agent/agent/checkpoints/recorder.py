@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_CHANGES = 60_000
-"""Maximum changed files of one command that are read; further ones are only counted."""
+"""Maximum changed files of one command that are read; any more are only counted."""
 
 MAX_STORED = 1_000
 """Maximum changed files of one command whose contents before and after it are both stored.
@@ -69,7 +69,7 @@ MAX_BYTES = 50_000_000
 """Maximum bytes stored for one command's changes; files beyond that have no snapshot."""
 
 MAX_SLOW_LISTINGS = 3
-"""Number of too slow listings after which changes by commands are no longer recorded."""
+"""Number of listings that took too long after which changes by commands are no longer recorded."""
 
 TOO_MUCH = "too much changed at once"
 NOT_STORED = "it could not be stored"
@@ -82,7 +82,7 @@ class SnapshotStore:
     """The functions of the store that keeps the contents of snapshots.
 
     ``put`` stores bytes and returns their digest; ``get`` returns the bytes for a digest, or None.
-    ``trim`` drops the oldest contents if all take too much room. Files in the directories
+    ``trim`` drops the oldest contents if the store is too large. Files in the directories
     ``apart``, such as the store's own, are neither recorded nor restored.
     """
 
@@ -114,14 +114,14 @@ class Recorder:
         self._commands = 0
         """Number of running commands that may change any file."""
         self._seen: Manifest | None = None
-        """The manifest before the running commands, or from when one of them last ended.
+        """The manifest from before the running commands, or from when one of them last ended.
 
         None if no command is running, or if the project could not be listed.
         """
         self._beside_jobs: Manifest | None = None
         """The manifest when last listed, if a job ran then; else None."""
         self._changed: list[FileChange] = []
-        """Changes that are in no checkpoint yet."""
+        """Changes that aren't in a checkpoint yet."""
         self._omitted = 0
         """Number of changes since the last checkpoint that were too many to be recorded."""
         self._lock = asyncio.Lock()
@@ -183,7 +183,7 @@ class Recorder:
             await self._whatever_happens(self._compare_known(known, before))
 
     async def _whatever_happens(self, work: Coroutine[None, None, None]) -> None:
-        """Run ``work`` in a separate task and wait; cancelling the caller does not cancel it."""
+        """Run ``work`` in a separate task and wait for it; cancelling the caller does not cancel it."""
         task = asyncio.ensure_future(work)
         self._looking.add(task)
         task.add_done_callback(self._looking.discard)
@@ -299,7 +299,7 @@ class Recorder:
         return None
 
     async def _copy(self, manifest: Manifest | None) -> None:
-        """Keep the present contents of new and changed files in the preimage store.
+        """Keep the current contents of new and changed files in the preimage store.
 
         Call it after `_compare`, which needs the earlier contents.
         """
@@ -356,7 +356,7 @@ class Recorder:
     def _pairs(
         self, changed: Sequence[str], before: Manifest, after: Manifest, *, unsure: bool
     ) -> list[tuple[str, Reading, Reading]]:
-        """Return path, earlier and present reading of each changed file.
+        """Return the path, earlier reading and current reading of each changed file.
 
         Leaves out a file that is unchanged after all, or was replaced by a link or a device.
         """
@@ -370,7 +370,7 @@ class Recorder:
             if path in after and now.snapshot.problem == NOT_A_FILE:
                 continue
             if path not in before:
-                # A file may have been moved here from elsewhere; undoing must not delete it then.
+                # A file may have been moved here from elsewhere, in which case undoing must not delete it.
                 if unsure:
                     problem = WAS_IGNORED
                 elif before.had(after[path]):
@@ -392,9 +392,9 @@ class Recorder:
     ) -> list[FileChange]:
         """Store the snapshots of files that differ and return the changes.
 
-        ``pairs`` are path, earlier and present reading of each file. ``object_of`` returns the hash
-        of the git object with a file's earlier content, "" if git lacks it. If it is given, neither
-        contents that git has nor present contents are stored.
+        ``pairs`` has the path, earlier reading and current reading of each file. ``object_of``
+        returns the hash of the git object with a file's earlier content, "" if git lacks it. If it
+        is given, neither current contents nor contents that git has are stored.
         """
         changes: list[FileChange] = []
         room = MAX_BYTES
@@ -429,7 +429,7 @@ class Recorder:
         return changes
 
     def _note(self, changes: Sequence[FileChange]) -> None:
-        """Add changes to the next checkpoint, merged with earlier ones that they follow directly."""
+        """Add changes to the next checkpoint, merged with earlier changes that they directly follow."""
         if self._unstored:
             self._say(
                 f"Can't store snapshots of changed files, so they can't be restored: {self._unstored}"
@@ -513,7 +513,7 @@ def _lost(snapshot: Snapshot, why: str) -> Snapshot:
 async def watched(
     recorder: Recorder | None, tool: Tool[Any], arguments: ToolInput, context: ToolContext
 ) -> AsyncIterator[None]:
-    """Record the changes to files of a call that runs inside the context.
+    """Record the changes to files made by a call that runs inside the context.
 
     Also sets ``recorded`` in the tool's context. Does nothing if ``recorder`` is None.
     """

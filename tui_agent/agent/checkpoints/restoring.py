@@ -1,8 +1,8 @@
 """Restores a project's files by a plan, and compares files with their snapshots.
 
-A file's content is stored before it is overwritten or deleted, so that restoring can be undone. The
-only module here that writes to the project; it appends no entries. Which files to restore is
-decided by ``plan``.
+A file's content is stored before it is overwritten or deleted, so that restoring can be undone.
+This is the only module here that writes to the project; it appends no entries. Which files to
+restore is decided by ``plan``.
 """
 
 import os
@@ -51,7 +51,7 @@ class Restored:
     failed: tuple[Conflict, ...] = ()
 
     def stays(self, plan: RestorePlan) -> tuple[Conflict, ...]:
-        """Return the plan's files that were not restored: the failed ones, then the conflicts."""
+        """Return the plan's files that were not restored: failures first, then conflicts."""
         return (*self.failed, *plan.conflicts)
 
 
@@ -67,7 +67,7 @@ class Restorer:
         self._apart = keeping.apart
 
     def plan(self, found: Iterable[Difference], omitted: int = 0) -> RestorePlan:
-        """Return the plan to restore the files of ``found``, by their present state on disk.
+        """Return the plan to restore the files of ``found``, given their current state on disk.
 
         ``omitted`` is the number of changed files that were not recorded; it is kept in the plan.
         """
@@ -83,7 +83,7 @@ class Restorer:
         return RestorePlan(steps, conflicts, omitted)
 
     def expect(self, snapshots: Iterable[Snapshot]) -> None:
-        """Set which snapshots `content` will be called for, in order, to read many at once."""
+        """Set the snapshots that `content` will be called for, in order, so that many can be read at once."""
         self._git.expect(snapshot.object for snapshot in snapshots)
 
     def carry_out(self, plan: RestorePlan) -> Restored:
@@ -126,7 +126,7 @@ class Restorer:
     def content(self, snapshot: Snapshot) -> bytes | None:
         """Return the bytes of a snapshot, from the store or git.
 
-        None for an absent file, and if neither has the bytes.
+        None for an absent file, or if neither has the bytes.
         """
         if snapshot.digest is None:
             return None
@@ -150,7 +150,7 @@ class Restorer:
         if step.wanted.digest is None:
             place.unlink(missing_ok=True)
             directory = place.parent
-            with suppress(OSError):  # raised for the first directory that is not empty
+            with suppress(OSError):  # raised by the first directory that is not empty
                 while directory != self.root:
                     directory.rmdir()
                     directory = directory.parent

@@ -1,9 +1,9 @@
 """Finds, parses and fills in the commands that users write as Markdown files with front matter.
 
 A template can contain placeholders for arguments (``placeholders``), shell commands whose output
-is inserted, and files named with an at sign. Arguments are never inserted into a shell command: the
-shell gets them as parameters, so text that a user pastes is never run. ``preparing`` runs the shell
-commands and makes the message.
+is inserted, and files named with an at sign. Arguments are never inserted into a shell command but
+passed to the shell as parameters, so text that a user pastes is never run. ``preparing`` runs the
+shell commands and builds the message.
 """
 
 import shlex
@@ -24,7 +24,7 @@ from tui_agent.agent.programs.opencode import inline_documents
 from tui_agent.lazy import LazyPattern, frozen
 
 FILE_BYTES = 64 * 1024
-"""Bytes of a command's file that are read."""
+"""Maximum bytes read of a command's file."""
 
 SHELL = LazyPattern(r"!`([^`\n]+)`")
 """A shell command in a template: ``!`git status```."""
@@ -40,7 +40,7 @@ _FIELDS = frozenset(
         "disable-model-invocation",
     }
 )
-"""Front matter fields of a command that are used or harmless; all others are reported."""
+"""Front matter fields of a command that are used or can be ignored; all others are reported."""
 _NAME = LazyPattern(r"[a-z][a-z0-9_-]*")
 
 RunCommand = Callable[[str], Awaitable[str]]
@@ -99,9 +99,9 @@ def load_commands(
 
 
 async def fill_command(command: UserCommand, arguments: str, run: RunCommand) -> tuple[str, str]:
-    """Return the message of a command, and the same message without the output of shell commands.
+    """Return a command's message, with and without the output of its shell commands.
 
-    The second text is searched for files named with ``@``, so that names in an output don't count.
+    Files named with ``@`` are looked for in the second text, so that names in an output don't count.
     ``run`` is called for each shell command of the template, in order.
     """
     typed = given(arguments)

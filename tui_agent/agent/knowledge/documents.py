@@ -26,7 +26,7 @@ FRONT = LazyPattern(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MUL
 """Matches front matter: the beginning of a text, between two lines of three dashes."""
 
 _MAX_VALUES = 20_000
-"""Maximum number of values in front matter, with YAML's references expanded."""
+"""Maximum number of values in front matter, after YAML's references are expanded."""
 _MAX_DEPTH = 20
 """Maximum levels of nesting in front matter."""
 _PAIR = LazyPattern(r"([A-Za-z][\w-]*):[ \t]*(.*)")
@@ -39,7 +39,7 @@ class DocumentError(Exception):
 
 
 class LeftOutError(DocumentError):
-    """A file of the project is not read: a link leads out of the project, or to a file with secrets."""
+    """A file of the project is not read because a link leads out of the project or to a file with secrets."""
 
 
 @frozen
@@ -87,7 +87,7 @@ class Document:
 
 
 class FileCache:
-    """Reads files, and reads them again only when their modification time or size changes.
+    """Reads files, and reads one again only if its modification time or size has changed.
 
     A path below ``project`` is read only if it is still below it after all links are followed,
     since a project may come from a stranger.
@@ -161,7 +161,7 @@ def load_all(
     found: Iterable[tuple[Path, Folder]],
     problems: list[str],
 ) -> Iterator[T]:
-    """Yield what ``make`` returns for each file; unusable files are reported in ``problems``.
+    """Yield the result of ``make`` for each file; unusable files are reported in ``problems``.
 
     ``kind`` begins each report ("Skill"). ``make`` returns None to skip a file.
     """
@@ -217,7 +217,7 @@ def _fields(text: str) -> dict[str, Any]:
 
 
 def _is_too_large(values: object) -> bool:
-    """Return True if there are too many values, or too deeply nested ones, with references expanded."""
+    """Return True if the values, with references expanded, are too many or nested too deeply."""
     pending = [(values, 0)]
     count = 0
     while pending:

@@ -43,7 +43,7 @@ class Folder:
     prefix: str = ""
     """Prefix for the names of skills and commands in the folder: ``PLUGIN:`` in a plugin, else ""."""
     project: Path | None = None
-    """The project that links in the folder must not lead out of; None if they may lead anywhere."""
+    """The project that links in the folder must stay within; None if they may lead anywhere."""
 
     @property
     def origin(self) -> str:
@@ -55,7 +55,7 @@ class Folder:
     def shown_file(self, path: Path) -> str:
         """Return a file's name for screens: the folder's name and the path below it.
 
-        If the "folder" is a settings file in JSON, its own name is returned.
+        If the "folder" is a JSON settings file, the file's own name is returned.
         """
         if self.path.suffix in {".json", ".jsonc"}:
             return self.shown
@@ -145,7 +145,8 @@ class Folders:
     def user_folders(self, kind: Kind) -> tuple[Folder, ...]:
         """Return the user's existing folders of a kind.
 
-        They are in the config directory, in home, above the project (rules and skills), in plugins.
+        They are in the config directory, in the home directory, above the project (rules and
+        skills) and in plugins.
         """
         own = {self.config / kind: ""}
         for place in self.places(kind):
@@ -179,7 +180,7 @@ class Folders:
                     )
 
     def name(self, path: Path) -> str:
-        """Return a path for people and models: relative to the project, else ``~/…``, else absolute."""
+        """Return a path to show to the user or model: relative to the project, else ``~/…``, else absolute."""
         if path.is_relative_to(self.project):
             return path.relative_to(self.project).as_posix()
         return shown_in_home(self.home, path)
@@ -195,7 +196,7 @@ class TrustGate:
     def __init__(self, trusted: Callable[[], bool]) -> None:
         self.is_open = cache(trusted)
         self.held_back = 0
-        """Number of files that were not let through."""
+        """Number of files that were held back so far."""
 
     def admitted(self, rows: Iterable[tuple[Path, Folder]]) -> list[tuple[Path, Folder]]:
         """Return the rows (file, its folder) whose files may be used, in the same order."""

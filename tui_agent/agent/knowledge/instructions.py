@@ -32,14 +32,14 @@ from tui_agent.trust import importing_files
 FILE_BYTES = 32 * 1024
 """Maximum bytes of one instruction file that are sent to the model."""
 MAX_FILES = 50
-"""Maximum files per pattern of the ``instructions`` setting, imports per file, and rules per folder."""
+"""Maximum files per pattern of the ``instructions`` setting, imports per file and rules per folder."""
 MAX_HOPS = 4
 """Maximum depth of imports, as in Claude Code."""
 _RULES = {".mdc": "globs", ".md": "paths"}
-"""Suffixes of files with rules, and the front matter field with the paths that a rule applies to: of
+"""Suffixes of rule files, and the front matter field with the paths that a rule applies to: those of
 Cursor and of Claude Code."""
 _FOREIGN = frozenset({"node_modules", "site-packages", ".venv", "venv", "vendor"})
-"""Names of directories with other people's code, where instruction files don't count."""
+"""Names of directories with third-party code, whose instruction files are ignored."""
 
 
 @frozen
@@ -66,13 +66,13 @@ class Instruction:
 
 @frozen
 class _Rule:
-    """A file of rules. ``holds_for`` are patterns of the paths that it applies to, None for all paths."""
+    """A rule file. ``holds_for`` are patterns for the paths that it applies to, None for all paths."""
 
     path: Path
     holds_for: tuple[re.Pattern[str], ...] | None
 
     def is_for(self, names: Iterable[str]) -> bool:
-        """Return True if the rule applies to one of the paths ``names``; False for a rule for all paths."""
+        """Return True if the rule is for certain paths and applies to one of ``names``."""
         return any(pattern.fullmatch(name) for name in names for pattern in self.holds_for or ())
 
 
@@ -101,16 +101,15 @@ class InstructionFiles:
         self._order = (*order, *(name for name in names if name not in order))
         self._trusted = trusted
         self.passed_over: dict[str, str] = {}
-        """Names of main files that were skipped, each with the file read instead in its directory."""
+        """Main files that were skipped: their names, each with the file of its directory that was read."""
         self.for_paths: tuple[str, ...] = ()
-        """Names of files of rules that are read only together with a file they apply to."""
+        """Names of rule files that are read only together with a file they apply to."""
 
     def load(self, problems: list[str]) -> tuple[Instruction, ...]:
         """Return the instructions for the head, and report unusable files in ``problems``.
 
-        First come the user's own files and rules, then those in directories from the outermost
-        inward, then the project's rules for all paths, then the files of the ``instructions``
-        setting.
+        The order is: the user's own files and rules, those of directories from the outermost
+        inward, the project's rules for all paths, and the files of the ``instructions`` setting.
         """
         self.passed_over = {}
         reading = _Reading(self, problems)
@@ -121,11 +120,11 @@ class InstructionFiles:
     def nearby(
         self, paths: Iterable[str], shown: Collection[str], problems: list[str]
     ) -> tuple[Instruction, ...]:
-        """Return the instructions for some files of the project that are not in the head.
+        """Return the instructions for some files of the project, without those in the head.
 
         These are the instruction files in the files' directories, outermost first, then rules for
         these files. ``paths`` are relative to the project. Instructions whose names are in ``shown``
-        are left out; ignored directories and those with other people's code are skipped. Files that
+        are left out; ignored directories and those with third-party code are skipped. Files that
         can't be read are reported in ``problems``.
         """
         reading = _Reading(self, problems, shown)
@@ -160,7 +159,7 @@ class InstructionFiles:
         return text
 
     def imported(self, path: Path, named: Import) -> Path | None:
-        """Return the file that an import in the file ``path`` names; None if it is not an import.
+        """Return the file named by an import in the file ``path``; None if it is not an import.
 
         Raises DocumentError if the file is missing, may hold secrets, or is outside the project
         without permission.
@@ -183,7 +182,7 @@ class InstructionFiles:
         return target
 
     def _between(self, root: Path, paths: Iterable[str]) -> Iterator[Path]:
-        """Yield the directories on the way from ``root`` to each of some files, outermost first.
+        """Yield the directories between ``root`` and each of the given files, outermost first.
 
         Directories from the working directory upward are left out, as their files are in the head.
         """
@@ -214,7 +213,9 @@ class InstructionFiles:
         yield from filterfalse(self._is_users, always)
         for pattern in self._wanted:
             if "://" in pattern:
-                problems.append(f"instructions: addresses are not read; save {pattern} as a file.")
+                problems.append(
+                    f"instructions: web addresses are not read; save {pattern} as a file."
+                )
                 continue
             matches = sorted(_matching(folders.project, pattern))
             if not matches:
@@ -267,7 +268,7 @@ class InstructionFiles:
             return False
 
     def _most_complete(self, mains: Sequence[Path]) -> Path:
-        """Return the main file to read of several in a directory: one that imports the first, or the first."""
+        """Return which main file of a directory to read: one that imports the first, or else the first."""
         first = mains[0]
         for other in mains[1:]:
             try:
@@ -280,7 +281,7 @@ class InstructionFiles:
         return first
 
     def _rules(self, problems: list[str]) -> Iterator[_Rule]:
-        """Yield the rules of Claude Code and Cursor, the user's first; report unusable ones in ``problems``.
+        """Yield the rules of Claude Code and Cursor, the user's first; report unusable rules in ``problems``.
 
         Cursor's rules without paths, which a model chooses by description, are left out. Source:
         https://docs.cursor.com/context/rules.
@@ -310,7 +311,7 @@ class InstructionFiles:
 
 
 class _Reading:
-    """Collects instruction files and the files that they import, each text once.
+    """Collects instruction files and the files that they import; each text is collected once.
 
     Files whose names are in ``shown`` are skipped.
     """
@@ -395,7 +396,7 @@ def _body(text: str) -> str:
 
 
 def _spellings(name: str) -> tuple[str, ...]:
-    """Return the names under which a main file may exist in a directory, preferred first."""
+    """Return the names that a main file may have in a directory, preferred ones first."""
     place = _place_named(name)
     return (*place.instead, name) if place is not None else (name,)
 

@@ -1,9 +1,9 @@
 """Loads what a session knows from files: instructions, skills, commands, agents and memory.
 
 Everything is loaded together; a later load only reads files that have changed. ``folders`` decides
-which folders are searched, ``documents`` parses a file; skills are found and parsed here. Also
-writes the head's sections about all of it; when a head is rendered is decided by ``prompt_head``.
-Problems are collected, and shown by whoever takes them (`ContextKeeper.warm`, ``nearby``).
+which folders are searched, ``documents`` parses a file; skills are found and parsed here. This
+module also writes the head's sections about all of it; ``prompt_head`` decides when a head is
+rendered. Problems are collected for the caller to show (`ContextKeeper.warm`, ``nearby``).
 """
 
 import logging
@@ -35,19 +35,19 @@ from tui_agent.tools.skill import Skill
 log = logging.getLogger(__name__)
 
 FILE_BYTES = 64 * 1024
-"""Bytes of a ``SKILL.md`` that are read."""
+"""Maximum bytes read of a ``SKILL.md``."""
 NAME_CHARS = 64
-"""Maximum length of a skill's name, in characters, by the specification of skills."""
+"""Maximum length of a skill's name, in characters, set by the specification of skills."""
 DESCRIPTION_CHARS = 1_024
-"""Maximum length of a skill's description, in characters, by the specification of skills."""
+"""Maximum length of a skill's description, in characters, set by the specification of skills."""
 FALLBACK_CHARS = 80
-"""Characters from the start of a skill's text that replace a missing description."""
+"""Number of characters from the start of a skill's text that replace a missing description."""
 LIST_TOKENS = 2_000
 """Maximum tokens of the list of skills in the head."""
 LIST_SHARE = 0.015
 """Maximum size of the list of skills, as a share of the context window."""
 _SHORTEST = 40
-"""Characters to which descriptions in the list are cut before skills are left out."""
+"""Length, in characters, to which descriptions in the list are cut before skills are left out."""
 
 _SKILL_FIELDS = frozenset(
     [
@@ -64,11 +64,11 @@ _SKILL_FIELDS = frozenset(
         "version",
     ]
 )
-"""Front matter fields of a skill that are used or harmless; all others are reported."""
+"""Front matter fields of a skill that are used or can be ignored; all others are reported."""
 _NAME = LazyPattern(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
 
 NAMED_PROBLEMS = 3
-"""Maximum problems named in one notice."""
+"""Maximum number of problems in one notice."""
 
 MAX_AGENTS = 20
 """Maximum number of agents listed in the head."""
@@ -81,8 +81,8 @@ def load_skills(
 ) -> dict[str, Skill]:
     """Return the skills that ``gate`` admits, by name and sorted; unusable files are reported in ``problems``.
 
-    Of skills with the same name, the project's is used; of several in the project, the one nearest
-    to the working directory.
+    If several have the same name, the project's is used, or else the user's; of the project's, the
+    one nearest to the working directory.
     """
     places = (*folders.project_folders("skills", problems), *folders.user_folders("skills"))
     paths = [(path, folder) for folder in places for path in _skill_files(folder)]
@@ -162,7 +162,7 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
     document, file = found
     has_folder = path.name == SKILL_FILE
     if not has_folder and not document.text("description"):
-        return None  # a note beside the skills
+        return None  # a note among the skills
     name = _skill_name(document, path.parent.name if has_folder else path.stem)
     description = document.purpose().replace("</", "<\\/")
     if not description and folder.whose == "Claude Code":
@@ -256,7 +256,7 @@ class Sources:
 
 @frozen
 class CommandRow:
-    """A completion after a slash: a command or skill. ``argument`` is the hint for its arguments."""
+    """A completion after a slash: a command or skill. ``argument`` is a hint for its arguments."""
 
     name: str
     description: str
@@ -279,7 +279,7 @@ class Knowledge:
     ) -> None:
         """Reads no files yet.
 
-        ``prompt`` returns a prompt by name. ``news`` is called once after the first load and
+        ``prompt`` returns the prompt of a name. ``news`` is called once, after the first load, and
         returns a sentence about other programs' files, "" for none.
         """
         self._sources = sources
@@ -365,7 +365,7 @@ class Knowledge:
         self._tell(problems)
 
     def held_back(self) -> tuple[UserCommand | Skill, ...]:
-        """Return the project's commands and skills that the last load left out for want of trust.
+        """Return the project's commands and skills that the last load left out, awaiting trust.
 
         Reads files.
         """
@@ -426,7 +426,7 @@ class Knowledge:
         return spec if spec is not None and spec.primary else None
 
     def nearby(self, paths: Sequence[str], shown: set[str]) -> tuple[Instruction, ...]:
-        """Return the instructions for ``paths`` (relative to the project) that the model has not seen.
+        """Return the instructions for ``paths`` (relative to the project) that the model lacks.
 
         These are neither in the head nor named in ``shown``. Reads files.
         """

@@ -1,7 +1,8 @@
 """Replaces the placeholders for arguments in commands and skills, by the rules of several programs.
 
-``$ARGUMENTS`` is replaced by all typed text, ``$1`` by its first word. Claude Code counts words from
-0 and can name them, Codex takes ``NAME=value``, Pi has ``$@``, ``${@:2}`` and ``${1:-default}``.
+``$ARGUMENTS`` is replaced by the whole typed text, ``$1`` by its first word. Claude Code numbers the
+words from 0 and can name them, Codex takes ``NAME=value``, Pi has ``$@``, ``${@:2}`` and
+``${1:-default}``.
 Sources: the programs' documentation of commands and skills.
 """
 
@@ -38,8 +39,8 @@ class Slots:
 
     ``first`` is the number of the first typed word: 0 or 1. ``names`` are names for the typed words,
     in order. With ``takes_named``, words may be typed as ``NAME=value``. ``variables`` are values
-    that the program provides (``CLAUDE_SKILL_DIR``). ``plain`` are the forms of slots, as group
-    names of ``_SLOT``, that the program does not have: they stay as text.
+    that the program provides (``CLAUDE_SKILL_DIR``). ``plain`` are the forms of slots that the
+    program lacks, as group names of ``_SLOT``; they stay as text.
     """
 
     first: int = 1
@@ -50,11 +51,11 @@ class Slots:
     escapes: bool = False
     """True if a backslash before a slot keeps it as text."""
     keeps_missing: bool = False
-    """True if the slot of a word that was not typed stays as text, instead of becoming empty."""
+    """True if the slot of a missing word stays as text instead of becoming empty."""
     last_takes_rest: bool = False
     """True if the slot with the highest number takes all remaining words."""
     joins_words: bool = False
-    """True if the slot for all arguments gets the words without their quotes, not the typed text."""
+    """True if the slot for all arguments is filled with the unquoted words, not the typed text."""
 
 
 _WAYS = {
@@ -90,7 +91,7 @@ def given(text: str) -> Given:
 
 
 def slots_of(whose: str, template: str, names: object) -> Slots:
-    """Return the slots of a template, by the rules of the program that it was written for.
+    """Return a template's slots according to the program that it was written for.
 
     ``whose`` is that program, "" for ours; ``names`` is the ``arguments`` field of the front matter.
     """
@@ -108,10 +109,10 @@ def takes_arguments(template: str, slots: Slots) -> bool:
 
 
 def fill_in(template: str, arguments: Given, slots: Slots, whole: str | None = None) -> str:
-    """Return a template with its slots replaced; other uses of ``$`` stay: ``it costs $5``.
+    """Return a template with its slots replaced; other uses of ``$`` (``it costs $5``) stay.
 
-    If ``template`` is a part of a template, ``whole`` has to be the full one: a ``$2`` is a slot only
-    if there is a ``$1`` somewhere in it.
+    If ``template`` is only a part of a template, pass the full one as ``whole``: a ``$2`` is a slot
+    only if it contains a ``$1`` somewhere.
     """
     numbers = _numbers(template if whole is None else whole)
     values = dict(slots.variables) | _named(arguments, slots)
@@ -146,7 +147,7 @@ def _value(
     values: Mapping[str, str],
     numbers: frozenset[int],
 ) -> str | None:
-    """Return the text for a slot; None if its number is that of a word that was not typed."""
+    """Return the text for a slot; None if the word of its number was not typed."""
     if slot["everything"] or slot["at"] or slot["otherwise"] is not None:
         return _everything(arguments, slots) or slot["otherwise"] or ""
     if slot["index"]:

@@ -1,12 +1,11 @@
 """After each run, counts which lines of the project's memory were used, and proposes changes to it.
 
-Lines that the model proposes by a tool during a run come here, too (`MemoryKeeper.propose`).
+Lines that the model proposes with a tool during a run also come here (`MemoryKeeper.propose`).
 
-A small model finds the lines after a run with enough tool calls (one request). Without such a
-model, if it fails, and after other runs they are found by rules (``proposals``). They become part
-of the memory only when the user accepts them (``app.memory_commands``). The memory's files,
-proposals included, are written by ``files.memory``. Nothing is done after runs of subagents and
-race runners.
+After a run with enough tool calls, a small model finds lines to propose (one request). Without such
+a model, if it fails, and after other runs, rules find them (``proposals``). They become part of the
+memory only when the user accepts them (``app.memory_commands``). The memory's files, proposals
+included, are written by ``files.memory``. Nothing is done after runs of subagents and race runners.
 """
 
 import asyncio
@@ -59,7 +58,7 @@ UNTIL_SHOWN = 0.05
 MIN_CALLS = 3
 """Minimum tool calls of a run after which the model is asked for lines."""
 WORK_TOKENS = 2_000
-"""Maximum tokens of the run's work in the question to the model."""
+"""Maximum tokens of the run's work that the question to the model contains."""
 MESSAGE_CHARS = 1_500
 """Maximum characters of each user message in the question to the model."""
 MAX_MESSAGES = 8
@@ -67,7 +66,7 @@ MAX_MESSAGES = 8
 SECONDS = 30.0
 """Timeout of the request to the model, in seconds."""
 SOURCES_SEARCHED = 400
-"""How many of the newest entries are searched for the source of a line."""
+"""Number of newest entries that are searched for the source of a line."""
 
 
 class MemoryKeeper:
@@ -83,7 +82,7 @@ class MemoryKeeper:
         self._said = SayOnce()
         self._proposing = threading.Lock()
         self._proposed = 0
-        """Number of lines that the model proposed by a tool in this run."""
+        """Number of lines that the model proposed with a tool in this run."""
         self._told_at = ports.clock()
         self._task: asyncio.Task[None] | None = None
         self._awaited = asyncio.Event()
@@ -94,9 +93,9 @@ class MemoryKeeper:
     def propose(self, note: str) -> str:
         """Add a line from the model's tool call to the proposals; return the line as shown.
 
-        The line is not added if it is in the instructions already, or if there is no memory.
-        Blocks on files. Raises NotKeptError if the note is not a valid line, contains a secret or
-        exceeds `MAX_LINES` of this run, or if the memory can't be written.
+        The line is not added if it is already in the instructions, or if there is no memory. Does
+        file I/O. Raises NotKeptError if the note is not a valid line, contains a secret or exceeds
+        the run's `MAX_LINES`, or if the memory can't be written.
         """
         from tui_agent.secret_detector import has_secret
 
@@ -114,7 +113,7 @@ class MemoryKeeper:
         return line.shown
 
     async def settle(self) -> None:
-        """Wait until the work after the last run is done, without the pause for the screen."""
+        """Wait for the work after the last run to finish, skipping the pause for the screen."""
         if self._task is not None:
             self._awaited.set()
             await asyncio.wait([self._task])
@@ -160,7 +159,7 @@ class MemoryKeeper:
             self._journal.channel.say(f"memory: {lines} proposed · /memory")
 
     async def _let_answer_be_shown(self) -> None:
-        """Pause so that the screen shows the answer first, unless a caller waits for the memory."""
+        """Pause so that the screen shows the answer first, unless a caller is waiting for the memory."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(UNTIL_SHOWN):
                 await self._awaited.wait()

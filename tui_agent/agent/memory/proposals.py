@@ -1,4 +1,4 @@
-"""Finds lines to propose for the memory, in a model's answer or in the user's messages. Pure."""
+"""Finds lines to propose for the memory in a model's answer or in the user's messages. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -82,7 +82,7 @@ def _lasting(text: str) -> Iterator[str]:
 def _usable(text: str) -> MemoryLine | None:
     """Return a text as a line.
 
-    None if it is too short or long, has a secret, or is no valid line.
+    None if it is too short or too long, contains a secret, or is not a valid line.
     """
     from tui_agent.secret_detector import has_secret
 

@@ -1,4 +1,4 @@
-"""Formats the memory as a section of the head: the lines used last, within a number of tokens.
+"""Formats the memory as a section of the head: the most recently used lines, up to a token limit.
 
 Pure.
 """
@@ -11,7 +11,7 @@ from tui_agent.lazy import frozen
 
 @frozen
 class MemorySection:
-    """The memory's section of the head, "" for none; ``room`` is the tokens left of the limit."""
+    """The memory's section of the head, "" for none; ``room`` is the part of the limit left, in tokens."""
 
     text: str
     room: int
@@ -56,7 +56,7 @@ def newest_within(
 
 
 def left_out(count: int, where: str) -> list[str]:
-    """Return one row that says that ``count`` lines are left out, and ``where``; [] for none."""
+    """Return one row saying that ``count`` lines are left out and ``where`` they are; [] for none."""
     if not count:
         return []
     return [f"[{count} more, used less recently, are only {where}.]"]

@@ -55,11 +55,11 @@ class _Holder:
 def source_of(text: str, entries: Sequence[Entry], named: int = 0) -> LineSource:
     """Return the entry among ``entries`` that the text of a line comes from.
 
-    It is the entry with the largest share of the line's words, of the user's messages and what was
-    read (files, outputs), or else of the model's texts. Of entries with equal shares, a user's
-    message comes before others, and the oldest first. If only the model wrote the words, the last
-    web page that it read is named in ``origin``, too. ``named`` is the entry that the model gave as
-    the source, 0 for none; it is used if no entry contains the words.
+    It is the entry with the largest share of the line's words: among the user's messages and what
+    was read (files, outputs), or else among the model's texts. On a tie, a user's message is
+    preferred, then the oldest entry. If only the model wrote the words, ``origin`` also names the
+    last web page that it read. ``named`` is the entry that the model gave as the source, 0 for
+    none; it is used if no entry contains the words.
     """
     words = words_of(text)
     by_user: _Holder | None = None
@@ -87,7 +87,7 @@ def source_of(text: str, entries: Sequence[Entry], named: int = 0) -> LineSource
 
 
 def used_topics(lines: Iterable[MemoryLine], entries: Iterable[Entry]) -> set[str]:
-    """Return the topics of the lines that the model used in some entries.
+    """Return the topics of the lines that the model used in the given entries.
 
     A line is used if the model wrote most of its words, or recalled its topic.
     """
@@ -116,7 +116,7 @@ def _holders(entry: Entry, words: frozenset[str]) -> Iterator[_Holder]:
 
 
 def _better(best: _Holder | None, other: _Holder) -> _Holder:
-    """Return the holder with the larger share of the words; ``best`` if they are equal."""
+    """Return whichever has the larger share of the words; ``best`` if they are equal."""
     if best is None or other.share > best.share:
         return other
     return best
@@ -129,7 +129,7 @@ def _share(words: frozenset[str], others: frozenset[str]) -> float:
 
 
 def _texts(entry: Entry) -> Iterator[tuple[str, str]]:
-    """Yield (origin, text) for each text of an entry; none for summaries and program messages."""
+    """Yield (origin, text) for each text of an entry; nothing for summaries and program messages."""
     match entry:
         case UserEntry():
             if entry.synthetic is not None:

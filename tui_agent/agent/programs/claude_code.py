@@ -1,8 +1,8 @@
 """Converts rules, variables and directories of Claude Code's settings, and lists all other settings.
 
-Of a project's settings, rules that ask or deny always apply; rules that allow, directories and
-variables apply only once the project is trusted. Hooks, MCP servers, agents, commands and skills
-are read elsewhere.
+A project's rules that ask or deny always apply; its rules that allow, directories and variables
+apply only once the project is trusted. Hooks, MCP servers, agents, commands and skills are read
+elsewhere.
 """
 
 import glob
@@ -28,7 +28,7 @@ from tui_agent.path_checks import at_home
 PROGRAM = "Claude Code"
 
 _ACTIONS: dict[ListName, Action] = {"allow": Action.ALLOW, "ask": Action.ASK, "deny": Action.DENY}
-"""Our action for each list of rules, from the weakest to the one that overrides the others."""
+"""Our action for each list of rules; later ones override earlier ones."""
 _READ_HERE = {
     "permissions",
     "env",

@@ -1,4 +1,4 @@
-"""Converts the supported settings of Codex's ``config.toml`` and its agents, and lists all others.
+"""Converts the supported settings of Codex's ``config.toml``, and its agents; lists all other settings.
 
 Its rules are converted by ``codex_rules``, its MCP servers are read by ``foreign_servers``.
 Sources: Codex's documentation of its configuration and agents.

@@ -1,7 +1,7 @@
 """Types and helpers for reading other programs' settings (``claude_code``, ``codex``, ``opencode``).
 
-Every setting found becomes an item with the file it is in and whether this program uses it. Each
-program's module decides the state of its items; here files are read and results joined.
+Every setting found becomes an item that says which file it is in and whether this program uses it.
+Each program's module decides the state of its items; this module reads files and joins results.
 """
 
 import os
@@ -30,7 +30,7 @@ _GROUPS = {
 }
 """The group of each kind of item; the setting ``leave_out`` excludes items by group."""
 _WEAK_TO_FIRM = (Action.ALLOW, Action.ASK, Action.DENY)
-"""The actions of rules in the order in which rules must be sorted, as a later rule overrides."""
+"""The order in which rules must be sorted, by their actions, as a later rule overrides earlier ones."""
 
 
 class ItemState(StrEnum):
@@ -68,7 +68,7 @@ class ForeignSettings:
     """Settings of other programs, converted to ours.
 
     ``environment`` holds variables for commands. ``instructions`` are paths and globs, as in our
-    setting of that name. ``items`` lists every setting found, also those without effect.
+    setting of that name. ``items`` lists every setting found, including those without effect.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -83,7 +83,8 @@ def settings_files(
     """Yield the settings files of a program that exist; later files override earlier ones.
 
     First come the user's, then the project's, from its root to the working directory. ``of_user``
-    are paths relative to home, ``of_project`` paths relative to each directory of the project.
+    are paths relative to the home directory, ``of_project`` paths relative to each of the project's
+    directories.
     """
     for name in of_user:
         if (file := read_of_user(folders.home, name)) is not None:

@@ -1,6 +1,6 @@
 """Finds hooks in the files of Claude Code and Codex, and decides by trust and settings which are used.
 
-``hooks.claude_hooks`` parses them; ``cli.extensions`` makes the hooks that run of `foreign_hooks`.
+``hooks.claude_hooks`` parses them; ``cli.extensions`` turns those of `foreign_hooks` into our hooks.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def hook_files(project: Path, home: Path) -> Iterator[tuple[str, ForeignFile]]:
 def found_hooks(
     project: Path, home: Path
 ) -> Iterator[tuple[str, ForeignFile, FoundHook | UnusableHook]]:
-    """Yield every hook, also unusable ones, after the program and the file that it is from."""
+    """Yield (program, file, hook) for every hook, including unusable ones."""
     for program, file in hook_files(project, home):
         for hook in hooks_in(file):
             yield program, file, hook

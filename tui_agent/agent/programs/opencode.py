@@ -74,7 +74,8 @@ def inline_documents(
 ) -> dict[Path, InlineDocument]:
     """Return the commands or agents in OpenCode's settings files; none if the user excludes them.
 
-    The keys are made-up paths, the file's followed by the name. Later ones override earlier ones.
+    Each key is an invented path: that of the file followed by the name. Later files override earlier
+    ones.
     """
     found: dict[Path, InlineDocument] = {}
     if folders.left_out.covers(PROGRAM, f"{kind}s"):
@@ -90,7 +91,7 @@ def inline_documents(
 
 
 def _inline_document(given: Mapping[str, Any], body_key: str) -> Document:
-    """Return a table as a document. A text ``{file:PATH}`` is not read, but becomes an unused field."""
+    """Return a table as a document. A text ``{file:PATH}`` is not read but listed as an unused field."""
     fields = dict(given)
     body = str(fields.pop(body_key, "")).strip()
     if body.startswith("{file:"):
@@ -113,8 +114,8 @@ def _instructions(file: ForeignFile, folders: Folders, items: list[FoundItem]) -
 def _looked_up(pattern: str, folders: Folders) -> Iterator[str]:
     """Yield a pattern as one or more patterns relative to the project's root.
 
-    There is one for each directory below the root, down to the working directory, in which it
-    matches a file; the pattern itself comes last. An absolute pattern is yielded unchanged.
+    There is one for each directory, from below the root to the working directory, in which the
+    pattern matches a file; the pattern itself comes last. An absolute pattern is yielded unchanged.
     """
     if pattern.startswith(("~", "/")):
         yield pattern
@@ -143,7 +144,7 @@ def _not_read(name: str, file: ForeignFile) -> str:
 def _rules(file: ForeignFile, items: list[FoundItem]) -> Iterator[Rule]:
     """Yield the rules that deny or ask; add an item for each, and for unusable rows, to ``items``.
 
-    Patterns for which a later rule of the same table allows or asks are excepted (``unless``).
+    A rule excludes the patterns that a later rule of the same table allows or asks about (``unless``).
     """
     known = set(Permission)
     for name, value in _permissions(file).items():
@@ -172,7 +173,7 @@ def _permissions(file: ForeignFile) -> Mapping[str, Any]:
 
 
 def by_permission(table: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return a table's values by permission; as in OpenCode, ``*`` sets all, later rows override it."""
+    """Return a table's values by permission; as in OpenCode, ``*`` sets all and later rows override it."""
     found: dict[str, Any] = {}
     for name, value in table.items():
         if name == "*":
@@ -191,7 +192,7 @@ def _table(name: str, value: object, place: str, items: list[FoundItem]) -> list
             rules += rules_from_table({name: {pattern: str(action)}}, "other")
         except RuleError as error:
             items.append(without_effect(PROGRAM, "rule", name, place=place, why=str(error)))
-    # The catch-all pattern comes first, so that others override it.
+    # The catch-all pattern comes first, so that the others override it.
     return sorted(rules, key=_is_narrow)
 
 

@@ -1,8 +1,8 @@
 """Reads the settings of Claude Code, Codex and OpenCode that take effect in this program.
 
-Each program's module converts its files and decides what needs trust; here the user's exclusions
-(the setting ``leave_out``) are applied. Hooks, MCP servers, agents and commands of these programs
-are read elsewhere.
+Each program's module converts its files and decides what needs trust; this module applies the
+user's exclusions (the setting ``leave_out``). Hooks, MCP servers, agents and commands of these
+programs are read elsewhere.
 """
 
 from dataclasses import replace

@@ -21,7 +21,7 @@ from tui_agent.tools.registry import builtin_named
 _PIECE = LazyPattern(r"(?P<tool>[A-Za-z_][\w.-]*(?:\*[\w*]*)?)(?:\((?P<what>.*)\))?", re.DOTALL)
 _WILD = LazyPattern(r"([?\[])")
 _OWN_GLOB = LazyPattern(r"[a-z_][a-z0-9_.-]*\*|\*")
-"""Matches a glob in a list of tools, such as ``github_*``; allowed only in this program's own files."""
+"""Matches a glob in a list of tools, such as ``github_*``; valid only in this program's own files."""
 _PERMISSIONS = {
     "bash": Permission.BASH,
     "read": Permission.READ,
@@ -34,7 +34,7 @@ _PERMISSIONS = {
     "task": Permission.TASK,
     "skill": Permission.SKILL,
 }
-"""The permission that a rule ``Tool(what)`` concerns, by our name of the tool."""
+"""The permission that a rule ``Tool(what)`` is about, by our name for the tool."""
 _WHOLE = {"bash": Permission.BASH, "read": Permission.READ, "edit": Permission.EDIT}
 """Tools whose bare name in a rule covers every tool with their permission."""
 _FILES = {Permission.READ, Permission.EDIT}
@@ -48,8 +48,9 @@ class ForeignRuleError(ValueError):
 class RulePiece:
     """One parsed rule.
 
-    ``text`` is the rule as written. ``tool`` is our name of the tool; for an MCP server, the name of
-    one of its tools or a glob for several. ``what`` is the text in parentheses, "" for the whole tool.
+    ``text`` is the rule as written. ``tool`` is our name for the tool; for an MCP server, the name
+    of one of its tools or a glob for several. ``what`` is the text in parentheses, "" for the whole
+    tool.
     """
 
     text: str
@@ -89,8 +90,8 @@ class ToolList:
     """A parsed list of tools.
 
     ``names`` are names of whole tools, and globs for tools of MCP servers. ``rules`` deny parts of
-    tools: in a list of allowed tools, everything but the parts allowed. ``problems`` has a clause for
-    each entry that was left out.
+    tools; for a list of allowed tools, they deny everything but the allowed parts. ``problems`` has a
+    clause for each entry that was left out.
     """
 
     names: tuple[str, ...] = ()
@@ -141,7 +142,7 @@ def rules_of(text: str, action: Action, source: Source, anchor: Anchor) -> tuple
     if piece.is_of_server:
         return (Rule("mcp", piece.tool, action, source),)
     if not piece.what:
-        # "Edit" stands for everything that edits, and "Read" for everything that reads.
+        # "Edit" stands for all tools that edit, and "Read" for all tools that read.
         whole = _WHOLE.get(piece.tool)
         return (Rule(whole or piece.tool, "*", action, source),)
     permission = _permission_of(piece)
@@ -281,7 +282,7 @@ def _file_pattern(piece: RulePiece, anchor: Anchor) -> str:
         base = anchor.folder
         text = text.removeprefix("./")
     else:
-        # As in .gitignore, a name alone is looked for at any depth.
+        # As in .gitignore, a bare name matches at any depth.
         base = anchor.folder
         text = f"**/{text}"
     if base is None:

@@ -1,8 +1,8 @@
 """Makes and removes a race's copies of the project, without writing to the project.
 
-A copy has the files as they are, also uncommitted and untracked ones, and a git repository of its
-own: index and references are copied, new objects stay in the copy, old ones are read from the
-project's repository. Ignored files and small ignored directories are copied. A large ignored
+A copy has the files as they are, including uncommitted and untracked ones, and a git repository of
+its own: index and references are copied, new objects stay in the copy, and existing ones are read
+from the project's repository. Ignored files and small ignored directories are copied. A large ignored
 directory (``node_modules``) becomes a link if a sandbox prevents commands from writing through it;
 otherwise it is copied. Caches that programs rebuild are left out.
 
@@ -39,9 +39,9 @@ MAX_COPIED_IGNORED = 2_000
 """Maximum files of an ignored directory that is copied; larger ones are linked if possible."""
 
 _LOCK = "lock"
-"""Name of the file, in a race's directory, that the race's program keeps locked."""
+"""Name of the file in a race's directory that the program running the race keeps locked."""
 _REMOVAL_SECONDS = 1.0
-"""Seconds to wait for the removal of copies; after that it goes on in the background."""
+"""Seconds to wait for the removal of copies, which then continues in the background."""
 _GONE = ".gone-"
 """Prefix of the name of a race's directory that is being removed."""
 _SECONDS_TO_CLAIM = 10
@@ -52,7 +52,7 @@ _WORKERS = 4
 _File = tuple[str, str, os.stat_result]
 """A file to be copied: its path, the path of the copy, and the file's ``stat`` result."""
 _removals: "list[subprocess.Popen[bytes]]" = []
-"""The removals that this program started, which may go on after its end."""
+"""The removals that this program started, which may outlive it."""
 
 
 @frozen
@@ -73,7 +73,7 @@ class Copy:
 
 
 class GivenUpError(OSError):
-    """Raised when the making of a copy was cancelled."""
+    """Raised if making a copy was cancelled."""
 
 
 def make_copy(
@@ -111,7 +111,7 @@ def make_copy(
         for source, target, state in files:
             if given_up.is_set():
                 raise GivenUpError
-            # The file may be gone by now, or not readable.
+            # The file may have been removed by now, or may not be readable.
             with contextlib.suppress(FileNotFoundError, PermissionError):
                 _copy_file(source, target, state)
 
@@ -168,7 +168,7 @@ class RaceHome:
     def claim(cls, path: Path) -> "RaceHome | None":
         """Lock a race's directory and return it.
 
-        None if another program has it locked, or it is gone.
+        None if another program has it locked, or if it no longer exists.
         """
         try:
             lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -211,7 +211,7 @@ def abandoned_homes(parent: Path) -> list[Path]:
 def remove_left(path: Path) -> bool:
     """Remove an abandoned race's directory, unless a program has it locked.
 
-    Return True if it is gone, whoever removed it.
+    Return True if it no longer exists, whoever removed it.
     """
     held = RaceHome.claim(path)
     if held is not None:
@@ -220,10 +220,10 @@ def remove_left(path: Path) -> bool:
 
 
 def remove_home(home: Path) -> None:
-    """Remove a race's directory with its copies; a long removal goes on in the background.
+    """Remove a race's directory with its copies; a long removal continues in the background.
 
-    Repeats this while the directory exists, because a runner's command that is just starting may
-    make it again.
+    Tries again while the directory exists, because a runner's command that is just starting may
+    create it again.
     """
     while is_there(home):
         apart = home.with_name(f"{_GONE}{secrets.token_hex(6)}")
@@ -238,7 +238,7 @@ def remove_home(home: Path) -> None:
 def _remove_behind(place: Path) -> None:
     """Remove a directory with ``rm``, and wait up to `_REMOVAL_SECONDS` for it.
 
-    After that it goes on in the background; the next race removes anything left. Without ``rm``,
+    The removal then continues in the background; the next race removes anything left. Without ``rm``,
     and for files that it leaves, the directory is removed here.
     """
     rm = find_program("rm")
@@ -286,9 +286,9 @@ class _Walk:
         """The directories that became links, as paths relative to the project."""
 
     def directory(self, name: str, *, ignored: bool = False) -> None:
-        """Make the copies of a directory's subdirectories and links; add its files to ``files``.
+        """Copy a directory's subdirectories and links, and add its files to ``files``.
 
-        Does so for all directories below, too. ``name`` is the directory's path relative to the
+        Descends into all directories below it. ``name`` is the directory's path relative to the
         project, with a slash at the end, "" for the project. ``ignored``: git ignores everything in
         it, and all its files are copied; otherwise large files that git does not list are left out.
         Raises OSError, GivenUpError.
@@ -331,17 +331,14 @@ class _Walk:
 
 
 def _copy_file(source: str, target: str, state: os.stat_result) -> None:
-    """Copy a file with its permission bits and times.
-
-    Share the blocks if the file system can do that.
-    """
+    """Copy a file with its permission bits and times, sharing blocks if the file system can."""
     mode = state.st_mode & 0o777
     reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         try:
             copy_data(reading, writing, state.st_size)
-            if stat.S_IMODE(os.fstat(writing).st_mode) != mode:  # The umask has removed some bits.
+            if stat.S_IMODE(os.fstat(writing).st_mode) != mode:  # The umask removed some bits.
                 os.fchmod(writing, mode)
             os.utime(writing, ns=(state.st_atime_ns, state.st_mtime_ns))
         finally:

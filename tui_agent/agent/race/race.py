@@ -1,7 +1,7 @@
-"""Runs a race: agents, its runners, work on one prompt in parallel, each in a copy of the project.
+"""Runs a race: several agents (runners) work on one prompt in parallel, each in a copy of the project.
 
-A runner is an ordinary agent, on a session object with a leaf of its own, so on its own branch. The
-changes to its copy are recorded as checkpoints there: taking its result is a move in the tree, made
+A runner is an ordinary agent on its own branch: its session object has its own leaf. The changes to
+its copy are recorded as checkpoints on that branch, so taking its result is a move in the tree, made
 by ``app.race_commands``. The race stays with its session's controller until `finish` records it in
 an entry and removes the copies.
 """
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 PARALLEL_REQUESTS = 8
 """Maximum requests of one race that are answered at the same time."""
 LAST_LINES = 10
-"""Number of lines of a check's output that are kept, from its end."""
+"""Number of lines kept from the end of a check's output."""
 FIRST_PAUSE = 2.0
 LONGEST_PAUSE = 60.0
 """First and longest pause, in seconds, after a rate limit that names no time; doubled each time."""
@@ -77,7 +77,7 @@ MAX_DIFF_CHARS = 20_000
 
 
 class SharedClient:
-    """The ``ModelClient`` that all runners share; after a rate limit all wait until it is over.
+    """The ``ModelClient`` shared by all runners; after a rate limit, all of them wait until it is over.
 
     At most ``places`` requests are sent at a time.
     """
@@ -121,7 +121,7 @@ class SharedClient:
 
 @dataclass
 class _SharedQuestion:
-    """A question that was asked for all runners, and the runners that got its answer."""
+    """A question asked for all runners, and the runners that have received its answer."""
 
     answer: asyncio.Future[PermissionAnswer]
     answered: set[str] = field(default_factory=set)
@@ -141,8 +141,8 @@ class SharedQuestions:
     async def ask(self, request: PermissionRequest, runner: str) -> PermissionAnswer:
         """Return the user's answer to a runner's question, asked now or earlier for another runner.
 
-        An answer counts once for each runner: a runner that asks the same again gets a new answer.
-        Questions about doom loops are asked for each runner, each time.
+        Each runner gets an answer only once; if it asks the same question again, the user is asked
+        again. Questions about doom loops are always asked separately for each runner.
         """
         needs = frozenset((need.permission, need.pattern) for need in request.needs)
         key = (request.tool, request.command, request.rules, request.reason, request.again, needs)
@@ -160,7 +160,7 @@ class SharedQuestions:
         return answer
 
     def close(self) -> None:
-        """Withdraw the questions that are not answered yet."""
+        """Withdraw the questions that have not been answered yet."""
         for asking in tuple(self._open):
             asking.cancel()
 
@@ -209,7 +209,7 @@ class Runner:
         self.copy: Copy | None = None
         self.task: asyncio.Task[None] | None = None
         self.is_asking = False
-        """Whether the runner waits for the user's answer to a question."""
+        """Whether the runner is waiting for the user to answer a question."""
         self._end_relay: Callable[[], None] | None = None
         self._began: float | None = None
         self._ended: RunEnded | None = None
@@ -239,7 +239,7 @@ class Runner:
         )
 
     def update(self, **changes: Any) -> None:
-        """Change fields of the record, and emit that the runner has changed."""
+        """Change fields of the record, and emit an event that the runner has changed."""
         self.record = self.record.model_copy(update=changes)
         self._race.tell(self)
 
@@ -249,13 +249,13 @@ class Runner:
         if self.agent is not None:
             self.agent.interrupt()
         if self.task is not None and self.state in {RunnerState.WAITING, RunnerState.CHECKING}:
-            # A task cancelled before its first step would not report its end.
+            # A task cancelled before it first runs would not report its end.
             asyncio.get_running_loop().call_soon(self.task.cancel)
 
     def begin(self, message: Sequence[UserPart] | None) -> None:
         """Start the runner's work in the background.
 
-        It works on ``message``, or with None continues from its branch as it is.
+        It works on ``message``; None continues its branch as it is.
         """
         self._stopped = False
         if self.state.is_over:
@@ -319,13 +319,13 @@ class Runner:
                 raise RaceError(outcome.problem)
             if isinstance(outcome, Cleared):
                 raise RaceError("There is too little to summarise: only old outputs were cleared.")
-        # The meter counts each run from zero, so the cost before the run is noted here.
+        # The meter counts each run from zero, so the cost before the run is recorded here.
         meter = agent.ports.meter
         seconds = time.monotonic() - began
         self.update(cost=meter.cost, tokens=meter.tokens, seconds=seconds, **self._size(agent))
 
     def _size(self, agent: "Agent") -> dict[str, int]:
-        """Return the field of the record with the tokens of the runner's next request.
+        """Return the record's field with the size of the runner's next request, in tokens.
 
         Empty unless the race compares contexts.
         """
@@ -393,7 +393,7 @@ class Runner:
             self._race.tell(self)
 
     async def aclose(self) -> None:
-        """Stop the runner and end its agent; its last changes are in a checkpoint then."""
+        """Stop the runner and end its agent; its last changes are then in a checkpoint."""
         self.stop()
         if self.task is not None:
             await asyncio.wait([self.task])
@@ -437,11 +437,11 @@ class Race:
         """The directory of the race's copies."""
         self._listing: asyncio.Task[list[str]] | None = None
         self._copying = asyncio.Lock()
-        """Held while a copy is made; one is made after the other, so that the first runner begins
+        """Held while a copy is made; copies are made one by one, so that the first runner begins
         early."""
         self._plan = RestorePlan()
         self.over = asyncio.Event()
-        """Set while no runner works, after the first has begun."""
+        """Set while no runner is working, once the first has begun."""
         self._closed = False
 
     # -- beginning --------------------------------------------------------------------------------------------
@@ -478,7 +478,7 @@ class Race:
         return race
 
     async def make_runner_copy(self, number: int) -> Copy:
-        """Make and return the project's copy for a runner, with files as at the race's start."""
+        """Make a copy of the project for a runner, with the files from the race's start, and return it."""
         home = self.home.path
         main = self.main
         if self._listing is None:
@@ -499,7 +499,7 @@ class Race:
                     given_up=given_up,
                 )
         finally:
-            given_up.set()  # Ends the thread if this was cancelled.
+            given_up.set()  # Ends the copying thread if this task was cancelled.
         if self._plan:
             keeping = main.ports.checkpoints
             assert keeping is not None  # noqa: S101 - a race needs it
@@ -509,7 +509,7 @@ class Race:
         return copy
 
     def make_agent(self, runner: Runner) -> "Agent":
-        """Return an agent that works for a runner, in the runner's copy and on its branch."""
+        """Return a runner's agent, which works in the runner's copy and on its branch."""
         from tui_agent.agent.agent import Agent
 
         main = self.main
@@ -528,7 +528,7 @@ class Race:
             stands_for=main.ports.project,
             checkpoints=_outside(main.ports.checkpoints, copy.root),
             copies=None,
-            # A fallback would answer instead of the model that is compared.
+            # A fallback model would answer instead of the model being compared.
             fallback_models=(),
             editor=None,
             titles=False,
@@ -561,7 +561,7 @@ class Race:
                 runner.stop()
 
     def steer(self, number: int, message: Sequence[UserPart]) -> None:
-        """Send a message to a runner: for its next step, or to start it again if it has ended.
+        """Send a message to a runner for its next step; restart the runner if it has ended.
 
         Raises RaceError if the runner is neither working nor ended, or does not exist.
         """
@@ -577,7 +577,7 @@ class Race:
             )
 
     def resume(self, number: int) -> None:
-        """Start a runner again that has ended.
+        """Restart a runner that has ended.
 
         Raises RaceError if it has not ended or does not exist.
         """
@@ -589,7 +589,7 @@ class Race:
         runner.begin((self.order.parts or None) if is_new else None)
 
     async def end_runners(self) -> None:
-        """End all runners; their last changes are in checkpoints on their branches then."""
+        """End all runners; their last changes are then in checkpoints on their branches."""
         await asyncio.gather(*(runner.aclose() for runner in self.runners))
         self.questions.close()
 
@@ -597,7 +597,7 @@ class Race:
         """End all runners, append the race's entry and remove the copies; return the entry.
 
         ``taken`` is the number of the runner whose result is taken; None for none. Raises
-        StoreError, and leaves the copies then.
+        StoreError; the copies then stay.
         """
         await self.end_runners()
         entry = RaceEntry(
@@ -630,7 +630,7 @@ class Race:
             await self._let_go()
 
     async def _let_go(self) -> None:
-        """Remove the copies; does nothing the second time."""
+        """Remove the copies. Idempotent."""
         if not self._closed:
             self._closed = True
             await asyncio.to_thread(self.home.remove)
@@ -642,9 +642,9 @@ class Race:
         self.main.channel.emit(RunnerChanged(self.id, runner.number, runner.figures))
 
     def runner_ended(self, runner: Runner) -> None:
-        """Pick a runner if that is due, after one has ended; report the race's end if all have.
+        """Pick a runner if that is due after one has ended; report the race's end if all have ended.
 
-        With "first-green" the other runners are stopped when one is picked.
+        With "first-green", the other runners are stopped when one is picked.
         """
         if (
             self.order.pick == "first-green"
@@ -654,7 +654,7 @@ class Race:
             self.picked = runner.number
             for other in self.runners:
                 if not other.state.is_over:
-                    # Assumes that it would have cost as much as the winner.
+                    # Assumes that the runner would have cost as much as the winner.
                     self.saved += max(0.0, runner.figures.cost - other.figures.cost)
                     other.stop()
         if all(other.state.is_over for other in self.runners):
@@ -676,7 +676,7 @@ def numbered(runners: Sequence[T], number: int) -> T:
 def _outside(keeping: Any, root: Path) -> Any:
     """Return the snapshot store for a copy at ``root``.
 
-    It is ``keeping``, but directories that contain the copy are not excluded.
+    It is ``keeping`` without the exclusion of directories that contain the copy.
     """
     apart = tuple(place for place in keeping.apart if not root.is_relative_to(place))
     return replace(keeping, apart=apart)
@@ -719,7 +719,7 @@ async def compare(race: "Race") -> str:
 async def _diff_of(race: "Race", runner: "Runner") -> str:
     """Return a runner's changes since the race's start as a diff; "" for none.
 
-    Files with secrets, and those beyond `MAX_DIFF_CHARS`, are only named.
+    Files with secrets and those beyond `MAX_DIFF_CHARS` are only named.
     """
     if runner.agent is None or runner.copy is None:
         return ""

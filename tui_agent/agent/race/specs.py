@@ -11,7 +11,7 @@ from tui_agent.session.effort import Effort
 Pick = Literal["none", "first-green", "best"]
 """Which runner is picked automatically.
 
-None of them; the first whose check passes (the others are stopped); or the best one when all have
+No runner; the first one whose check passes (the others are stopped); or the best one when all have
 ended.
 """
 PICKS: tuple[Pick, ...] = get_args(Pick)
@@ -20,7 +20,7 @@ PICKS: tuple[Pick, ...] = get_args(Pick)
 LEAST_RUNNERS = 2
 MOST_RUNNERS = 8
 SAME = "same"
-"""Word for a runner with the conversation's own model, effort and mode."""
+"""Word for a runner that has the conversation's own model, effort and mode."""
 WHOLE = "whole"
 PRUNED = "pruned"
 COMPACTED = "compacted"
@@ -41,7 +41,7 @@ class RunnersError(UserFacingError):
 
 @frozen
 class RunnerSpec:
-    """How one runner differs from the conversation; "" and None mean that it does not.
+    """How one runner differs from the conversation; "" and None stand for the conversation's own value.
 
     ``mode`` may be the name of an agent. ``context`` is ``pruned``, ``compacted`` or ``without #12
     #14``; "" is the whole conversation.
@@ -54,7 +54,7 @@ class RunnerSpec:
 
     @property
     def label(self) -> str:
-        """A short text with what differs from the conversation ("sonnet high").
+        """A short description of what differs from the conversation ("sonnet high").
 
         `SAME` if nothing does.
         """
@@ -177,7 +177,7 @@ def _effort(named: str) -> Effort | None:
 
 
 def _context(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the `RunnerSpec.context` that a runner's words describe, and the other words."""
+    """Return the `RunnerSpec.context` described by some of a runner's words, and the other words."""
     entries: list[str] = []
     named: list[str] = []
     rest: list[str] = []
