@@ -1,4 +1,4 @@
-"""Finds the address for a model's requests, and where that address was set."""
+"""Finds the address for a model's requests, and says where that address was set."""
 
 import ipaddress
 from collections.abc import Iterator, Mapping

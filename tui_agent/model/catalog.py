@@ -1,12 +1,13 @@
 """The catalog: context windows, prices and abilities of models.
 
-Sources, the first that knows a fact wins: the user's settings, the server's answer if it was asked,
-the price list with its corrections, and facts about the model's family. A gateway is assumed to
-offer the maker's window and prices; for a model with open weights on a server at a private address,
-at most ``ASSUMED_WINDOW`` is assumed. The price list is read when it is first needed.
+Each fact comes from the first of these sources that has it: the user's settings, the server's answer
+if it was asked, the price list with its corrections, and facts about the model's family. A gateway
+is assumed to offer the maker's window and prices; for a model with open weights on a server at a
+private address, at most ``ASSUMED_WINDOW`` is assumed. The price list is read when it is first
+needed.
 
-No server is asked here (``discovery`` does), and windows learnt from refused requests are not known
-here: `CatalogDirectory.with_learnt` puts them in.
+This module asks no server (``discovery`` does), and doesn't know windows learnt from refused
+requests: `CatalogDirectory.with_learnt` adds those.
 """
 
 import difflib
@@ -33,7 +34,7 @@ ASSUMED_WINDOW = 32_768
 """Context window assumed for an unknown model, in tokens."""
 
 Origin = Literal["catalog", "config", "server", "assumed", "learnt"]
-"""Source of a context window's size. ``assumed``: a guess; ``learnt``: from a refused request."""
+"""The source of a context window's size. ``assumed``: a guess; ``learnt``: from a refused request."""
 
 HOUR_WRITE = 2.0
 """Anthropic's price for caching input for an hour, as a multiple of the input price."""
@@ -88,7 +89,7 @@ class Prices:
     cache_read: float
     cache_write: float
     over: int = 0
-    """These prices hold for prompts with more than this many tokens."""
+    """The prices apply to prompts with more than this many tokens."""
     cache_write_hour: float | None = None
     """Price of tokens that are cached for an hour; None if it is ``cache_write``."""
 
@@ -116,7 +117,7 @@ class ModelInfo:
     max_effort: Literal["xhigh", "max"] = "xhigh"
     """Name of the model's highest effort level in OpenAI's format."""
     responses_only: bool = False
-    """Whether the model answers in OpenAI's Responses format only, not in chat completions."""
+    """Whether the model answers only in OpenAI's Responses format, not in chat completions."""
     without_tools: bool = False
     """Whether its server or the settings state that it can't call tools. The price list doesn't
     count, because its rows are often incomplete."""
@@ -128,7 +129,7 @@ class ModelInfo:
     origin: Origin = "catalog"
     """Source of ``context_window``."""
     deprecated_on: str | None = None
-    """Announced last day of the model at its provider, as an ISO date; None if none is known."""
+    """The model's announced last day at its provider, as an ISO date; None if none is known."""
 
     @property
     def name(self) -> str:
@@ -157,7 +158,7 @@ class ModelInfo:
         )
 
     def cache_miss_cost(self, tokens: int, *, for_hour: bool = False) -> float | None:
-        """Return the extra cost of a prompt of ``tokens`` tokens that is no longer cached.
+        """Return the extra cost of a prompt of ``tokens`` tokens because it is no longer cached.
 
         In US dollars, at least 0; None if prices are unknown. ``for_hour``: the prompt is written
         to the cache for an hour again.
@@ -187,7 +188,7 @@ class Catalog:
         path: Path | None = None,
     ) -> None:
         self.settings = dict(models or {})
-        """The user's settings of models, by model id; changed by ``use`` only."""
+        """The user's settings for models, by model id; changed only by ``use``."""
         self._providers = dict(providers or {})
         self._environ = dict(environ or {})
         self._rows = PriceList(path)
@@ -217,7 +218,7 @@ class Catalog:
         return known
 
     def models(self, *, today: date | None = None) -> list[ModelInfo]:
-        """Return all known chat models: those of the settings first, the others sorted by id.
+        """Return all known chat models: those in the settings first, the others sorted by id.
 
         For a provider whose server has answered, the server's list replaces the price list. Of the
         price list, regional and fine-tuned variants are left out, and models whose last day was
@@ -245,7 +246,7 @@ class Catalog:
         return own + [self.info(model_id) for model_id in sorted(ids - set(self.settings))]
 
     def beside_own(self) -> Iterator[tuple[ModelInfo, str]]:
-        """Yield chat models that the settings lack, but the servers named there offer.
+        """Yield chat models that are not in the settings but offered by servers named there.
 
         Each comes with the base URL of its server.
         """
@@ -263,11 +264,11 @@ class Catalog:
                 yield replace(info, context_window=served.window or info.context_window), url
 
     def _answer_at(self, url: str) -> ServerAnswer | None:
-        """Return the last answer of the server at a URL; None for "" or if it never answered."""
+        """Return the last answer of the server at a URL; None for "", or if it never answered."""
         return self.served.answer(url) if url else None
 
     def can_chat(self, name: str) -> bool:
-        """Return False if the price list has the name only for other uses, such as embeddings."""
+        """Return False if the price list has the name only for other purposes, such as embeddings."""
         return spelled(name) not in self._rows.closed
 
     def knows(self, model: str) -> bool:
@@ -282,7 +283,7 @@ class Catalog:
             or self._exact(model) is not None
         ):
             return True
-        # A host or a gateway may offer models that the price list has only at other providers.
+        # A host or gateway may offer models that the price list has only under other providers.
         provider = self.provider(model)
         is_host = provider in PROVIDERS and provider not in _OWN_ONLY
         return (is_host or bool(self.place(model).source)) and self._related(model) is not None
@@ -331,7 +332,7 @@ class Catalog:
         """
         model = model.strip()
         prefix, slash, name = model.partition("/")
-        # Only the user's own server knows the names of its models, so any name is accepted.
+        # Only the user's own server knows its models' names, so any name is accepted.
         is_own_server = provider_of(self.provider(model)).local_url is not None or bool(
             self.place(model).source
         )
@@ -385,7 +386,7 @@ class Catalog:
         return None
 
     def _related(self, model: str) -> Row | None:
-        """Return a row for the same model in another spelling or at another provider.
+        """Return a row for the same model under another spelling or provider.
 
         The maker's own row is preferred. If only other providers have the model, it is a row with
         the median window, without prices. None if there is no row.
@@ -503,7 +504,7 @@ def _from_row(model: str, provider: str, row: Row) -> ModelInfo:
         id=model,
         provider=provider,
         context_window=window or ASSUMED_WINDOW,
-        # Some hosts give the window as the limit of answers if they have none.
+        # Some hosts that don't limit answers give the window as the limit.
         max_output=None if limit is None or (window is not None and limit >= window) else limit,
         prices=tuple(_prices(row)),
         vision=bool(row.get("supports_vision")),
@@ -574,7 +575,7 @@ def _overlaid(
     origin: Origin,
     prices: tuple[Prices, ...],
 ) -> ModelInfo:
-    """Return ``info`` with each fact replaced that its server or the settings state.
+    """Return ``info`` with every fact that its server or the settings state replaced by theirs.
 
     A ``window`` of None and empty ``prices`` replace nothing. ``origin`` is the window's source.
     """

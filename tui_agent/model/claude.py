@@ -101,7 +101,7 @@ _TABLE: dict[str, tuple[tuple[_Version, Claude], ...]] = {
     "fable": (((5, 1), _ALWAYS_BOUND), ((0, 0), _ALWAYS)),
     "mythos": (((5, 1), _ALWAYS_BOUND), ((0, 0), _ALWAYS)),
 }
-"""The generations of each family, newest first, each with its first version (major, minor)."""
+"""The generations of each family, newest first, by their first version (major, minor)."""
 
 
 @lru_cache(maxsize=256)
@@ -115,7 +115,7 @@ def claude(name: str) -> Claude | None:
         return None
     match = _FAMILY.search(name)
     if match is None:
-        # A first-generation model, or one of a future family.
+        # A first-generation model, or a model of a future family.
         return _NONE if _FIRST.search(name) else _ALWAYS_BOUND
     version = _NEWEST
     if match["preview"]:

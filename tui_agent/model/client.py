@@ -3,7 +3,7 @@
 Providers with a format in ``wires`` are called from this process, all others through litellm in a
 process of its own (``hosted``). After a refusal the request is sent again in another form:
 ``refusals`` finds the refused part, ``forms`` chooses the form, and a form that worked is stored
-(``learnt``). All other retries are the agent's.
+(``learnt``). The agent does all other retries.
 """
 
 import asyncio
@@ -63,13 +63,13 @@ class _Attempt:
     asked: ModelRequest
     """The request before it was shaped; the same for all attempts."""
     request: ModelRequest
-    """The request in the shape of this attempt."""
+    """The request in this attempt's shape."""
     shape: Shape
     route: Route
     call: "Call | dict[str, Any]"
     """The HTTP call of a wire, or the arguments of litellm's completion call."""
     optional: tuple[str, ...] = ()
-    """Fields of the body that can be left out, as ``a`` or ``a.b``; none with litellm."""
+    """Fields of the body that can be left out, as ``a`` or ``a.b``; empty with litellm."""
     failure: Failure | None = None
     """The facts about a failed call; None if it has not failed, or before anything was sent."""
 
@@ -93,7 +93,7 @@ class _Attempt:
 
 @dataclass
 class _Tries:
-    """The attempts at one request: the next shape, the refusals so far, the failed calls."""
+    """The attempts at one request: the next shape, and the refusals and failed calls so far."""
 
     shape: Shape
     messages: dict[Part, str] = field(default_factory=dict)
@@ -140,7 +140,7 @@ class ProviderClient:
         self._tools: MendedTools | None = None
         self._pictures = PictureFitter()
         self._marks_ends: set[str] = set()
-        """Served models that have ended an answer with a mark since the program started."""
+        """Served models that have marked the end of an answer since the program started."""
 
     @property
     def hosted(self) -> "HostClient":
@@ -153,7 +153,7 @@ class ProviderClient:
         return self._hosted
 
     def warm(self, model: str) -> None:
-        """Start to load the modules and the HTTP client for a model, in the background.
+        """Start loading the modules and the HTTP client for a model in the background.
 
         Only the first call does so. For a model behind litellm, start the process with litellm.
         """
@@ -166,7 +166,7 @@ class ProviderClient:
         http = await asyncio.shield(self._load())
         from tui_agent.model.wires.wire import WireFailure
 
-        # An error is reported by the request that meets it.
+        # An error is reported by the request that needs the client.
         with contextlib.suppress(ModelError, WireFailure):
             route = self._router.route(model)
             if route.wire is not None:
@@ -223,7 +223,7 @@ class ProviderClient:
         """Return a notice if an answer has no end mark though the server is expected to send one.
 
         Also remembers whether the server marks ends: one that has not done so since the program
-        started is remembered as one that never does, so the notice comes once.
+        started is remembered as never doing so, so the notice comes only once.
         """
         served = self._router.catalog.served_name(attempt.asked.model)
         form = self._learnt.form(served)
@@ -264,7 +264,7 @@ class ProviderClient:
         return route.provider.pictures
 
     def _mended(self, request: ModelRequest) -> MendedTools:
-        """Return the request's tools with schemas that the model's format accepts.
+        """Return the request's tools, with schemas that the model's format accepts.
 
         Cached until the tools or the format change.
         """
@@ -367,7 +367,7 @@ class ProviderClient:
                 async for event in heard:
                     yield event
             return
-        # Cancelling this request must not cancel the loading that other requests wait for.
+        # Cancelling this request must not cancel the loading that other requests are waiting for.
         http = await asyncio.shield(self._load())
         reader = _load_wire(route.wire or "chat").reader(attempt.request, route)
         async with aclosing(http.answer(call, route, reader, self.settings)) as answer:
@@ -376,7 +376,7 @@ class ProviderClient:
                     yield event
 
     def _load(self) -> "asyncio.Task[Http]":
-        """Return the task that creates the HTTP client, in a thread: its import takes 0.1 s.
+        """Return the task that creates the HTTP client in a thread, because its import takes 0.1 s.
 
         All calls return the same task.
         """
@@ -405,7 +405,7 @@ def _expected_form(form: ServerForm, route: Route) -> ServerForm:
     if route.info.without_tools:
         known["tools"] = False
     if route.is_own_server and form.roles == "apart":
-        # Templates of such models often refuse two messages of the user in a row, or drop one.
+        # Such models' templates often refuse two user messages in a row, or drop one of them.
         known["roles"] = "joined"
     return form.model_copy(update=known)
 

@@ -1,4 +1,4 @@
-"""The demo model, which plays a script without key or network, and the demo's sample project."""
+"""The demo model, which plays a script without a key or network, and the demo's sample project."""
 
 import asyncio
 from collections import Counter
@@ -31,13 +31,13 @@ DEMO_MODEL = "demo"
 """The model's id."""
 
 DEMO_WINDOW = 16_384
-"""The demo model's context window, in tokens: so small that it fills up within minutes."""
+"""The demo model's context window, in tokens; small enough to fill up within minutes."""
 
 DEMO_MAX_OUTPUT = 2_048
 """The demo model's longest answer, in tokens."""
 
 ORDERS_A_MONTH = 115
-"""Lines of each file of orders: just few enough that a tool's result isn't truncated."""
+"""Lines in each file of orders: few enough that a tool's result isn't truncated."""
 
 MONTHS = (
     "january",
@@ -150,7 +150,7 @@ def create_demo_workspace(directory: Path) -> None:
     from tui_agent.model.demo_script import load_script
 
     files = dict(load_script().workspace)
-    # A year of orders: reading these files one after the other fills the window.
+    # A year of orders: reading these files one after another fills the window.
     for number, month in enumerate(MONTHS, 1):
         rows = (
             f"{number:02}-{day % 28 + 1:02},order {number * 100 + day},{GOODS[(day * number) % len(GOODS)]},"

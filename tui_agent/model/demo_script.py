@@ -30,7 +30,7 @@ _REMINDER = re.compile(r"\s*<system-reminder>(.*)</system-reminder>\s*", re.DOTA
 _SUMMARISE = "handover note of a coding session"
 """Text by which the prompt for a summary of the conversation is recognised."""
 _JUDGE = "whether a coding agent has reached its goal"
-"""Text by which the prompt for a judgement of a goal is recognised."""
+"""Text by which the prompt for judging a goal is recognised."""
 _COMPARE = "attempts at the same task"
 """Text by which the prompt for a comparison of a race's runners is recognised."""
 _DENIED = re.compile(
@@ -181,7 +181,7 @@ def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoT
 
 
 def _small_answer(script: DemoScript, messages: tuple[Message, ...]) -> str:
-    """Return the answer to a question of the program, which offers no tools."""
+    """Return the answer to a question from the program, which offers no tools."""
     wish = " ".join(
         message.text for message in messages if message.role in {"system", "user"}
     ).lower()
@@ -296,7 +296,7 @@ def _says(text: str, phrase: str) -> bool:
 
 
 def pieces(text: str, size: int = 12) -> Iterator[str]:
-    """Yield a text in pieces of a few words, at least ``size`` characters each but for the last."""
+    """Yield a text in pieces of a few words, each except the last with at least ``size`` characters."""
     piece = ""
     for word in re.findall(rf"\s*\S{{1,{size * 2}}}|\s+$", text):
         piece += word

@@ -1,6 +1,6 @@
 """Answers the agent's questions about models, and stores what the agent learns about them.
 
-The answers come from the catalog, which knows the settings, and from learnt facts. When a session
+The answers come from the catalog, which includes the settings, and from learnt facts. When a session
 begins to use a model on a private server, the server is asked first (`CatalogDirectory.refresh`).
 """
 
@@ -34,7 +34,7 @@ corrects the sizes a little, and writing the file would delay what the user sees
 
 
 class CatalogDirectory:
-    """Windows, limits, abilities and token counters of models, learnt facts included.
+    """Windows, limits, abilities and token counters of models, including learnt facts.
 
     ``learnt`` are the facts learnt by using models. ``wire_of`` returns a model's format, None for
     litellm. ``keys`` returns the keys for the servers to ask; without it no server is asked.
@@ -91,8 +91,8 @@ class CatalogDirectory:
     def with_learnt(self, info: ModelInfo) -> ModelInfo:
         """Return a model's facts with the window learnt from a refused request, if it is smaller.
 
-        A window that a provider named no longer counts once the catalog or the server states
-        another window than it did when that one was learnt.
+        A window named by a provider is ignored once the catalog or the server states a different
+        window than when it was learnt.
         """
         served = self._catalog.served_name(info.id)
         known: list[int] = []
@@ -186,7 +186,7 @@ class CatalogDirectory:
     def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
         """Store a model's window, in tokens, learnt from a refused request.
 
-        It is kept on disk if the provider named it, else (``named`` False) only in memory.
+        It is stored on disk if the provider named it, else (``named`` False) kept only in memory.
         """
         served = self._catalog.served_name(model)
         known = self._catalog.info(model).context_window
@@ -201,7 +201,7 @@ class CatalogDirectory:
             self._facts.save()
 
     def adaptations(self, model: str) -> list[str]:
-        """Return one phrase for each change to requests that the model's server made necessary."""
+        """Return a phrase for each change to requests that the model's server made necessary."""
         return self._form(model).lines()
 
     def forget_refusals(self, model: str) -> bool:

@@ -1,8 +1,8 @@
 """Asks model servers for their models, with windows, abilities and prices, and tests keys.
 
-When the user lists or chooses models, the user's own servers and gateways whose models the price
-list lacks are asked; the page that chooses a model also tries the usual ports of this machine. When
-a session uses a model on this machine or its network, its server is asked too. A key is sent only
+When the user lists or chooses models, the user's own servers and gateways whose models aren't in the
+price list are asked; the page for choosing a model also tries the usual ports of this machine. When
+a session uses a model on this machine or its network, its server is asked, too. A key is sent only
 to the host that it belongs to.
 """
 
@@ -67,7 +67,7 @@ _LATER = "The first message will show whether it works."
 
 
 class SilentServerError(Exception):
-    """A server gave no usable answer; the message is a few words, such as "not reachable"."""
+    """A server gave no usable answer; the message is a short phrase, such as "not reachable"."""
 
 
 @frozen
@@ -142,7 +142,7 @@ async def refresh(
 ) -> list[ServerReply]:
     """Ask servers in parallel, store their answers in ``served``, and return a reply for each.
 
-    If a server gives no usable answer, its earlier one stays. ``seconds``: time limit of each
+    If a server gives no usable answer, its earlier answer stays. ``seconds``: time limit of each
     request; None: by the address.
     """
 
@@ -233,7 +233,7 @@ async def _models_of(asker: _Asker, server: Server, *, private: bool) -> dict[st
     is_llama = len(rows) == 1 and rows[0].get("owned_by") == "llamacpp"
     if not private or not (is_llama or any(model.window is None for model in models.values())):
         return models
-    # llama.cpp, LM Studio and Ollama report more at addresses of their own.
+    # llama.cpp, LM Studio and Ollama report more facts at paths of their own.
     props, studio, tags = await asyncio.gather(
         asker.maybe(f"{root}/props"),
         asker.maybe(f"{root}/api/v0/models"),
@@ -476,7 +476,7 @@ class Trial:
 async def try_key(provider: Provider, place: AddressSetting, secret: str) -> Trial:
     """Test a key with a free request to the provider's ``key_path``, usually its list of models.
 
-    Some providers answer this request without a key too. So if it succeeds, it is repeated without
+    Some providers also answer this request without a key. So if it succeeds, it is repeated without
     the key, and the key counts as accepted only if that request is refused.
     """
     name = provider.name
@@ -491,7 +491,7 @@ async def try_key(provider: Provider, place: AddressSetting, secret: str) -> Tri
     failure = await _refusal_of(provider, place, secret)
     if failure is None:
         public = await _refusal_of(provider, place, "") is None
-        untried = f"{name} answers without a key too, so the key couldn't be tested. {_LATER}"
+        untried = f"{name} also answers without a key, so the key couldn't be tested. {_LATER}"
         if public:
             return Trial("unknown", untried)
         return Trial("accepted", f"{name} accepts the key.")
@@ -534,7 +534,7 @@ async def _refusal_of(provider: Provider, place: AddressSetting, secret: str) ->
 
 
 def usual_servers(addresses: Addresses, known: Iterable[str] = ()) -> list[Server]:
-    """Return the local model servers, such as Ollama, at their usual ports, running or not.
+    """Return the local model servers, such as Ollama, at their usual ports, whether running or not.
 
     Those whose address the user has set, and ports that a ``known`` URL has, are left out.
     """

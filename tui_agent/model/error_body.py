@@ -1,4 +1,4 @@
-"""Parses a provider's error body of any form into message, codes, status and place."""
+"""Parses a provider's error body, in any form, into message, codes, status and place."""
 
 import ast
 import json
@@ -45,7 +45,7 @@ _STATUS_OF_TYPE = {
     "timeouterror": 504,
     "overloadederror": 529,
 }
-"""Anthropic's documented statuses by type of error; an error within a stream has only the type."""
+"""Anthropic's documented statuses by error type; an error within a stream has only the type."""
 _ANSWER_KEYS = frozenset(
     {
         "choices",
@@ -175,7 +175,7 @@ def _bare(text: str) -> str:
         title = _TITLE.search(text)
         from html import unescape
 
-        # The page of a proxy between this program and the provider; only its title is of use.
+        # A page from a proxy between this program and the provider; only its title is useful.
         if title:
             return " ".join(unescape(title[2]).split())
         return ""

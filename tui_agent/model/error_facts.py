@@ -1,4 +1,4 @@
-"""Reads status, message and cause of a failed request from its exception, of litellm or httpx.
+"""Reads the status, message and cause of a failed request from litellm's or httpx's exception.
 
 litellm maps errors to its own classes and loses facts: a refused connection becomes status 500, 529
 becomes 500, 413 becomes 400. So the chain of causes is searched for the original exception.
@@ -76,7 +76,7 @@ def failure_facts(error: BaseException, secrets: Iterable[str] = ()) -> dict[str
         facts = {"cause": cause}
         text = str(error)
     else:
-        # The status of a provider's exception is more exact than that of litellm's own classes.
+        # The status of a provider's exception is more precise than that of litellm's own classes.
         by_trust = sorted(chain, key=lambda each: type(each).__module__ == "litellm.exceptions")
         facts = {"status": _status(by_trust), "headers": {}}
         texts = [str(getattr(each, "message", None) or each) for each in chain]

@@ -22,7 +22,7 @@ Cause = Literal[
     "closed",
     "broken",
 ]
-"""Why a connection could not be made, or failed. ``stalled``: no more data came within the time
+"""Why a connection could not be made or failed. ``stalled``: no more data came within the time
 limit; ``broken``: the answer could not be parsed."""
 
 _SAYS_NOTHING = {"", "{}", "[]", "null"}
@@ -230,9 +230,9 @@ _KINDS = {
 
 
 _NOT_OF_A_PART = {401, 402, 403, 429}
-"""Statuses that are always about the account, whatever the message says."""
+"""HTTP statuses that are always about the account, whatever the message says."""
 _OF_TEMPLATES = {Part.ROLES, Part.SYSTEM, Part.PICTURES}
-"""Parts that a model's chat template refuses, whatever the status; waiting never helps."""
+"""Parts refused by a model's chat template, whatever the status; waiting never helps."""
 _MAY_NAME_A_PART = {
     ErrorKind.UNKNOWN,
     ErrorKind.NOT_FOUND,
@@ -338,7 +338,7 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
             window=overflow.window,
             sent=overflow.sent,
         )
-    # The whole body is searched, as Google states the wait outside of the message.
+    # The whole body is searched, as Google states the wait outside the message.
     wait = retry_after(failure.headers, failure.text, now=now)
     kind = _kind_by_code(body, status) or _kind(body.words, status, wait)
     if part in _OF_TEMPLATES or (part is not None and kind in _MAY_NAME_A_PART):

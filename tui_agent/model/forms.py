@@ -1,7 +1,7 @@
 """Adapts requests to what a server accepts, and chooses the next form after a refusal.
 
-Limits that a server always has are kept in its ``ServerForm``, which the client stores. A part that
-is wrong in one request only is left out of that request (``Shape``). All functions are pure:
+A server's permanent limits are kept in its ``ServerForm``, which the client stores. A part that is
+wrong in only one request is left out of that request (``Shape``). All functions are pure:
 `next_shape` decides, `shaped` changes the request; ``client`` sends it.
 """
 
@@ -25,7 +25,7 @@ from tui_agent.model.written_tools import written
 from tui_agent.session.entries import ToolSchema
 
 MAX_TRIES = 3
-"""Maximum times that one request is sent, each time in another form."""
+"""Maximum number of times that one request is sent, each time in another form."""
 SHORT_ID_CHARS = 9
 """Exact length of the shortest call ids, in characters: ASCII letters and digits (Mistral)."""
 LEFT_OUT_IMAGE = "[image: left out, the provider can't read it]"
@@ -41,7 +41,7 @@ _STEP = LazyPattern(r"\w+")
 
 @frozen
 class Remedy:
-    """Texts about the change of a request after a provider refused one part of it."""
+    """Texts about how a request is changed after a provider refused a part of it."""
 
     tried: str
     """The changes that are tried, in order; a table cell of ``docs/models.md``."""
@@ -172,7 +172,7 @@ class ServerForm(BaseModel):
     """Tools that the server refuses in any form, as ``name#digest of the schema``."""
 
     def lines(self) -> list[str]:
-        """Return one phrase for each difference from the default form; empty if there is none."""
+        """Return a phrase for each difference from the default form; empty if there is none."""
         facts = {
             f"requests in the format {self.wire}": self.wire is not None,
             "messages of one role are sent as one": self.roles != "apart",
@@ -266,7 +266,7 @@ def next_shape(refused: Refused, refusal: Refusal) -> Shape | None:  # noqa: C90
         case Part.ROOM:
             return replace(now, fields=now.fields | set(refusal.names))
         case Part.FIELD:
-            # A server that refuses one field after the other gets none of them in the last try.
+            # A server that refuses one field after another gets none of them in the last try.
             if refused.is_last_try:
                 names = tuple(refused.optional)
             else:

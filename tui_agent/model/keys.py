@@ -66,7 +66,7 @@ class Keys:
         return None
 
     def _of(self, variable: str) -> Key | None:
-        """Return the key in an environment variable without surrounding space; None if empty."""
+        """Return the key in an environment variable, without surrounding space; None if it is empty."""
         value = self._environ.get(variable, "").strip()
         if value:
             return Key(SecretStr(value), variable)

@@ -1,8 +1,8 @@
-"""Stores facts about models that were learnt by using them, in a JSON file beside the sessions.
+"""Stores facts about models that were learnt by using them, in a JSON file next to the sessions.
 
 They are calibrations of token estimates, windows that providers named in refusals, and the form of
 requests that each server accepts. ``directory`` and ``client`` decide what is learnt. The file is
-read once; a program that saves replaces what another one has stored since.
+read once; a program that saves overwrites what another one has stored in the meantime.
 """
 
 import json
@@ -36,7 +36,7 @@ class LearntModels(BaseModel):
     """The catalog's window, in tokens, when the one in ``windows`` was learnt. If the catalog's has
     changed since then, the learnt one is ignored."""
     forms: dict[str, ServerForm] = Field(default_factory=dict)
-    """Forms of requests that servers accept, if they differ from the default."""
+    """The forms of requests that servers accept, where they differ from the default."""
     alternating: tuple[str, ...] = Field(default=(), exclude=True)
     """Models whose servers need alternating roles; only in files of older versions."""
 

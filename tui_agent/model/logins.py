@@ -1,4 +1,4 @@
-"""Stores keys that the user entered or got by signing in: in the system's keyring, or in a file.
+"""Stores keys that the user entered or got by signing in, in the system's keyring or in a file.
 
 The file, readable only by its owner, has an entry for each provider; if the key is in the keyring,
 the entry only notes that. Other running instances see a change at their next request.
@@ -94,7 +94,7 @@ class Logins:
             self.find(provider)
 
     def keep(self, provider: str, key: str) -> str:
-        """Store a provider's key in place of its former one.
+        """Store a provider's key, replacing the former one.
 
         Return "the system's keyring" or the file's path. Raises LoginError if the file can't be
         written.

@@ -1,7 +1,7 @@
 """Recognises one model in the different spellings of gateways, clouds and hosts, and its maker.
 
-A name is matched as a whole: ``gpt-5-mini`` is never taken for ``gpt-5``. Also has the verdicts on
-a name that a user gives, with their sentences; `Catalog.judge` gives the verdict.
+A name is matched as a whole: ``gpt-5-mini`` is never taken for ``gpt-5``. This module also has the
+possible verdicts on a name that the user enters, with their messages; `Catalog.judge` decides.
 """
 
 import re
@@ -16,14 +16,14 @@ _MANNER = LazyPattern(r":[^:\d]*$")
 """A suffix for how a model is served: ``:free``, ``:nitro``, ``:thinking``. A suffix with a digit
 is a size and doesn't match."""
 _MAKER = LazyPattern(r"^(?:[a-z][a-z-]*\.)+(?=[a-z])")
-"""A region and a maker before the name, as in ``us.anthropic.``; versions don't match."""
+"""Matches a region and a maker before the name, as in ``us.anthropic.``; versions don't match."""
 _POINT = LazyPattern(r"(?<=\d)p(?=\d)")
 """Fireworks's decimal point: 4p6 for 4.6."""
 _SEPARATOR = LazyPattern(r"[._ @:]+")
 _LETTER_DIGIT = LazyPattern(r"(?<=[a-z])-(?=\d{1,3}(?!\d))")
 """A hyphen before a number, removed as qwen-3 is qwen3; four digits are a date and don't match."""
 _CLAUDE = LazyPattern(r"^claude-?(\d+(?:-\d{1,2})?)-(opus|sonnet|haiku)(?=-|$)")
-"""A Claude name with the version before the family; both orders occur."""
+"""Matches a Claude name with the version before the family; both orders occur."""
 _QUALIFIERS = tuple(
     LazyPattern(pattern)
     for pattern in (
@@ -49,7 +49,7 @@ def spelled(name: str) -> str:
 
 
 def broader(spelling: str) -> Iterator[str]:
-    """Yield a spelling, then shorter ones: each lacks one more date, "latest" or "preview"."""
+    """Yield a spelling, then shorter ones, each with one more date, "latest" or "preview" removed."""
     yield spelling
     found = True
     while found:

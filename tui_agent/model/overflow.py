@@ -52,7 +52,7 @@ _TEXTS = (
         "Anthropic; RFC 9110, 413",
     ),
 )
-"""Patterns of messages about an overflow, each with the providers or reports that it is from."""
+"""Patterns of messages about an overflow, each with the providers or reports that it comes from."""
 
 _OVERFLOW = LazyPattern("|".join(text for text, _source in _TEXTS), re.IGNORECASE)
 
@@ -152,7 +152,7 @@ def find_overflow(text: str, status: int | None, *, throttled: bool = False) -> 
             return Overflow(None, requested, limit)
         return None
     if not _OVERFLOW.search(text):
-        # A request with too many bytes (mostly images) is also mended by compaction.
+        # Compaction also helps if a request has too many bytes (mostly images).
         if status == 413:
             return Overflow()
         return None

@@ -15,13 +15,13 @@ from tui_agent.model.providers import provider_of
 from tui_agent.model.waits import span, spoken
 
 WARN_FROM = 0.8
-"""Used share of a window from which the user is warned; 1 is all."""
+"""Share of a window used at which the user is first warned; 1 is all of it."""
 
 _STEPS = (1.0, 0.95, WARN_FROM)
-"""Used shares at each of which one notice is shown, highest first."""
+"""Shares used at which a notice is shown, highest first."""
 
 _MOST = 10.0
-"""Largest plausible used share; a larger number is ignored."""
+"""Largest plausible share used; a larger number is ignored."""
 
 _ANTHROPIC = LazyPattern(r"anthropic-ratelimit-unified-(\d+)([hd])(_[a-z0-9_]+)?-utilization")
 _CODEX = LazyPattern(r"x-codex-(?:primary|secondary)-used-percent")
@@ -106,7 +106,7 @@ class PlanUse:
         self._told: dict[tuple[str, str], float] = {}
 
     def take(self, model: str, windows: tuple[LimitWindow, ...], *, now: float) -> list[str]:
-        """Store an answer's windows in place of the provider's former ones.
+        """Store an answer's windows, replacing the provider's former ones.
 
         Return a notice for each window that has passed a step of ``_STEPS`` since the last call.
         """
@@ -121,7 +121,7 @@ class PlanUse:
         return sentences
 
     def lines(self, *, now: float) -> list[str]:
-        """Return a line for each known window that has not reset yet, of all providers."""
+        """Return a line for each provider's known windows that have not reset yet."""
         lines: list[str] = []
         for provider, windows in self._windows.items():
             for window in _running(windows, now):

@@ -64,7 +64,7 @@ class PriceList:
         return []
 
     def _near(self, spelling: str) -> Iterator[str]:
-        """Yield the names that contain all words and numbers of a spelling but for its date.
+        """Yield the names that contain all words and numbers of a spelling except its date.
 
         The order doesn't matter. "latest" and "preview" are ignored like the date.
         """
@@ -86,7 +86,7 @@ class PriceList:
 
     @cached_property
     def closed(self) -> set[str]:
-        """Spellings that the list has only for models that can't chat, such as embedding models."""
+        """Spellings that are in the list only for models that can't chat, such as embedding models."""
         others = {spelled(name) for name in self._names if name not in self.all}
         return others.difference(map(spelled, self.all))
 

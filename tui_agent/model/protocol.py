@@ -16,21 +16,21 @@ provider continues the answer if the conversation is sent again."""
 
 @frozen
 class TextDelta:
-    """More text of the answer."""
+    """The next piece of the answer's text."""
 
     text: str
 
 
 @frozen
 class ReasoningDelta:
-    """More of the model's thinking."""
+    """The next piece of the model's thinking."""
 
     text: str
 
 
 @frozen
 class TextWasReasoning:
-    """The answer's text so far was reasoning: a ``</think>`` came without a ``<think>``."""
+    """The answer's text so far was reasoning: it ended with ``</think>`` but had no ``<think>``."""
 
 
 @frozen
@@ -69,7 +69,7 @@ class PageFound:
 
 @frozen
 class UsageReport:
-    """Tokens and price of request and answer; ``cost`` is in US dollars, None if unknown."""
+    """Tokens and price of a request and its answer; ``cost`` is in US dollars, None if unknown."""
 
     usage: Usage
     cost: float | None = None
@@ -107,10 +107,10 @@ class PlanSeen:
 class PartLeftOut:
     """A notice that parts of the request were changed or left out, as the provider can't use them.
 
-    Comes before the first piece of the answer. Just before the end it only warns that the answer
-    may be incomplete. ``messages`` are sentences for the user. ``blobs`` are the pictures left out;
-    ``reasoning`` is True if the reasoning of earlier answers was. Both have to be left out of later
-    requests too.
+    It precedes the first piece of the answer; just before the end, it only warns that the answer may
+    be incomplete. ``messages`` are sentences for the user. ``blobs`` are the pictures left out;
+    ``reasoning`` is True if the reasoning of earlier answers was left out. Both have to be left out
+    of later requests, too.
     """
 
     messages: tuple[str, ...]
@@ -130,7 +130,7 @@ class Finished:
     reasoning_blob: str | None = None
     note: str = ""
     marked: bool = True
-    """Whether the provider marked the end of the answer; otherwise its connection just ended."""
+    """Whether the provider marked the end of the answer; otherwise the connection just ended."""
 
 
 ModelEvent = (
@@ -149,7 +149,7 @@ ModelEvent = (
 
 
 class ErrorKind(StrEnum):
-    """The kinds of failures of a model call that are handled differently."""
+    """The kinds of model call failures that are handled differently."""
 
     CONTEXT_OVERFLOW = "context_overflow"
     RATE_LIMIT = "rate_limit"

@@ -17,7 +17,7 @@ WireName = Literal["chat", "responses", "messages", "gemini", "ollama"]
 Messages, Google's generateContent and Ollama's chat."""
 
 Parameters = dict[str, tuple[str, ...]]
-"""Environment variables of each parameter, by litellm's name of it; the first set one counts."""
+"""Environment variables for each parameter, by litellm's name; the first one that is set is used."""
 
 EffortField = Literal[
     "reasoning_effort", "reasoning", "thinking", "enable_thinking", "chat_template", "none"
@@ -175,7 +175,7 @@ class SignIn:
     page: str
     """URL of the page where the user agrees."""
     key_prefix: str
-    """Beginning of the provider's keys, to tell a pasted key from a code."""
+    """Beginning of the provider's keys, to distinguish a pasted key from a code."""
 
 
 @frozen
@@ -187,9 +187,9 @@ class Provider:
     name: str
     """Display name."""
     keys: tuple[str, ...] = ()
-    """Environment variables for its key; the first that is set counts. Empty if it needs no key."""
+    """Environment variables for its key; the first that is set is used. Empty if it needs no key."""
     parameters: Parameters = field(default_factory=dict)
-    """Its other environment variables, by litellm's name of the parameter."""
+    """Its other environment variables, by litellm's name for the parameter."""
     required: tuple[str, ...] = ()
     """Names of the parameters that must be set; ``api_base`` if the provider has no fixed
     address."""
@@ -203,7 +203,7 @@ class Provider:
     url: str = ""
     """Base URL, including the API version if the provider has one."""
     url_variables: tuple[str, ...] = ()
-    """Environment variables that replace ``url``; the first that is set counts."""
+    """Environment variables that replace ``url``; the first that is set is used."""
     auth: Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"] = "bearer"
     """How the key is sent: as a bearer token, or in the header of this name."""
     bearer_keys: tuple[str, ...] = ()
@@ -227,7 +227,7 @@ class Provider:
     empty_body_is_overflow: bool = False
     """Whether status 400 with an empty body means that the request is too long."""
     lists_models: bool = False
-    """Whether its list of models is requested, as it states windows and prices of many models."""
+    """Whether its list of models is requested because it states windows and prices of many models."""
     keys_page: str = ""
     """URL of the page where users create keys."""
     key_path: str = "/models"
@@ -576,7 +576,7 @@ _TABLE = (
         "https://api.z.ai/api/paas/v4",
         "ZAI_API_KEY",
         keys_page="https://z.ai/manage-apikey/apikey-list",
-        # Z.ai advises keeping the reasoning of earlier turns for coding; so the cache stays valid.
+        # Z.ai advises keeping the reasoning of earlier turns for coding, which also keeps the cache valid.
         chat=replace(_THINKING_BACK, thinking={"clear_thinking": False}),
         pictures=_PNG_OR_JPEG,
     ),

@@ -92,7 +92,7 @@ class Refusal:
 
 @frozen
 class Sent:
-    """Facts about a request that was refused, to tell which parts the error can be about."""
+    """Facts about a refused request, to determine which parts the error can be about."""
 
     optional: tuple[str, ...] = ()
     """Fields of the body that can be left out."""
@@ -208,7 +208,7 @@ _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
         ),
     ),
 )
-"""Messages that name a refused part, whatever the HTTP status; the first match counts."""
+"""Messages that name a refused part, whatever the HTTP status; the first match wins."""
 
 _OF_TOOLS = frozenset({Part.TOOLS, Part.TOOL_COUNT, Part.TOOL})
 
@@ -216,7 +216,7 @@ _OF_TOOLS = frozenset({Part.TOOLS, Part.TOOL_COUNT, Part.TOOL})
 def named_part(body: ErrorBody) -> Part | None:
     """Return the part that an error message names, whatever the status; None if it names none.
 
-    Fields, reasoning and the answer's length are found by ``find_refusal`` only.
+    Fields, reasoning and the answer's length are found only by ``find_refusal``.
     """
     said = body.judged
     return next((part for part, pattern in _NAMED if pattern.search(said)), None)
@@ -242,7 +242,7 @@ def find_refusal(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | No
 
 
 def _judged(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | None:
-    """Return the refused part, for an error whose kind leaves open what was wrong.
+    """Return the refused part for an error whose kind doesn't say what was wrong.
 
     None if the message names no part that the request has, or lists the effort levels that the
     model accepts.
@@ -346,7 +346,7 @@ def _count_taken(said: str, sent: int) -> int:
 def _tools_named(said: str, tools: tuple[str, ...]) -> tuple[str, ...]:
     """Return the tools that an error names, by name or index; all of them if it names none.
 
-    If some names are in quotation marks, only those count.
+    If some names are in quotation marks, only those are used.
     """
     named = tuple(
         tool for tool in tools if re.search(rf"(?<![\w-]){re.escape(tool)}(?![\w-])", said)

@@ -1,4 +1,4 @@
-"""Converts a request's pictures to types and sizes that its provider accepts, and caches them."""
+"""Converts a request's pictures to types and sizes that its provider accepts, and caches the results."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping

@@ -41,10 +41,10 @@ _FOR_LITELLM = {
     "extra_body",
     "organization",
 }
-"""Options in the settings that are for litellm's call and not fields of a request's body."""
+"""Options in the settings that are for litellm's call, not fields of a request's body."""
 
 _TINY_TEMPERATURE = 0.2
-"""Temperature for tiny models, which don't keep to ``model.steps`` at servers' higher defaults."""
+"""Temperature for tiny models, which don't follow ``model.steps`` at servers' higher defaults."""
 _VERSIONED = LazyPattern(r"/v\d+\w*$")
 _NO_MODEL_SETTINGS = ModelSettings.model_construct()
 _NO_PROVIDER_SETTINGS = ProviderSettings.model_construct()
@@ -283,7 +283,7 @@ def _for_litellm(
             parameters[key] = value
     credentials = parameters.get("vertex_credentials")
     if credentials and not credentials.lstrip().startswith("{"):
-        # litellm's process has another working directory.
+        # litellm's process has a different working directory.
         parameters["vertex_credentials"] = str(Path(credentials).expanduser().absolute())
     if address := parameters.get("api_base") or provider.local_url:
         parameters["api_base"] = address.rstrip("/")
@@ -293,7 +293,7 @@ def _for_litellm(
     elif not slash:
         model = f"{provider.id}/{model}"
     elif provider_of(prefix).id == provider.id:
-        # litellm knows the provider by its own name, not by the short ones accepted here.
+        # litellm knows the provider by its own name, not by the short names accepted here.
         model = f"{provider.id}/{name}"
     parameters["model"] = model
     if route.headers:

@@ -1,7 +1,7 @@
 """Stores on disk what model servers report about their models, with the time of each answer.
 
-``discovery`` asks the servers and stores here. A catalog that has used an older answer has to be
-told (`Catalog.forget`).
+``discovery`` asks the servers and stores their answers here. A catalog that has used an older answer
+must then drop it (`Catalog.forget`).
 """
 
 import json
@@ -73,7 +73,7 @@ class ServedModels:
         return self._known().get(plain_url(url))
 
     def age(self, url: str) -> str:
-        """Return how long ago a server last answered ("5 minutes ago"), "" if never."""
+        """Return how long ago a server last answered ("5 minutes ago"); "" if it never did."""
         answer = self.answer(url)
         if answer is None:
             return ""

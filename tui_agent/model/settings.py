@@ -128,7 +128,7 @@ class HostSettings(_Table):
     )
     stall_timeout: float = Field(default=300.0, gt=0, description="Seconds an answer may pause.")
     start_timeout: Annotated[float, FIXED] = 90.0
-    """Time limit of the start of litellm's process, in seconds."""
+    """Time limit for litellm's process to start, in seconds."""
     answer_timeout: Annotated[float, FIXED] = 20.0
     """Seconds that litellm's process may stay silent after the provider's time limit before it
     counts as hung."""

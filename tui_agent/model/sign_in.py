@@ -37,9 +37,9 @@ class SignInError(UserFacingError):
 
 
 class BrowserSignIn:
-    """One sign-in in a browser, as a context manager that listens on a local port.
+    """A browser sign-in, as a context manager that listens on a local port.
 
-    Open ``url`` in the browser, then await ``key``. The code comes to the port, or by ``paste``.
+    Open ``url`` in the browser, then await ``key``. The code arrives at the port, or through ``paste``.
     """
 
     def __init__(self, provider: Provider, how: SignIn, *, seconds: float = SECONDS) -> None:
@@ -47,10 +47,10 @@ class BrowserSignIn:
         self._how = how
         self._seconds = seconds
         self._verifier = secrets.token_urlsafe(48)
-        # The random path keeps other programs and pages from answering in the user's place.
+        # The random path keeps other programs and pages from answering instead of the user.
         self._callback = Callback(path=f"/callback/{secrets.token_urlsafe(12)}")
         self._back = ""
-        """The address to which the browser is redirected at the end."""
+        """The address that the browser is redirected to at the end."""
 
     async def __aenter__(self) -> Self:
         try:

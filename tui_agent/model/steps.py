@@ -1,9 +1,9 @@
 """Makes requests for models too small for tools, and reads tool calls from their answers.
 
 A model below a billion parameters copies the calls and schemas that it sees instead of making
-calls. So it is shown neither: the files that it has read come before the task, and the last
-sentence says what it may answer. It answers with a file's name to read it, or with the whole new
-file in a fence. ``forms`` uses `in_steps`, the agent `read_step`.
+calls, so it is shown neither: the files that it has read come before the task, and the last sentence
+says how it may answer. It answers with a file's name to read it, or with the whole new file in a
+fence. ``forms`` uses `in_steps`, the agent `read_step`.
 """
 
 import json
@@ -163,7 +163,7 @@ def _path_of(prose: str, files: Mapping[str, str]) -> str:
 
 
 def _is_meant(path: str, files: Mapping[str, str], task: str) -> bool:
-    """Return whether a file may be written for the task; tiny models also write others by mistake.
+    """Return whether a file may be written for the task, as tiny models write others by mistake.
 
     The task must contain a new file's path. A file that was seen must share a word with the task,
     in its path or content.

@@ -1,6 +1,6 @@
 """Assembles the native tool calls of a streamed answer from their pieces, and gives them unique ids.
 
-Providers number and split calls in different ways; all known ones are understood. Calls that a
+Providers number and split calls in different ways; all known ways are understood. Calls that a
 model writes in its answer's text are read by ``text_calls``.
 """
 
@@ -67,7 +67,7 @@ class CallIds:
 
 @dataclass
 class StreamedCall:
-    """A tool call as far as it was received.
+    """The part of a tool call that has been received.
 
     ``given`` is the provider's id, "" for none; ``call_id`` is the id that this program uses.
     """

@@ -63,7 +63,7 @@ _SHOWS = LazyPattern(
     r"|(?:sent|called|made|wrote) (?:earlier|before|above|previously)|not (?:run|call))\b",
     re.IGNORECASE,
 )
-"""Words of a text that only shows a call to its reader, even if it begins with "I'll"."""
+"""Words of a text that only shows its reader a call, even if it begins with "I'll"."""
 _FORMAL = LazyPattern(
     r"\b(?:examples?|looks? like|i\.e|such as|formats?|syntax|templates?|tags?|tokens?|(?:tool|function)[ -]calls?"
     r"|called|written|as follows|following|schema|JSON|XML|means|models?|would|describe\w*|quot\w+|printed|logged"
@@ -106,7 +106,7 @@ class TextCalls:
 
 
 class _UnreadableError(Exception):
-    """A call begins here but can't be read; the message says why."""
+    """A call begins at this position but can't be read; the message says why."""
 
 
 class _NoCallError(Exception):
@@ -136,7 +136,7 @@ def read_text_calls(text: str, tools: Mapping[str, ToolSchema], check: Check) ->
         calls = ()
         problem = str(error)
     if problem:
-        # If text follows what couldn't be read as a call, it wasn't meant as one.
+        # If other text follows the unreadable part, no call was meant.
         if rest.rstrip().endswith(("}", "]", ">", "```")):
             return TextCalls(text, problem=problem)
         return None
@@ -151,7 +151,7 @@ def _begin(text: str) -> int | None:
     start = len(text) - len(body)
     if body.startswith(("{", "[", "```")) or _MARK.match(body):
         return start
-    # Earlier code blocks belong to the text and are blanked; the one at the end may be the call.
+    # Earlier code blocks belong to the text and are blanked; the last one may be the call.
     said = _FENCED.sub(
         lambda block: block[0] if block.end() == len(text) else " " * len(block[0]), text
     )

@@ -4,7 +4,7 @@ All formats accept this form: an object at the top without alternatives, no refe
 each array, property names of plain characters, limited depth. A schema that already has this form
 stays byte for byte the same. Sources: OpenAI, "Function calling" and "Structured outputs";
 Anthropic, "Tool use" (pattern of property names); Google, "Function calling"
-(``parametersJsonSchema``). Schemas that a server refuses all the same are simplified in ``forms``.
+(``parametersJsonSchema``). Schemas that a server still refuses are simplified in ``forms``.
 """
 
 import json
@@ -51,7 +51,7 @@ _OF_TYPE = {
     "string": ("pattern", "minLength", "maxLength", "format"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
-"""Keywords that imply the type of a schema that names none, by type."""
+"""Keywords that imply a schema's type if it states none, by type."""
 
 Schema = dict[str, Any]
 

@@ -1,6 +1,6 @@
-"""Computes how long to wait before a failed request is sent again, or that it isn't.
+"""Computes how long to wait before a failed request is sent again, or that it must not be.
 
-`retry_after` reads the provider's wishes, `retry_delay` decides; the agent waits.
+`retry_after` reads the wait that the provider asks for, `retry_delay` decides; the agent waits.
 """
 
 import re
@@ -40,13 +40,13 @@ _EPOCH = 1_000_000_000.0
 in seconds."""
 
 RETRIED = frozenset({ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED, ErrorKind.HOST})
-"""Errors after which the same request may succeed; a server's loading is waited for separately."""
+"""Errors after which the same request may succeed; waiting for a server to load is separate."""
 
 LOADING_DELAY = 2.0
 """Seconds between two requests to a server that is loading a model."""
 
 LOADING_PATIENCE = 900.0
-"""Seconds to wait for a server that is loading a model, in all."""
+"""Total seconds to wait for a server that is loading a model."""
 
 
 def retry_after(headers: Mapping[str, str], text: str, *, now: float) -> float | None:

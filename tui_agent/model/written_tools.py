@@ -32,7 +32,7 @@ def written(request: ModelRequest, words: str) -> ModelRequest:
 
 
 def _with_words(messages: Sequence[Message], words: str) -> list[Message]:
-    """Return the messages with ``words`` appended to the last system message at the beginning.
+    """Return the messages with ``words`` appended to the last of the initial system messages.
 
     If there is none, ``words`` become one.
     """

@@ -77,7 +77,7 @@ def _message(
     wire = chat.chat_message(replace(message, cache=False), request, route)
     if message.cache and route.info.cache_marks:
         if message.role == "tool":
-            # litellm makes one block of a tool's result, so the mark is on the message.
+            # litellm turns a tool's result into one block, so the mark is on the message.
             wire["cache_control"] = _MARK
         elif message.tool_calls and route.provider.id in _MARKS_ON_CALLS:
             wire["tool_calls"][-1]["cache_control"] = _MARK
@@ -98,9 +98,9 @@ def _message(
 class HostClient:
     """Answers requests through litellm in another process, the model host.
 
-    The process is started by ``warm`` or the first request, and restarted after it ended or hung.
-    ``environ``: the program's variables, of which it gets those that it needs. ``log_path``: file
-    for its output; None discards it.
+    The process is started by ``warm`` or the first request, and restarted if it ends or hangs.
+    ``environ``: the program's variables; the process gets only those that it needs. ``log_path``:
+    file for its output; None discards it.
     """
 
     def __init__(
@@ -250,7 +250,7 @@ class HostClient:
         self.warm()
         if self._starting is None:
             raise ModelError(ErrorKind.HOST, "The program is ending.")
-        # Cancelling this request must not cancel the start that other requests wait for.
+        # Cancelling this request must not cancel the start that other requests are waiting for.
         return await asyncio.shield(self._starting)
 
     async def _start(self) -> Link:

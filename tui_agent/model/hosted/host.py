@@ -123,12 +123,12 @@ class Connection:
 
 def load() -> Any:
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-    # Anything else than DEV keeps it from reading .env files.
+    # Any value other than DEV keeps litellm from reading .env files.
     os.environ["LITELLM_MODE"] = "PRODUCTION"
     os.environ["LITELLM_LOG"] = "ERROR"
     module = types.ModuleType(_ENCODING_MODULE)
     # Replaces the tokenizer, which takes 60 MB and 0.1 s to load and isn't needed here. The result
-    # is about as long as the tokens would be.
+    # has about as many items as there would be tokens.
     tokenizer = types.SimpleNamespace(
         name="cl100k_base", encode=lambda text, **_: range(len(text) // 4)
     )
@@ -234,7 +234,7 @@ class Caller:
         try:
             return await self._litellm.acompletion(**call)
         except self._litellm.UnsupportedParamsError:
-            # Nothing was sent yet. With drop_params from the start, litellm would repeat requests
+            # Nothing has been sent yet. With drop_params from the start, litellm would repeat requests
             # that the server refuses with status 422.
             return await self._litellm.acompletion(**call, drop_params=True)
 
@@ -358,7 +358,7 @@ def main() -> None:
     handler.setFormatter(RedactingFormatter(LOG_LINE))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     warnings.simplefilter("ignore")
-    # The protocol uses private copies of stdin and stdout, so that other output can't disturb it.
+    # The protocol uses private copies of stdin and stdout, so that other output can't interfere.
     incoming = os.dup(0)
     outgoing = os.dup(1)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -373,7 +373,7 @@ def main() -> None:
     serving.set()
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve_parent(caller, incoming, outgoing))
-    # Threads of libraries must not keep the process alive.
+    # Libraries' threads must not keep the process alive.
     os._exit(0)
 
 

@@ -58,7 +58,7 @@ def host_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 class Inbox(asyncio.Queue[Event | HostGoneError]):
-    """Queue of the events of one request; the last may be the error that the host has ended."""
+    """A queue of one request's events; the last may be the error that the host has ended."""
 
     async def take(self) -> Event:
         """Wait for the next event and return it.

@@ -167,7 +167,7 @@ def chat_message(
         wire["tool_call_id"] = message.call_id
     parts = [_part(part, request) for part in message.content]
     texts = [part["text"] for part in parts if part["type"] == "text"]
-    # Cache marks are at other messages in the next request. If the model accepts marks, text is
+    # Cache marks move to other messages in the next request. If the model accepts marks, text is
     # always sent in parts, so that its other bytes stay the same without the mark.
     if parts and (route.info.cache_marks or len(texts) < len(parts)):
         wire["content"] = parts
@@ -181,7 +181,7 @@ def chat_message(
     if with_reasoning:
         kept = blobs(message)
         _put_back(kept, wire, route.chat)
-        # Extra fields that came with a call, such as Google's signature, are added to it again.
+        # Extra fields received with a call, such as Google's signature, are sent back with it.
         extras: dict[str, Any] = {}
         for blob in kept:
             extras |= as_dict(blob.get("extra_content"))
@@ -476,7 +476,7 @@ class _Blocks:
 
 def _continues(last: Mapping[str, Any], piece: Mapping[str, Any]) -> bool:
     if piece.get("type") == "redacted_thinking":
-        return False  # is sent as a whole
+        return False  # arrives as a whole
     if (last.get("type"), last.get("index")) != (piece.get("type"), piece.get("index")):
         return False
     if last.get("signature") and (piece.get("text") or piece.get("thinking")):

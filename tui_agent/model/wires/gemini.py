@@ -280,7 +280,7 @@ class GeminiReader(Reader):
             reason = "content_filter"
             note = self._said
         elif finish not in _REASONS:
-            # MALFORMED_FUNCTION_CALL and the like: a retry may give another answer.
+            # MALFORMED_FUNCTION_CALL and the like: a retry may produce a better answer.
             error = {"code": finish, "message": self._said or f"the answer ended with {finish}"}
             raise WireFailure(Failure(json.dumps({"error": error}), status=502))
         elif self.calls and finish == "STOP":

@@ -1,4 +1,4 @@
-"""Sends the calls of wires and reads the answers: connections, time limits, server-sent events.
+"""Sends the wires' calls and reads the answers: connections, time limits, server-sent events.
 
 Proxies and certificates are those of the environment (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE,
 SSL_CERT_DIR, REQUESTS_CA_BUNDLE); servers on this machine are never reached through a proxy.
@@ -62,7 +62,7 @@ _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 class EventDecoder:
     """Decodes ``text/event-stream`` (HTML standard, section 9.2); comments and ids are ignored.
 
-    Servers that leave out the empty line between events are understood too.
+    Also understands servers that leave out the empty line between events.
     """
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class EventDecoder:
         if self._rest:
             data = bytes(self._rest) + data
         if b"\r" in data:
-            # Of a line end \r\n, only \r may have come yet.
+            # Of a line end \r\n, only \r may have been received yet.
             half = b"\r" if data.endswith(b"\r") else b""
             data = data.removesuffix(half).replace(b"\r\n", b"\n").replace(b"\r", b"\n") + half
         *lines, rest = data.split(b"\n")
@@ -96,7 +96,7 @@ class EventDecoder:
         self.heard = self.heard or bool(self._rest.strip() and not self._rest.startswith(b":"))
 
     def end(self) -> list[tuple[str, str]]:
-        """Return the events not yet returned, as (name, data), when the stream ends.
+        """Return the remaining events, as (name, data), when the stream ends.
 
         At most one, or two from a server that leaves out the empty line between events.
         """
@@ -154,14 +154,14 @@ class DocumentDecoder:
     def feed(self, data: bytes) -> list[tuple[str, str]]:
         """Add bytes and return the documents that are now complete, as ("", document).
 
-        Only documents of one line are returned here; one that spans several lines, by ``end``.
+        Only one-line documents are returned here; ``end`` returns one that spans several lines.
         """
         self._rest += data
         self.heard = True
         if b"\n" not in data:
             return []
         *lines, rest = bytes(self._rest).split(b"\n")
-        # The first line of a document that spans several lines isn't an object by itself.
+        # The first line of a document that spans several lines isn't an object on its own.
         if not all(
             line.startswith(b"{") and line.rstrip().endswith(b"}") for line in lines if line.strip()
         ):
@@ -199,7 +199,7 @@ class Http:
             await client.aclose()
 
     async def client(self, url: str) -> httpx.AsyncClient:
-        """Return the httpx client for a URL, by scheme and proxy; it is made on first use.
+        """Return the httpx client for a URL's scheme and proxy; it is created on first use.
 
         For https, that takes 30 ms to load the certificates. Raises WireFailure if the certificates
         that the environment names can't be read.
@@ -300,7 +300,7 @@ def _post(
     timeout = httpx.Timeout(None, connect=limits.connect_timeout, write=limits.first_byte_timeout)
     url = f"{route.base_url}{call.path}"
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
-        # The error of httpx repeats the key.
+        # httpx's error contains the key.
         raise WireFailure(Failure("the key or a header has characters that can't be sent"))
     return client.build_request(
         "POST",
@@ -390,7 +390,7 @@ async def _read(
             if failed.failure.cause == "broken":
                 raise WireFailure(
                     Failure(cause="closed")
-                )  # the last event is incomplete: the rest of the answer is missing
+                )  # The last event is incomplete, so the rest of the answer is missing.
             raise failed
     yield reader.end()
     # If the end of the body comes at once, read to it, so that the connection can be reused.
@@ -442,7 +442,7 @@ async def _refusal(response: httpx.Response, limits: HostSettings) -> Failure:
         ):
             text += data
     except (httpx.HTTPError, WireFailure):
-        # Without the body, the status is enough.
+        # If the body can't be read, the status is enough.
         pass
     return Failure(
         text.decode("utf-8", "replace"), response.status_code, wait_headers(response.headers)

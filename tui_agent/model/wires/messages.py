@@ -71,7 +71,7 @@ _SHORT_ANSWER = 8_192
 larger limit includes thinking."""
 
 _WORDS = {**LEVELS, Effort.OFF: "low", Effort.MAX: "max"}
-"""Anthropic's names of the effort levels; "low" stands for off with models that always think."""
+"""Anthropic's names for the effort levels; "low" stands for off if a model always thinks."""
 
 # -- answers ------------------------------------------------------------------------------------------------
 _REASONS: dict[str, FinishReason] = {
@@ -455,16 +455,16 @@ def _may_think_on(turns: Sequence[Mapping[str, Any]]) -> bool:
 
 @dataclass
 class _Part:
-    """A content block as far as it was received."""
+    """The part of a content block that has been received."""
 
     type: str
     block: ContentBlock
-    """The block as it was started, with fields that came later."""
+    """The block from its start event, with fields received later."""
     pieces: list[str] = field(default_factory=list)
     """Pieces of its text, its thinking, or its arguments' JSON text."""
     citations: list[Any] = field(default_factory=list)
     shown: int = 0
-    """Number of characters that it added to the answer's text."""
+    """Number of characters that the block added to the answer's text."""
     call_id: str = ""
     number: int = 0
     """The index of the call among the answer's calls."""
@@ -495,7 +495,7 @@ class _Part:
 
 
 class MessagesReader(Reader):
-    """Reads answers in Anthropic's format; text and thinking also without a block's start event."""
+    """Reads answers in Anthropic's format, with text and thinking even if a block has no start event."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
@@ -585,7 +585,7 @@ class MessagesReader(Reader):
     def _begin(self, message: Mapping[str, Any]) -> list[ModelEvent]:
         """Begin the answer; a second start drops the blocks so far, but their text stays shown.
 
-        Some gateways send it when they switch servers after a failure.
+        Some gateways send a second start when they switch servers after a failure.
         """
         self._added += sum(part.shown for part in self._parts)
         self._parts.clear()
@@ -667,7 +667,7 @@ class MessagesReader(Reader):
         return part
 
     def _close(self, part: _Part | None) -> list[ModelEvent]:
-        """End a block; input and output of the provider's own tools are added to the text."""
+        """End a block; the input and output of the provider's own tools are added to the text."""
         if part is None:
             return []
         if part.type == "tool_use" and not part.pieces and part.block.get("input"):
@@ -736,7 +736,7 @@ class MessagesReader(Reader):
 
 
 def _is_plain(kept: Iterable[ContentBlock]) -> bool:
-    """Return whether blocks are only text and then calls, without citations and callers."""
+    """Return whether blocks are just text followed by calls, without citations or callers."""
     has_call = False
     for block in kept:
         is_call = block["type"] == "tool_use"

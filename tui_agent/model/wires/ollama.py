@@ -1,7 +1,7 @@
 """Ollama's own chat format: builds requests and reads answers.
 
-It is used instead of Ollama's chat completions, which accept no window size and silently cut longer
-prompts.
+It is used instead of Ollama's chat completions, which don't accept a window size and silently cut
+longer prompts.
 """
 
 import json
@@ -114,7 +114,7 @@ def _call(call: RequestToolCall) -> dict[str, Any]:
 
 
 class OllamaReader(Reader):
-    """Reads Ollama's answers: JSON lines, in which each call comes whole."""
+    """Reads Ollama's answers: JSON lines, each with whole calls."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)

@@ -322,7 +322,7 @@ class CompactionReader(Reader):
 
 @dataclass(eq=False)
 class _Item:
-    """One item of the answer as far as it was received."""
+    """The part of one item of the answer that has been received."""
 
     type: str
     position: int = 0
@@ -375,7 +375,7 @@ class _Item:
 
 
 class ResponsesReader(Reader):
-    """Reads answers in the Responses format, whose items come whole or in pieces."""
+    """Reads answers in the Responses format, whose items arrive whole or in pieces."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
@@ -391,7 +391,7 @@ class ResponsesReader(Reader):
         """Item (its ``id()``) and part of the last reasoning."""
         self._refused = False
         self._response: dict[str, Any] = {}
-        """The provider's final object for the whole answer; {} until it comes."""
+        """The provider's final object for the whole answer; {} until it is received."""
         self._out: list[ModelEvent] = []
         """Events of the current ``feed`` call."""
 
@@ -706,7 +706,7 @@ def _cited(part: Mapping[str, Any]) -> Iterator[ModelEvent]:
 
 
 def _is_bare(place: Mapping[str, Any]) -> bool:
-    """Return True if a kept item can be restored from the answer's text and calls alone."""
+    """Return True if a kept item can be restored from just the answer's text and calls."""
     return place.keys() <= _BARE and place.get("type") != "added"
 
 

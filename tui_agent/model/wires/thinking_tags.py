@@ -1,7 +1,7 @@
 """Separates reasoning in ``<think>`` tags from an answer's text, even if a stream splits the tags.
 
-Some servers' templates put the opening tag into the prompt. Then only the closing tag comes, and
-the text before it turns out to be reasoning after it has been passed on as text.
+Some servers' templates put the opening tag into the prompt. The answer then has only the closing
+tag, and the text before it turns out to be reasoning after it has been passed on as text.
 """
 
 from typing import Literal
@@ -30,7 +30,7 @@ class ThinkingTags:
     def take(self, text: str, *, reasoned: bool) -> list[ModelEvent]:
         """Add a piece of content and return its events; a part that may be a tag is held back.
 
-        ``reasoned``: reasoning came in a field of its own, so that tags are only text.
+        ``reasoned``: reasoning was received in a separate field, so that tags are just text.
         """
         if self._state == "text":
             return [TextDelta(text)]

@@ -2,7 +2,7 @@
 
 A wire implements one provider format: it builds the HTTP call for a request, and its reader turns
 the answer into events. Wires do no I/O and have no clock; ``http`` sends and receives for all of
-them. The same request always makes the same bytes.
+them. The same request always gives the same bytes.
 """
 
 import base64
@@ -34,7 +34,7 @@ PROGRESS = "return_progress"
 """llama.cpp's request field for progress reports on reading the prompt."""
 
 LOST_IMAGE = "[image: no longer available]"
-"""Text in place of a lost image, so that the conversation can continue."""
+"""Text sent in place of a lost image, so that the conversation can continue."""
 
 # -- usage --------------------------------------------------------------------------------------------------
 TICKS_PER_DOLLAR = 10_000_000_000
@@ -87,12 +87,12 @@ class Reader(ABC):
         self.calls: list[ToolCallReady] = []
         """The calls so far, in formats that send each call as a whole; else empty."""
         self.usage: dict[str, Any] = {}
-        """The numbers reported so far, by the format's names or those of `usage_of`."""
+        """The numbers reported so far, under the format's names or those of `usage_of`."""
         self.finished = False
         """Whether the provider has sent the reason for the end; a broken connection is then
         harmless."""
         self.done = False
-        """Whether the format's final event has come, so that no more data is needed."""
+        """Whether the format's final event has been received, so that no more data is needed."""
 
     @abstractmethod
     def feed(self, event: str, data: str) -> list[ModelEvent]:
@@ -307,7 +307,7 @@ def _is_number(value: Any) -> TypeGuard[float]:
 
 
 def _count(value: Any) -> int | None:
-    """Return a reported number of tokens as int: 0 for None; None if it isn't plausible."""
+    """Return a reported number of tokens as an int: 0 for None; None if it isn't plausible."""
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int | float):
