@@ -1,1 +1,1 @@
-"""Starts child processes, reads their output, and ends them with all that they left running."""
+"""Starts child processes, reads their output, and ends them along with everything they left running."""

@@ -65,7 +65,7 @@ class Capture:
 
     @property
     def total_lines(self) -> int:
-        """Number of lines so far, dropped ones and an unterminated last line included."""
+        """Number of lines so far, including dropped lines and an unterminated last line."""
         return self._newlines + (self._last != b"\n")
 
     def feed(self, chunk: bytes) -> None:
@@ -100,7 +100,7 @@ class Capture:
             self._dropped_lines += lines
 
     def raw(self) -> bytes:
-        """Return the bytes kept; where some were dropped, a note and the error lines among them."""
+        """Return the kept bytes; dropped ones are replaced by a note and the error lines among them."""
         kept = [bytes(self._head)]
         if self._dropped_bytes:
             dropped = f"{self._dropped_lines:,} lines, {self._dropped_bytes:,} bytes"
@@ -116,7 +116,7 @@ class Capture:
     def _note_errors(self, chunk: bytes) -> None:
         """Keep the chunk's lines that look like errors, by line number.
 
-        Of a line that continues in another chunk, only the part in this one is kept.
+        If a line continues in another chunk, only its part in this chunk is kept.
         """
         for mark in _ERROR_MARKS:
             position = chunk.find(mark)
@@ -131,10 +131,10 @@ class Capture:
 
 
 def plain_text(raw: bytes) -> str:
-    """Return output as the model gets it: plain text without escape sequences and controls.
+    """Return output in the form that the model gets: plain text without escape sequences and controls.
 
     Binary parts become a note with their size; other invalid UTF-8 becomes U+FFFD, and NUL a line
-    feed. Of a line that carriage returns rewrote (a progress bar) only the last version stays.
+    feed. If carriage returns rewrote a line (a progress bar), only its last version stays.
     """
     # In text, NUL separates names.
     text = (

@@ -13,8 +13,8 @@ async def convert(
 ) -> bytes | None:
     """Run a Python module as a process with ``data`` as input, and return its standard output.
 
-    None if it ends with another exit code than 0: a malicious document may crash it. A large one
-    takes seconds. Cancelling the call ends the process.
+    None if its exit code is not 0: a malicious document may crash it. A large document takes
+    seconds. Cancelling the call ends the process.
     """
     process = await asyncio.create_subprocess_exec(
         *isolated_module(module, *arguments),

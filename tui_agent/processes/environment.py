@@ -14,10 +14,10 @@ _MISSES_SETTINGS = LazyPattern(
     r"secret|\b401\b",
     re.IGNORECASE,
 )
-"""Words in the error messages of programs that lack a setting or a key."""
+"""Words in error messages of programs that miss a setting or a key."""
 
 MARK = "TUI_AGENT_CALL"
-"""Name of the environment variable with the id of the command that a process belongs to."""
+"""The environment variable with the id of the command that a process belongs to."""
 
 OWN = "own"
 """Value of ``MARK`` in processes that this program starts for itself. They aren't ended together
@@ -33,7 +33,7 @@ class SafeEnvironment(Mapping[str, str]):
     def __init__(
         self, environ: Mapping[str, str], keep: Iterable[str] = (), masked: Iterable[str] = ()
     ) -> None:
-        """Copy ``environ``; names in ``masked`` are never passed on, others in ``keep`` always."""
+        """Copy ``environ``; names in ``masked`` are never passed on, all others in ``keep`` always are."""
         self._environ = dict(environ)
         self._masked = frozenset(masked)
         self.keep = frozenset(keep) - self._masked
@@ -87,9 +87,9 @@ def withheld_from(
 ) -> str:
     """Return a note for the model on withheld variables that a command may have missed, or "".
 
-    These are the ones that the command or its output names, or all if it ``failed`` and its output
-    looks like a missing setting or key. Variables in ``given`` don't count: the command had them as
-    placeholders.
+    These are the ones that the command or its output names, or all of them if it ``failed`` and its
+    output suggests a missing setting or key. Variables in ``given`` are left out, because the command
+    had them as placeholders.
     """
     withheld = environment.withheld if isinstance(environment, SafeEnvironment) else ()
     names = [name for name in withheld if name not in given]
@@ -103,11 +103,11 @@ def withheld_from(
     if len(missed) > MAX_NAMED:
         more = f" and {len(missed) - MAX_NAMED} more"
     why = "Not in the command's environment, because they look like secrets"
-    return f"[{why}: {named}{more}. The user can pass them on by the setting sandbox.env.]"
+    return f"[{why}: {named}{more}. The user can pass them on with the setting sandbox.env.]"
 
 
 def command_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return ``environ`` as commands get it: without pager, editor, colours and prompts.
+    """Return ``environ`` adapted for commands: without pager, editor, colours or prompts.
 
     Variables that a `SafeEnvironment` keeps on request stay.
     """

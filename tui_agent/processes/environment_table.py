@@ -1,4 +1,4 @@
-"""A table of environment variables: which of them are passed on to child processes, and why.
+"""A table that says which environment variables are passed on to child processes, and why.
 
 A variable without a row is passed on to servers, commands and hooks unless it looks like a secret.
 The program's own helpers get only the variables whose rows say so. The user's editor gets all
@@ -24,12 +24,12 @@ LEFT_OUT = "left out"
 
 @frozen
 class Row:
-    """How each reader gets some variables: `PASSED`, `LEFT_OUT`, or with another value."""
+    """How each reader gets certain variables: `PASSED`, `LEFT_OUT`, or the value to set."""
 
     names: tuple[str, ...]
     """Names of variables; ``*`` matches any characters."""
     why: str
-    """Why, as a sentence for the documentation."""
+    """The reason, as a sentence for the documentation."""
     own: str = LEFT_OUT
     host: str = LEFT_OUT
     servers: str = PASSED
@@ -165,7 +165,7 @@ TABLE = (
         sandbox=LEFT_OUT,
     ),
 )
-"""All rows; no variable is in two of them."""
+"""All rows; no variable occurs in two of them."""
 
 
 def chosen_for(reader: Reader, environ: Mapping[str, str]) -> dict[str, str]:
@@ -182,7 +182,7 @@ def without_left_out(
 ) -> dict[str, str]:
     """Return ``environ`` without the variables left out for a reader, and with those set for it.
 
-    Variables in ``keep`` are not left out. For readers that get variables without a row.
+    Variables in ``keep`` are not left out. Only for readers that get variables without a row.
     """
     left_out: set[str] = set()
     for row in TABLE:

@@ -1,4 +1,4 @@
-"""Pauses a command's processes for a moment, so that the changes they made can be judged."""
+"""Briefly pauses a command's processes, so that the changes they made can be judged."""
 
 import os
 import signal
@@ -14,13 +14,13 @@ FREEZE_SECONDS = 2.0
 _PAUSE = 0.001
 _STOPPED = frozenset({"T", "t", "Z", "X", ""})
 _STANDING = _STOPPED | {"D"}
-"""States of a process that runs no code now: stopped, ended, or waiting in the kernel (D). The last
-one stops before it runs again."""
+"""States of a process that is running no code: stopped, ended, or waiting in the kernel (D). One in
+state D stops before it runs again."""
 
 
 @contextmanager
 def held_still(leader: int) -> Iterator[Callable[[], bool]]:
-    """Give a function that stops all descendants of ``leader`` until the block ends.
+    """Yield a function that stops all descendants of ``leader`` until the block ends.
 
     The function blocks for at most `FREEZE_SECONDS` and returns True if all have stopped. At the
     end of the block they continue. ``leader`` must adopt orphans, so that every process of the

@@ -1,7 +1,7 @@
 """Background jobs: commands that keep running after their tool call, until the program ends.
 
-The end of a job is reported to ``on_end``; what the model is told of it, and when, is decided by
-the agent. ``Job.told`` only remembers that it knows.
+The end of a job is reported to ``on_end``; the agent decides what to tell the model about it, and
+when. ``Job.reported`` only records that the model knows.
 """
 
 import asyncio
@@ -31,10 +31,10 @@ log = logging.getLogger(__name__)
 
 MAX_RUNNING = 20
 MAX_ENDED = 50
-"""Maximum ended jobs that stay in the list."""
+"""Maximum number of ended jobs that stay in the list."""
 
 RING_BYTES = 512 * 1024
-"""Bytes of a job's newest output that are kept in memory to be read while it runs."""
+"""Amount of a job's newest output that is kept in memory to be read while it runs, in bytes."""
 
 _MAX_TAIL_CHARS = 20_000
 """Number of characters at the end of a job's output that are searched for missing grants."""
@@ -48,9 +48,9 @@ SILENT_SECONDS = 2.0
 """Seconds after which a terminal that has printed nothing since the wait began is assumed to wait
 for input."""
 LOOK_SECONDS = 0.05
-"""Seconds between two looks at a terminal while something is awaited."""
+"""Seconds between two checks of a terminal while waiting for something."""
 MAX_AWAITED_BYTES = 16 * 1024
-"""Bytes of the newest output that are searched for an awaited text."""
+"""Amount of the newest output that is searched for an awaited text, in bytes."""
 
 CHANGE_INTERVAL = 1.0
 """Minimum seconds between two calls of ``on_change`` for new output."""
@@ -105,10 +105,10 @@ class Job:
         self._total = 0
         self._seen = 0
         self.listener: Reporter | None = None
-        """Gets the job's output while a tool call waits for the job; None if none does."""
+        """Called with the job's output while a tool call waits for the job; None if none does."""
         self._looked_at: Callable[[int], Awaitable[None]] | None = None
         self.terminal: Terminal | None = None
-        """The terminal that the job runs in; None if it has none, and so no input."""
+        """The terminal that the job runs in; None if it has none and so takes no input."""
         self.is_taken = False
         """Whether a person has taken over the job's terminal."""
         self.is_contained = False
@@ -378,7 +378,7 @@ class MovedJob(Job):
 
 
 class Jobs:
-    """The jobs of one session, running and ended ones. Use it on the event loop's thread only."""
+    """One session's jobs, running and ended ones. Use it only on the event loop's thread."""
 
     def __init__(
         self,
@@ -413,7 +413,7 @@ class Jobs:
 
         Raises:
             OSError: the command can't be started.
-            ToolError: `MAX_RUNNING` jobs are running already.
+            ToolError: `MAX_RUNNING` jobs are already running.
         """
         if self.running >= MAX_RUNNING:
             raise ToolError(f"{MAX_RUNNING} jobs are running; stop one first.")
@@ -448,9 +448,9 @@ class Jobs:
         return sum(command.is_running for command in self._foreground)
 
     def move(self) -> int:
-        """Make the running commands that tool calls wait for jobs; return how many there are.
+        """Turn the running commands that tool calls are waiting for into jobs; return their number.
 
-        `MAX_RUNNING` doesn't count here, as these commands run already.
+        `MAX_RUNNING` doesn't apply here, as these commands are already running.
         """
         found = [command for command in self._foreground if command.is_running]
         for command in found:
@@ -464,7 +464,7 @@ class Jobs:
         ending: "asyncio.Task[str]",
         put_blob: Callable[[bytes], str],
     ) -> Job:
-        """List a command that was moved as a job, and return the job.
+        """List a command moved to the background as a job, and return the job.
 
         ``ending`` is the task that runs it to its end and returns a note for the model; ``put_blob``
         stores the output then.
@@ -515,7 +515,7 @@ class Jobs:
             self._timer.cancel()
 
     def unreported(self) -> list[Job]:
-        """Return the jobs that ended without being stopped and of which the model doesn't know yet.
+        """Return the jobs that ended without being stopped and whose end the model doesn't know yet.
 
         In the order of their numbers.
         """

@@ -1,8 +1,8 @@
 """Finds the processes that a command leaves running, watches them, and ends them with the program.
 
-On Linux this program adopts the orphans among its descendants: however a process forks, changes its
-session or its environment, it becomes a child of this program when its parents have ended. On other
-systems only the command's process group is known.
+On Linux, this program adopts the orphans among its descendants: however a process forks, or changes
+its session or environment, it becomes a child of this program once its parents have ended. On other
+systems, only the command's process group is known.
 """
 
 import asyncio
@@ -31,8 +31,8 @@ _FORGOTTEN = 2.0
 """Seconds after which an ended child is reaped here if the code that started it hasn't done so."""
 
 _RECHECK_SECONDS = 0.05
-"""Seconds after which a process without a mark is looked at again. By then a starting process has
-its mark, and an ending one is gone."""
+"""Seconds after which a process without a mark is checked again. By then a starting process has its
+mark, and an ending one has ended."""
 
 _POLL = 1.0
 """Seconds between two checks on systems that don't report the end of a process."""
@@ -40,7 +40,7 @@ _POLL = 1.0
 _NAME_CHARS = 60
 _ROUNDS = 5
 _ended: dict[int, float] = {}
-"""Ended children that were not reaped yet, with the time (`time.monotonic`) each was first seen."""
+"""Ended children not yet reaped, each with the time (`time.monotonic`) at which it was first seen."""
 
 _claimed: set[int] = set()
 """Ids of processes that were already attributed to a command. One without a mark is attributed to
@@ -90,7 +90,7 @@ class Leftovers:
     async def wait(self) -> None:
         loop = asyncio.get_running_loop()
         while living := self._living():
-            # Where the system reports the end of a process, nothing has to be polled.
+            # If the system reports the end of a process, no polling is needed.
             ended = asyncio.Event()
             opened = list[int]()
             try:
@@ -133,7 +133,7 @@ class Leftovers:
 
 
 async def left_behind(leader: int, mark: str) -> Leftovers:
-    """Return the processes that a command left running, perhaps none.
+    """Return the processes that a command left running; possibly none.
 
     Call it after the command's own process, ``leader``, has ended. ``mark`` is the command's id.
     Takes about a millisecond if there are none.
@@ -144,7 +144,7 @@ async def left_behind(leader: int, mark: str) -> Leftovers:
     strangers = list[int]()
     children = list[int]()
     for _ in range(_ROUNDS):
-        # A listed process may have ended and left another one, so list again until nothing changes.
+        # A listed process may have ended and left another one, so repeat until nothing changes.
         before = children
         children = children_of(os.getpid())
         if children == before:
@@ -161,12 +161,12 @@ async def left_behind(leader: int, mark: str) -> Leftovers:
 
 
 def _look(leader: int, mark: str, children: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return those of this program's ``children`` that belong to a command, and unknown ones.
+    """Return those of this program's ``children`` that belong to a command, and the unknown ones.
 
     Unknown are children without a mark in another session. Also reaps children that ended some time
     ago.
     """
-    # Adopted orphans are reaped here, other children by the code that started them.
+    # Adopted orphans are reaped here; other children are reaped by the code that started them.
     now = time.monotonic()
     since = {pid: _ended.get(pid, now) for pid in zombies_among(children)}
     _ended.clear()

@@ -1,4 +1,4 @@
-"""Finds the programs that this program runs for itself, such as git, and makes their environment.
+"""Finds programs that this program runs for itself, such as git, and builds their environment.
 
 A project must not choose what runs, so directories in ``PATH`` that are relative or in the project
 are skipped. None of these programs needs a key, so no key is passed on.
@@ -25,7 +25,7 @@ def find_program(
 ) -> str | None:
     """Return the absolute path of a program on ``PATH``, None if there is none.
 
-    Programs in the directory ``outside``, and links to such, are skipped. ``PATH`` is taken from
+    Programs in the directory ``outside``, and links to such programs, are skipped. ``PATH`` is taken from
     ``environ``, or else from this program's environment.
     """
     for place in search_path(environ, outside).split(os.pathsep):
@@ -38,9 +38,9 @@ def find_program(
 
 
 def find_project_program(name: str, where: Path, root: Path) -> str | None:
-    """Return the absolute path of a program of the project, else of one on ``PATH``, or None.
+    """Return the absolute path of a program in the project, else of one on ``PATH``, else None.
 
-    For ``where`` and ``root`` see `find_own_program`. Run it only in the sandbox.
+    For ``where`` and ``root`` see `find_own_program`. Run the program only in the sandbox.
     """
     return find_own_program(name, where, root) or find_program(name, root)
 
@@ -63,7 +63,7 @@ def find_own_program(name: str, where: Path, root: Path) -> str | None:
 
 @lru_cache(maxsize=16)
 def find_shell(outside: Path | None = None) -> str:
-    """Return the absolute path of bash, or if there is none, of sh; see `find_program`."""
+    """Return the absolute path of bash or, if there is none, of sh; see `find_program`."""
     return find_program("bash", outside) or find_program("sh", outside) or "/bin/sh"
 
 

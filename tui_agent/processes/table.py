@@ -67,7 +67,7 @@ def start_of(pid: int) -> int:
 
 
 def session_of(pid: int) -> int:
-    """Return the session id of a process; 0 if it has ended, also for a zombie."""
+    """Return the session id of a process; 0 if it has ended, even if it is a zombie."""
     status = _status(pid)
     if status:
         return int(status[3])
@@ -95,7 +95,7 @@ def command_line(pid: int) -> str:
 
 
 def state_of(pid: int) -> str:
-    """Return the letter for a process's state, as in proc(5): R, S, D, T, …; "" if it is gone."""
+    """Return the letter for a process's state, as in proc(5): R, S, D, T, …; "" if it has ended."""
     fields = _fields(pid)
     if fields:
         return fields[0].decode("ascii", "replace")
@@ -103,19 +103,19 @@ def state_of(pid: int) -> str:
 
 
 def zombies_among(pids: Iterable[int]) -> list[int]:
-    """Return those of the processes that are zombies (ended but not reaped)."""
+    """Return those processes that are zombies (ended but not reaped)."""
     return [pid for pid in pids if _fields(pid)[:1] == [b"Z"]]
 
 
 def reap(pids: Iterable[int]) -> None:
-    """Reap those of the processes that are ended children of this program; ignore the others."""
+    """Reap those processes that are ended children of this program; ignore the others."""
     for pid in pids:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
 
 
 def any_left(leader: int, found: Iterable[int]) -> bool:
-    """Return True if any of the processes ``found`` still runs; zombies don't count.
+    """Return True if any of the processes ``found`` is still running; zombies don't count.
 
     Without ``/proc``, return True if the process group ``leader`` still exists.
     """
@@ -129,7 +129,7 @@ def any_left(leader: int, found: Iterable[int]) -> bool:
 
 
 def signal_each(number: signal.Signals, pids: Iterable[int], group: int | None = None) -> None:
-    """Send a signal to processes, and before that to a process group if given.
+    """Send a signal to processes, and first to a process group if one is given.
 
     Processes that have ended or belong to others are skipped.
     """
@@ -161,7 +161,7 @@ def _fields(pid: int) -> list[bytes]:
 
 
 def _status(pid: int) -> list[bytes]:
-    """Return state, parent, group and session of a process; [] if it is gone or a zombie."""
+    """Return state, parent, group and session of a process; [] if it has ended or is a zombie."""
     fields = _fields(pid)[:4]
     if len(fields) == 4 and fields[0] not in {b"Z", b"X"}:
         return fields

@@ -1,4 +1,4 @@
-"""A pseudo-terminal for a command: its input, and the screen that its output draws."""
+"""A pseudo-terminal for a command: takes its input, and draws its output on a screen."""
 
 import contextlib
 import fcntl
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 COLUMNS = 80
 ROWS = 24
-"""Size of the terminal. Any user's terminal has as many rows, so that it fits when taken over."""
+"""Size of the terminal: small enough to fit any user's terminal when taken over."""
 KIND = "linux"
 """The value of ``TERM``: a kind of terminal whose sequences `TerminalScreen` understands."""
 
@@ -32,11 +32,11 @@ MAX_TYPED_BYTES = 4_000
 """Maximum bytes typed at once; the kernel drops more if the program doesn't read them in time."""
 
 MAX_PENDING_BYTES = 16 * 1024
-"""Maximum bytes of output that wait to be drawn; older ones are dropped. Drawing them takes up to
+"""Maximum bytes of output waiting to be drawn; older output is dropped. Drawing them takes up to
 0.1 s."""
 
 MAX_HIGHLIGHTED = 5
-"""If more parts of a screen than this are highlighted, none is named: they are decoration then."""
+"""If more parts of a screen than this are highlighted, they are decoration and none is listed."""
 
 KEYS: Mapping[str, str] = {
     "enter": "\r", "tab": "\t", "esc": "\x1b", "escape": "\x1b", "backspace": "\x7f", "space": " ",
@@ -46,7 +46,7 @@ KEYS: Mapping[str, str] = {
     "f1": "\x1b[[A", "f2": "\x1b[[B", "f3": "\x1b[[C", "f4": "\x1b[[D", "f5": "\x1b[[E",
     "f6": "\x1b[17~", "f7": "\x1b[18~", "f8": "\x1b[19~", "f9": "\x1b[20~", "f10": "\x1b[21~",
 }  # fmt: skip
-"""Names of keys, as written in ``<…>``, and the characters that each sends."""
+"""Names of keys, as written in ``<…>``, and the characters that each key sends."""
 
 _NO_TEXT = LazyPattern(r"\x1b\[{1,2}[0-9;]*[A-Za-z~]|[\x00-\x08\x0b-\x1f\x7f]")
 _KEY = LazyPattern(r"<(?:(?:c|ctrl)-([a-z@\[\\\]^_])|([a-z0-9-]{2,9}))>", re.IGNORECASE)
@@ -69,7 +69,7 @@ def typed_text(text: str) -> str:
 
 
 def typed_lines(text: str) -> str:
-    """Return the text that typing produces, without control keys, to check it as shell commands."""
+    """Return the text that typing produces, without control keys, so that it can be checked as shell commands."""
     return _NO_TEXT.sub("", typed_text(text).replace("\r", "\n")).strip()
 
 
@@ -120,7 +120,7 @@ class Terminal:
 
     @property
     def is_flooded(self) -> bool:
-        """Whether output comes so fast that some of it is dropped before it is drawn."""
+        """Whether output arrives so fast that some of it is dropped before it is drawn."""
         return len(self._pending) >= MAX_PENDING_BYTES
 
     def type(self, text: str) -> None:
@@ -139,7 +139,7 @@ class Terminal:
         try:
             written = os.write(self._keyboard, data)
         except OSError as error:
-            raise ToolError(f"The terminal takes no input now: {error.strerror}.") from None
+            raise ToolError(f"The terminal accepts no input now: {error.strerror}.") from None
         if written < len(data):
             raise ToolError(f"The terminal took only {written} of {len(data)} bytes of the input.")
 
@@ -182,7 +182,7 @@ class Terminal:
 
     def _answer(self, data: str) -> None:
         """Send the screen's answer to a program's request, such as for the cursor position."""
-        with contextlib.suppress(ToolError):  # the program is just ending
+        with contextlib.suppress(ToolError):  # the program is ending
             self._write(data.encode())
 
 

@@ -54,8 +54,8 @@ class TerminalScreen(pyte.Screen):
     def parts(self, *, cursor: bool = False) -> list[list[Part]]:
         """Return each row as parts that stand out or don't.
 
-        Cells with reversed colours stand out, and the only text with a certain background colour.
-        With ``cursor`` the cursor stands out, too.
+        Cells with reversed colours stand out, and so does text whose background colour no other text
+        has. With ``cursor``, the cursor also stands out.
         """
         rare = self._rare_colours()
         found = []
@@ -71,7 +71,7 @@ class TerminalScreen(pyte.Screen):
         return [self.buffer[row][at] for at in range(self.columns)]
 
     def _rare_colours(self) -> set[str]:
-        """Return the background colours, except the usual ones, that only one run of text has."""
+        """Return the background colours, apart from the usual ones, that occur in only one run of text."""
         texts = Counter[str]()
         for row in range(self.lines):
             for colour, run in groupby(self._cells(row), attrgetter("bg")):

@@ -49,7 +49,7 @@ async def run_with_input(command: Command, given: bytes) -> tuple[int, bytes, by
         if len(data) > MAX_OUTPUT:
             flooded.set()
 
-    # A file, not a pipe, because the command may not read its input.
+    # A file instead of a pipe, because the command may not read its input.
     with tempfile.TemporaryFile() as stdin:
         stdin.write(given)
         stdin.seek(0)

@@ -1,8 +1,8 @@
 """Ends all processes of commands: for the program, and after the program was killed.
 
-Run as a separate process it is the watcher. The program writes to its standard input which commands
-are running. When the program ends, in whatever way, that input ends, too, and the watcher ends the
-commands that still run.
+Run as a separate process, this module is the watcher. The program writes to its standard input which
+commands are running. When the program ends, in whatever way, that input ends as well, and the
+watcher ends the commands that are still running.
 """
 
 import os
@@ -18,7 +18,7 @@ TERM_GRACE_SECONDS = 0.3
 """Seconds between SIGTERM and SIGKILL."""
 
 KILL_SECONDS = 3.0
-"""Maximum seconds to wait until killed processes have ended; a busy machine needs long."""
+"""Maximum seconds to wait until killed processes have ended, which takes long on a busy machine."""
 _POLL = 0.02
 
 
@@ -36,7 +36,7 @@ class WatchedCommand:
 
 
 def main() -> None:
-    """Read lines as `take` does until the end of input, then end the commands that still run."""
+    """Read lines for `take` until the end of input, then end the commands that are still running."""
     os.setsid()
     os.chdir("/")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -83,8 +83,8 @@ def end(watched: dict[str, WatchedCommand]) -> set[int]:
         time.sleep(_POLL)
     deadline = time.monotonic() + KILL_SECONDS
     looks = 0
-    # Look until nothing was found twice, because a process that is just starting another program
-    # is not recognised for a moment.
+    # Repeat until nothing is found twice in a row, because a process that is starting another program
+    # is briefly not recognised.
     while watched and time.monotonic() < deadline and looks < 2:
         looks += 1
         if any(any_left(leader, pids) for leader, pids in _found(watched)):
