@@ -28,7 +28,7 @@ def leave(code: int) -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except OSError:  # the reader is gone, or the disk is full
+        except OSError:  # the reader has closed the pipe, or the disk is full
             code = code or 1
     os._exit(code)
 

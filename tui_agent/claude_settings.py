@@ -1,4 +1,4 @@
-"""Reads Claude Code's ``settings.json`` files; ``agent/programs`` decides what the settings mean here.
+"""Reads Claude Code's ``settings.json`` files; ``agent/programs`` decides how the settings apply here.
 
 The files are returned one by one, from weakest to strongest: the machine's, the user's, the
 project's, the project's local one. The callers combine them. (In Claude Code itself the machine's
@@ -53,7 +53,7 @@ class ClaudeSettings:
         return list(_texts(self.file.section("permissions").get("additionalDirectories")))
 
     def acting(self) -> Iterator[tuple[str, str, str]]:
-        """Yield (kind, name, effect) of each setting that a project's file may only set if trusted.
+        """Yield (kind, name, effect) of each setting that takes effect from a project's file only if trusted.
 
         These are the allow rules, additional directories, environment variables and hooks.
         """
@@ -89,7 +89,7 @@ def project_settings(project: Path, folder: Path) -> Iterator[ClaudeSettings]:
 
 
 def effect_of_hook(row: Mapping[str, Any]) -> str:
-    """Return what a hook does, for people: ``runs COMMAND`` or ``asks the small model: QUESTION``."""
+    """Describe what a hook does for the user: ``runs COMMAND`` or ``asks the small model: QUESTION``."""
     if question := row.get("prompt"):
         return f"asks the small model: {question}"
     return f"runs {row.get('command') or row.get('url') or row.get('type')}"

@@ -1,11 +1,10 @@
 """The configuration: defaults, the user's TOML file, a trusted project's, ``TUI_AGENT_*`` variables, flags.
 
-Each source overrides those before it, and the origin of every value is recorded. From a project's
-file only some settings are used: it can't set what only the user may set, nor widen the sandbox,
-and its permission rules are returned apart. Whether the project is trusted is the caller's
-decision. Only `set_value` writes, and only the user's file. Unknown keys are reported when a file
-is read, and kept when it is written. An error names the file, the key, the value and what is
-accepted.
+Each source overrides those before it, and the origin of every value is recorded. Only some settings
+of a project's file are used: it can't set what only the user may set, nor widen the sandbox, and its
+permission rules are returned separately. The caller decides whether the project is trusted. Only
+`set_value` writes, and only to the user's file. Unknown keys are reported when a file is read, and
+kept when it is written. An error names the file, the key, the value and what is accepted.
 """
 
 import os
@@ -84,7 +83,7 @@ ENVIRONMENT_PREFIX = "TUI_AGENT_"
 _NOT_SETTINGS = {"TUI_AGENT_CONFIG_DIR", "TUI_AGENT_DATA_DIR", "TUI_AGENT_DEBUG"}
 
 _FORMER = {"host.keep_warm"}
-"""Settings of earlier versions that have no effect now; a file that has one gets no warning."""
+"""Settings of earlier versions that no longer have an effect; they cause no warning."""
 
 _OTHER_NAMES = {
     "compaction.enabled": "compaction.auto",
@@ -93,7 +92,7 @@ _OTHER_NAMES = {
     "compaction.reserveTokens": "compaction.reserved",
     "autoCompactEnabled": "compaction.auto",
 }
-"""Settings of OpenCode, Pi and Claude Code, and the names of the same settings in this program."""
+"""Names of settings in OpenCode, Pi and Claude Code, and of the same settings in this program."""
 
 _MAX_MEANT = 3
 _MISTYPED = 0.8
@@ -119,14 +118,14 @@ _EXPECTED = {
     "float_type": "a number",
     "float_parsing": "a number",
 }
-"""What a setting accepts, in words, by the type of pydantic's error."""
+"""Descriptions of what a setting accepts, by the type of pydantic's error."""
 
 _UNION_MEMBERS = {"bool", "str", "int", "float"}
 """Type names that pydantic appends to the key in an error if a value may have several types."""
 
 
 class WhenGiven:
-    """Marks a field whose validator is built only when there is a value for it.
+    """Marks a field whose validator is built only if there is a value for it.
 
     The validators of all tables take 10 ms to build, and most files set only a few.
     """
@@ -137,7 +136,7 @@ class WhenGiven:
 
 
 class CheckpointSettings(BaseModel):
-    """``[checkpoints]``: snapshots of the files that the agent changes, for going back."""
+    """``[checkpoints]``: snapshots of the files that the agent changes, so that they can be restored."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -275,7 +274,7 @@ class OwnProjectSettings(BaseModel):
 
 
 class BudgetSettings(BaseModel):
-    """``[budget]``: how much money may be spent before the program asks whether to continue."""
+    """``[budget]``: how much may be spent before the program asks whether to continue."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -437,7 +436,7 @@ class LoadedConfig:
     """The ``[permissions]`` of the project's file."""
 
     def origin(self, key: str) -> Origin:
-        """Return where a dotted key was set; for a table, where one of its values was set."""
+        """Return where a dotted key was set; for a table, where any of its values was set."""
         for known, origin in self.origins.items():
             if known == key or known.startswith(f"{key}.") or key.startswith(f"{known}."):
                 return origin
@@ -530,7 +529,7 @@ def load_config(
 def _brought(project: Path) -> tuple[Table, tuple[str, ...]]:
     """Return the raw contents of a project's file, and warnings for the user.
 
-    A file outside of the project is not read: the contents are then empty, with one warning. Raises
+    A file outside the project is not read: the contents are then empty, with one warning. Raises
     ConfigError if the file is not valid TOML or can't be read.
     """
     try:
@@ -599,7 +598,7 @@ def _beside(own: Table, brought: Table) -> Table:
 
 
 def read_table(path: Path) -> Table:
-    """Return the raw contents of a settings file, empty if there is no file.
+    """Return the raw contents of a settings file; empty if there is no file.
 
     Raises:
         ConfigError: the file is not valid TOML or can't be read.
@@ -709,9 +708,9 @@ def split_key(key: str) -> list[str]:
 
 
 def get_value(loaded: LoadedConfig, key: str) -> Any:
-    """Return the value of a dotted key; for a table of settings, a dict without the unset ones.
+    """Return the value of a dotted key; for a table of settings, a dict of those that are set.
 
-    None for a name that a table of free names, such as ``models`` or ``keys``, doesn't have.
+    None for a name that is missing in a table of free names, such as ``models`` or ``keys``.
 
     Raises:
         ConfigError: there is no such setting.
@@ -749,7 +748,7 @@ def _put(table: Table, keys: list[str], value: Any) -> None:
 
 
 def _remove(table: Table, keys: list[str]) -> None:
-    """Remove a key, and then the tables around it that are empty without it."""
+    """Remove a key, and the enclosing tables that are then empty."""
     first, *rest = keys
     inner = table.get(first)
     if not rest:
@@ -771,7 +770,7 @@ def _leaves(table: Table, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
 def split_known(
     model: type[BaseModel], table: Table, prefix: tuple[str, ...] = ()
 ) -> tuple[Table, list[tuple[str, ...]]]:
-    """Split a table into the settings that ``model`` has, and the keys that lead to unknown ones.
+    """Split a table into the settings that ``model`` has and the keys of unknown settings.
 
     ``prefix``: the keys that lead to the table.
     """
@@ -820,7 +819,7 @@ def _table_model(info: FieldInfo) -> tuple[type[BaseModel] | None, bool]:
 
 
 def _place(error: ErrorDetails) -> tuple[int | str, ...]:
-    """Return the keys that lead to a wrong value, without the type name that pydantic may append."""
+    """Return the keys that lead to an invalid value, without the type name that pydantic may append."""
     place = error["loc"]
     form = str(place[-1]) if place else ""
     if len(place) > 1 and ("[" in form or form in _UNION_MEMBERS):
@@ -829,7 +828,7 @@ def _place(error: ErrorDetails) -> tuple[int | str, ...]:
 
 
 def _expected(error: ErrorDetails) -> str:
-    """Return what the setting in an error accepts, in words; "" if only pydantic's message says it."""
+    """Describe what the setting in an error accepts; "" if only pydantic's message says it."""
     if error["type"] == "literal_error":
         return str(error["ctx"]["expected"])
     return _EXPECTED.get(error["type"], "")

@@ -1,7 +1,8 @@
 """Base classes of the errors that the program raises on purpose, and the message shown for any error.
 
-Each layer derives its errors from `UserFacingError`, each with one sentence for a person. Any other
-error that reaches `report`, except an OSError, is a defect and is logged with its traceback.
+Each layer derives its errors from `UserFacingError`; each has a one-sentence message for the user.
+Any other error that reaches `report`, except an OSError, is a defect and is logged with its
+traceback.
 """
 
 import logging
@@ -10,11 +11,11 @@ from tui_agent.lazy import frozen
 
 log = logging.getLogger(__name__)
 
-_BY_ITSELF = "The log has the details; the session goes on."
+_BY_ITSELF = "The log has the details; the session continues."
 
 
 class UserFacingError(Exception):
-    """An expected error. Its text is one sentence for a person and says what to do."""
+    """An expected error. Its text is a sentence for the user that says what to do."""
 
 
 class ToolError(Exception):

@@ -17,7 +17,7 @@ from tui_agent.places import in_home, shown_in_home
 from tui_agent.text_files.encodings import settings_text
 
 MAX_BYTES = 20_000_000
-"""Maximum bytes read of a user's file. It is large because Claude Code's file also has its history."""
+"""Maximum size of a user's file, in bytes; large because Claude Code's file also has its history."""
 
 MAX_PROJECT_BYTES = 256_000
 """Maximum size of a project's file, in bytes. It may come from a stranger, and each of its rules takes
@@ -32,7 +32,7 @@ _TRAILING_COMMA = LazyPattern(r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))|,(?=\s*[}\]])', r
 class ForeignFile:
     """A settings file and its contents.
 
-    ``shown`` is the file's path for people. ``problem`` says why the file can't be used ("can't be
+    ``shown`` is the file's path for screens. ``problem`` says why the file can't be used ("can't be
     read: …"), "" if it can; with a problem ``table`` is empty.
     """
 
@@ -50,7 +50,7 @@ class ForeignFile:
     def place(self, name: str) -> str:
         """Return ``FILE:LINE`` of the first place where a name or text is written in the file.
 
-        Returns ``FILE`` alone for "" and for a name that isn't found.
+        Returns just ``FILE`` for "" and for a name that isn't found.
         """
         if not name:
             return self.shown
@@ -66,7 +66,7 @@ def read_foreign(path: Path, shown: str, project: Path | None = None) -> Foreign
 
     A file that can't be read or parsed is returned with a ``problem``. A file of at most
     `MAX_PROJECT_BYTES` that hasn't changed is not read again. Pass ``project`` for a project's
-    file: it is then not read if it is outside of the project or larger than that.
+    file: it is then not read if it is outside the project or larger than that.
     """
     if not os.path.lexists(path):
         return None

@@ -16,7 +16,7 @@ from tui_agent.places import OPENCODE_FILES, OPENCODE_HOME_FILES
 from tui_agent.plugins import MANIFEST, Plugin
 
 PROJECT_FILE = ".mcp.json"
-"""A project's file of MCP servers, read by several programs. Its servers may have all keys of `Row`."""
+"""A project's file with MCP servers, read by several programs. Its servers may have all keys of `Row`."""
 
 _OFF = "disabledMcpjsonServers"
 
@@ -58,7 +58,7 @@ class ForeignServer:
 
 
 def servers_of_user(home: Path, project: Path) -> Iterator[ForeignServer]:
-    """Yield the servers in the user's own settings files, one file after the other.
+    """Yield the servers in the user's own settings files, one file after another.
 
     Claude Code's file also has servers for single projects; those of ``project`` come after its others.
     """
@@ -74,7 +74,7 @@ def servers_of_user(home: Path, project: Path) -> Iterator[ForeignServer]:
 def servers_of_project(project: Path, folders: Sequence[Path]) -> Iterator[ForeignServer]:
     """Yield the servers in the project's files, those of the last of ``folders`` first.
 
-    If two have the same name, the later one is to be used.
+    If two have the same name, use the later one.
     """
     for folder in reversed(folders):
         for source in _FILES:
@@ -105,7 +105,7 @@ def without_switched_off(
 
 
 def servers_in(project: Path, path: Path) -> Iterator[ForeignServer]:
-    """Yield the servers in a project's file; none if no program keeps servers in a file of that name."""
+    """Yield the servers in a project's file; nothing if no program keeps servers in a file of that name."""
     shown = path.relative_to(project).as_posix()
     sources = []
     for one in _FILES:
@@ -132,7 +132,7 @@ def servers_of_plugins(plugins: Iterable[Plugin]) -> Iterator[ForeignServer]:
 
 
 def server_files(project: Path, folder: Path) -> Iterator[Path]:
-    """Yield the files in ``folder`` that have a server, or that can't be read as a file of servers."""
+    """Yield the files in ``folder`` that have a server or should have one but can't be read."""
     for path in (folder / source.path for source in _FILES if source.of_project):
         if any(True for _server in servers_in(project, path)):
             yield path

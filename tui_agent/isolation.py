@@ -43,7 +43,7 @@ def isolate_program() -> None:
 
     Does nothing if Python was started isolated, as the command ``tui-agent`` does. For ``python -m
     tui_agent``, removes the working directory from ``sys.path``. If one of `CODE_VARIABLES` is set,
-    replaces the process by an isolated one; code that Python has imported by then has already run.
+    replaces the process with an isolated one; code that Python has imported by then has already run.
     """
     if sys.flags.ignore_environment and sys.flags.safe_path:
         return

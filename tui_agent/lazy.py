@@ -1,4 +1,4 @@
-"""Delays work to the first use: compiling regular expressions, generating the methods of dataclasses.
+"""Delays work until first use: compiling regular expressions, generating dataclass methods.
 
 The program defines hundreds of expressions and dataclasses, and a run uses few of them. An
 expression takes up to 3 ms to compile. The standard library takes 0.45 ms to make a frozen
@@ -21,10 +21,10 @@ __all__ = ["UNCOMPILED_OBJECTS", "LazyPattern", "cached_property", "dataclass", 
 T = TypeVar("T")
 
 UNCOMPILED_OBJECTS = 32
-"""How many objects of a dataclass are filled field by field before its constructor is compiled."""
+"""Number of a dataclass's objects that are filled field by field before its constructor is compiled."""
 
 _collecting = RLock()
-"""Held while the fields of a class are collected; reentrant, as this also collects those of its bases."""
+"""Held while a class's fields are collected; reentrant, because its bases' fields are collected, too."""
 
 
 class _Fields:
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 else:
 
     class cached_property(functools.cached_property):  # noqa: N801, TID251 - named as the standard one, which it is made of
-        """A cached property that is computed once even if two threads ask for it at the same time.
+        """A cached property that is computed only once even if two threads read it at the same time.
 
         From Python 3.12 on, the standard one may compute it in both threads, and one of the threads
         then uses a value that is not the cached one.
@@ -134,7 +134,7 @@ else:
 def _first_init(kind: Any, *, frozen: bool) -> Callable[..., None]:
     """Return a constructor that sets the fields of the first `UNCOMPILED_OBJECTS` objects one by one.
 
-    For the next object it replaces itself by a compiled constructor.
+    For the next object, it replaces itself with a compiled constructor.
     """
     made = 0
 
@@ -242,13 +242,13 @@ def _repr(self: Any) -> str:
 
 @cache
 def _compared(kind: Any) -> Callable[[Any], Any]:
-    """Return a function that returns the values of an object by which it is compared."""
+    """Return a function that returns the values by which an object is compared."""
     return _getter(field.name for field in dataclasses.fields(kind) if field.compare)
 
 
 @cache
 def _hashed(kind: Any) -> Callable[[Any], object]:
-    """Return a function that returns the values of an object from which its hash is computed."""
+    """Return a function that returns the values from which an object's hash is computed."""
     names = []
     for field in dataclasses.fields(kind):
         if field.compare if field.hash is None else field.hash:

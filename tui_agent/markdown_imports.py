@@ -1,4 +1,4 @@
-"""Finds ``@path`` imports in Markdown instructions, and removes HTML comments, which models don't get.
+"""Finds ``@path`` imports in Markdown instructions, and removes HTML comments, which models aren't sent.
 
 Imports and comments in code spans and code blocks don't count. Source: Claude Code's page on memory
 files.
@@ -17,7 +17,7 @@ _IMPORT = LazyPattern(r"(?:^|(?<=[\s(\[\"']))@(?P<path>(?:\\ |[^\s\\])+)")
 _OUTSIDE = LazyPattern(r"(?:^|\s)@(?:~/|/|(?:[^\s/]+/)*\.\./)")
 _COMMENT = LazyPattern(r"\s*(?><!--.*?-->\s*)+", re.DOTALL)
 _ENDING = ".,;:!?)]\"'`"
-"""Characters removed from the end of an import: punctuation of the sentence around it."""
+"""Characters removed from the end of an import: punctuation of the surrounding sentence."""
 
 
 @frozen
@@ -56,7 +56,7 @@ def imports_of(text: str) -> Iterator[Import]:
 def may_import_from_outside(text: str) -> bool:
     """Return True if a text may import files by ``~/``, ``/`` or ``../``.
 
-    Fast, as it doesn't parse the text: an import in code counts, too.
+    Fast because it doesn't parse the text; so an import in code also counts.
     """
     return _OUTSIDE.search(text) is not None
 

@@ -36,7 +36,7 @@ def is_inside(project: Path, path: str | os.PathLike[str]) -> bool:
 
 
 def is_among(path: Path, places: Iterable[Path]) -> bool:
-    """Return True if a path is one of ``places`` or below one, by its text alone."""
+    """Return True if a path is one of ``places`` or below one, judging only by its text."""
     return any(map(path.is_relative_to, places))
 
 
@@ -52,5 +52,5 @@ def folders_around(paths: Iterable[str]) -> set[str]:
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:
-    """Return the absolute path with links followed; links that can't be read stay in it."""
+    """Return the absolute path with links resolved, except links that can't be read."""
     return Path(os.path.realpath(path))

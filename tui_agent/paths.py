@@ -45,35 +45,35 @@ def keep_nothing() -> None:
 
 
 def config_dir() -> Path:
-    """Return the directory of ``config.toml`` and the user's own prompts and styles."""
+    """Return the directory with ``config.toml`` and the user's own prompts and styles."""
     return _override("TUI_AGENT_CONFIG_DIR") or _absolute(
         Path(platformdirs.user_config_dir(_NAME, appauthor=False))
     )
 
 
 def data_dir() -> Path:
-    """Return the directory of the data the program keeps: the session database, memory, plugins."""
+    """Return the directory with the program's data: the session database, memory, plugins."""
     return _override(DATA_VARIABLE) or _absolute(
         Path(platformdirs.user_data_dir(_NAME, appauthor=False))
     )
 
 
 def cache_dir() -> Path:
-    """Return the directory of cached files, which may be deleted at any time."""
+    """Return the directory with cached files, which may be deleted at any time."""
     if override := _override(DATA_VARIABLE):
         return override / "cache"
     return _absolute(Path(platformdirs.user_cache_dir(_NAME, appauthor=False)))
 
 
 def log_dir() -> Path:
-    """Return the directory of log files."""
+    """Return the directory with log files."""
     if override := _override(DATA_VARIABLE):
         return override / "log"
     return _absolute(Path(platformdirs.user_log_dir(_NAME, appauthor=False)))
 
 
 def kept() -> list[Path]:
-    """Return the program's existing directories, which stay when the program is uninstalled.
+    """Return those of the program's directories that exist; uninstalling doesn't remove them.
 
     These are the settings, data, cache and logs. A directory inside another of them is left out.
     """

@@ -13,7 +13,7 @@ Change = Literal["sources", "repository", "data"]
 CHANGES_A_FILE: Final = "it changes a file"
 
 HOLDS_SECRETS: Final = "usually holds secrets"
-"""The two reasons for a permission question that aren't shown with it, as the question says the same."""
+"""The two reasons that aren't shown with a permission question, as the question says the same."""
 
 _SAYS: Final = " The user says: "
 
@@ -39,7 +39,7 @@ class Permission(StrEnum):
 
     @property
     def runs(self) -> bool:
-        """True for actions that start a process which the sandbox can confine."""
+        """True for actions that start a process that the sandbox can confine."""
         return self in {Permission.BASH, Permission.TOOL}
 
 
@@ -57,9 +57,9 @@ class PermissionNeed:
     detail: str = ""
     detail_kind: Literal["text", "command", "diff"] = "text"
     sandboxed: bool = False
-    """True if it runs in the sandbox, which allows the mode's changes and those in ``changes``."""
+    """True if the call runs in the sandbox, which allows the mode's changes and those in ``changes``."""
     changes: tuple[Change, ...] = ()
-    """Changes that the command is known to make or has tried to make."""
+    """The changes that the command is known to make or has tried to make."""
     secret: bool = False
     """True for a file whose content holds a secret although its name doesn't suggest it."""
     harmless: bool = False
@@ -82,12 +82,12 @@ def rule_path(path: Path, project: Path) -> str:
 
 
 def with_note(refusal: str, note: str) -> str:
-    """Return the model's text for a refused call: the reason, and the user's note if there is one."""
+    """Return the text for the model about a refused call: the reason, and the user's note if there is one."""
     if note:
         return f"{refusal}{_SAYS}{note}"
     return refusal
 
 
 def note_of(told: str) -> str:
-    """Return the user's note from the model's text for a refused call, "" if there is none."""
+    """Return the user's note from the text that `with_note` returned; "" if there is none."""
     return told.partition(_SAYS)[2]

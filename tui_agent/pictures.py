@@ -1,7 +1,7 @@
 """Recognises pictures by their bytes, and scales and converts them to what providers accept.
 
-The type claimed by a file name, a server or another program is ignored. Pillow is imported with the
-first picture, and reads only the formats in ``_READ``. A PDF that can be sent is a `Picture`, too.
+The type claimed by a file name, a server or another program is ignored. Pillow is imported for the
+first picture, and reads only the formats in ``_READ``. A PDF that can be sent is also a `Picture`.
 """
 
 import io
@@ -47,7 +47,7 @@ _QUALITY = 85
 _SMALLER = 0.7
 """Factor by which both sides are scaled, repeatedly, until a picture has few enough bytes."""
 _MIN_SIDE = 16
-"""Pixels of the longer side below which a picture is not shrunk further."""
+"""Minimum length of the longer side, in pixels, down to which a picture is shrunk."""
 
 _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
     (b"<svg", "an SVG drawing, which is text: read it as such"),
@@ -102,7 +102,7 @@ def picture_type(data: bytes) -> str:
 
 
 def fits(data: bytes, mime: str, limits: PictureLimits) -> bool:
-    """Return True if ``data`` is of type ``mime``, and type and size in bytes are within the limits.
+    """Return True if ``data`` has the type ``mime``, and its type and size in bytes are within the limits.
 
     The size in pixels is not checked.
     """
@@ -200,7 +200,7 @@ def _encoded(image: "Image", mime: str) -> bytes:
 
 
 def _described(data: bytes) -> str:
-    """Return what undecodable bytes seem to be, in words such as "an empty file"."""
+    """Describe what undecodable bytes seem to be, such as "an empty file"."""
     if not data:
         return "an empty file"
     start = data[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()

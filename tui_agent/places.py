@@ -49,11 +49,11 @@ class Place:
     project: str = ""
     home: str = ""
     whose: str = ""
-    """The other program it belongs to, "" for this program or a convention of several."""
+    """The other program it belongs to; "" for this program or a convention shared by several."""
     instead: tuple[str, ...] = ()
     """Files that replace it if they exist."""
     is_further: bool = False
-    """True if these instructions are read in addition to the directory's main file."""
+    """True for instructions that are read in addition to the directory's main file."""
 
 
 PLACES = (
@@ -143,7 +143,7 @@ _MOVED = {
     ".config/opencode": ("XDG_CONFIG_HOME", "opencode"),
     ".pi/agent": ("PI_CODING_AGENT_DIR", ""),
 }
-"""Paths in the home directory that an environment variable of their program moves: the variable, and
+"""Paths in the home directory that their program's environment variable can move: the variable, and
 the new path relative to the variable's directory."""
 
 
@@ -162,7 +162,7 @@ def in_home(home: Path, name: str) -> Path:
 
 
 def shown_in_home(home: Path, path: Path) -> str:
-    """Return a path for people: ``~/…`` if it is in the home directory, otherwise the whole path."""
+    """Return a path for screens: ``~/…`` if it is in the home directory, otherwise the whole path."""
     if path.is_relative_to(home):
         return f"~/{path.relative_to(home).as_posix()}"
     return path.as_posix()

@@ -9,7 +9,7 @@ from tui_agent.lazy import frozen
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _BASE = "▓"
-"""Glyph for the lowest of several parts, so that they differ without colour, too."""
+"""Glyph for the lowest of several parts, so that it stands out even without colour."""
 _WIDEST = 6
 """Maximum width of a step's column, in cells."""
 FREE = -1
@@ -21,7 +21,7 @@ class Series:
     """Values to plot: for each step a stack of one or more parts.
 
     ``levels`` has one row for each part, the lowest part first, with the value at which the part ends
-    at each step; so the last row has the total values. ``top`` is the value at the top of the plot.
+    at each step; the last row thus has the totals. ``top`` is the value at the top of the plot.
     ``marks`` are characters to show under steps, by the step's index; of two under one column, the
     one with the greater weight is shown.
     """

@@ -13,7 +13,7 @@ from tui_agent.plugins import Plugin, PluginError, market_of, read_plugin
 from tui_agent.safe_text import one_line
 
 CLONE_SECONDS = 120
-"""Seconds a clone may take."""
+"""Time limit for cloning, in seconds."""
 _PROTOCOLS = "https:http:ssh:git:file"
 _ADDRESSES = ("https://", "http://", "git@", "ssh://", "git://", "file://")
 

@@ -1,8 +1,8 @@
 """Plugins in Claude Code's layout: folders with skills, commands, agents, hooks and servers.
 
 An added plugin is copied into the data directory, and a digest of its files is recorded there, in
-``plugins.json``. A plugin whose copy has changed since is not used. What a plugin brings is only
-read here; other modules offer its skills, run its hooks and start its servers. Source: Claude
+``plugins.json``. A plugin whose copy has changed since is not used. This module only reads a
+plugin's parts; other modules offer its skills, run its hooks and start its servers. Source: Claude
 Code's plugins reference.
 """
 
@@ -48,7 +48,7 @@ _NOT_READ = {
     "lspServers": "language servers",
     "monitors": "monitors",
 }
-"""Keys of a manifest that have no effect in this program, with a name for people."""
+"""Keys of a manifest that have no effect in this program, with a name for screens."""
 _FOLDERS_NOT_READ = {"bin": "programs"}
 
 Files = tuple[tuple[Path, int], ...]
@@ -73,7 +73,7 @@ class Plugin:
     def folders(self, kind: Kind) -> list[Path]:
         """Return the plugin's folders for a kind: the usual one, and those that the manifest names.
 
-        Folders that don't exist or are outside of the plugin are left out.
+        Folders that don't exist or are outside the plugin are left out.
         """
         named = _listed(self.manifest, _KEYS.get(kind, kind))
         names = [name for name in named if isinstance(name, str)]
@@ -96,7 +96,7 @@ class Plugin:
         yield from self._tables("mcpServers", ".mcp.json")
 
     def brings(self) -> Iterator[tuple[str, str]]:
-        """Yield everything the plugin adds, to show before it is added: its kind, and a name or effect.
+        """Yield (kind, name or effect) of everything the plugin adds, to show before it is added.
 
         The kind of parts that aren't used is "no effect here".
         """
@@ -193,8 +193,9 @@ class PluginStore:
 
         ``digest`` is the digest of the files that the user agreed to.
 
-                Raises: PluginError: a link leads out of the plugin's folder, the plugin is too
-                large, or its files no longer have this digest.
+        Raises:
+            PluginError: a link leads out of the plugin's folder, the plugin is too large, or its
+                files no longer have this digest.
         """
         target = self._place / plugin.name
         self._place.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -262,7 +263,7 @@ def read_plugin(root: Path) -> Plugin:
 
 
 def _listed(manifest: Mapping[str, Any], key: str) -> list[Any]:
-    """Return the value of a manifest's key as a list: one value becomes a list of one, none an empty list."""
+    """Return a manifest's value as a list: a single value becomes a list of one, no value an empty list."""
     given = manifest.get(key)
     if isinstance(given, list):
         return given
@@ -270,7 +271,7 @@ def _listed(manifest: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def _not_found(manifest: Mapping[str, Any], root: Path) -> Iterator[str]:
-    """Yield, in words, the parts that a manifest names but that aren't used.
+    """Yield descriptions of the parts that a manifest names but that aren't used.
 
     These are documents given as single files or within the manifest, and missing folders and files.
     """

@@ -19,7 +19,7 @@ class ResourceError(UserFacingError):
 def data_root() -> Path:
     """Return the directory that holds ``styles/`` and ``prompts/``.
 
-    A wheel packs them inside the package; in a checkout they are beside it.
+    A wheel has them inside the package; in a checkout they are next to it.
     """
     packed = _PACKAGE / "_data"
     return packed if packed.is_dir() else _PACKAGE.parent

@@ -28,10 +28,10 @@ INVISIBLE = (
     + "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0100-\U000e01ef"
 )
-"""Characters that are drawn without a glyph, or with no width."""
+"""Characters that are drawn without a glyph or have no width."""
 
 SMUGGLING = "\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
-"""Characters with no use in any text: lone surrogates, annotations, and tags, an invisible alphabet
+"""Characters that are useless in any text: lone surrogates, annotations, and tags, an invisible alphabet
 that can carry instructions."""
 
 _HIDDEN = LazyPattern(f"[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")

@@ -7,7 +7,7 @@ its literal traces, and a named value is looked for only in lines with a word su
 phrases of wallets have no mark; they are found by their words. Whether a key is valid is never
 checked.
 
-Code that passes on a password, a type, a placeholder or a sentence about keys is not a secret.
+Code that passes on a password, a type, a placeholder and a sentence about keys are not secrets.
 """
 
 import base64
@@ -37,7 +37,7 @@ _BREAK = r"""\\?["']?[ \t]*(?:\\n|\\?\r?\n)[ \t]*(?:[>|+\-][ \t]+)?["']?"""
 _REST = (
     _BREAK + r"""(?=[A-Za-z_\-+/=.]*(?:\d|[a-z][A-Z]))[A-Za-z0-9_\-+/=.]{6,}(?=["'`,;)\s\\]|$)"""
 )
-"""Matches the second line of a key that was broken over two lines."""
+"""Matches the second line of a key that is split over two lines."""
 
 _WORD = r"[A-Za-z0-9]"
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -108,7 +108,7 @@ _ABOUT = re.compile(
     r"HEADER|PROMPT|HELP|LABEL|HINT|TITLE|TEXT|PATTERN|REGEX|RE|PREFIX|SUFFIX|POLICY|RESET|REMAINING|COST|PRICE|RATE|USED|PROVIDER|CLASS|FORMAT|STORE|MANAGER|"
     r"COMMAND|CMD|STYLE|COLOR|INPUT|ENDPOINT|METHOD|MODE|SERVICE|ALGORITHM|VERSION|BINDINGS?|ERROR|MESSAGE|STATUS|OK|SET)$"
 )
-"""Endings of names for something about a secret, such as its file or length."""
+"""Endings of names for a fact about a secret, such as its file or length."""
 
 _PLACEHOLDER = re.compile(
     r"""(?ix)
@@ -296,7 +296,7 @@ _SHAPES = (
     _shape("ATATT3x", 16, r"[A-Za-z0-9_\-=]"),
     _shape("ATBB", 24, r"[A-Za-z0-9_\-=]", strict=True),
     *_shapes("sntrys_ sntryu_ glsa_ glc_", 20, r"[A-Za-z0-9_\-+/=]"),
-    # Secrets kept for others.
+    # Secret stores.
     *_shapes("hvs. hvb. hvr.", 16),
     _shape("AGE-SECRET-KEY-1", 16, "[A-Z0-9]"),
     _shape("xprv", 100, _WORD),
@@ -364,7 +364,7 @@ _RULES = (
         ("$2", "$5$", "$6$", "$y$", "$a"),
         r"\$((?:2[aby]|5|6|y|argon2id?|apr1)\$[A-Za-z0-9./$=,+]{20,})",
     ),
-    # Parts of addresses.
+    # Secrets in URLs.
     _Rule(("://",), r"://[^/\s:@\"'<>{}$*]{0,100}:([^/\s@\"'<>{}$]{1,300})@(?=[\w\[.])"),
     _Rule(
         ("://",), r"://([A-Za-z0-9_\-.~%]{16,300})(?::(?:x-oauth-basic)?)?@(?=[\w\[.])", random=True
@@ -375,7 +375,7 @@ _RULES = (
         r"x-amz-signature|x-amz-security-token|x-goog-signature|client_secret|password|passwd|pwd|jwt)="
         r"([^&\s\"'<>`{}$\\()\[\]]{4,})",
     ),
-    # Headers, and input of programs on lines of their own.
+    # Headers, and program input that is on lines of its own.
     _Rule(
         ("AccountKey", "SharedAccess", "accountkey", "accountKey"),
         r"(?i)(?:AccountKey|SharedAccessKey|SharedAccessSignature)\s*=\s*([^;\s\"'&]{12,})",
@@ -594,7 +594,7 @@ def _assigned(line: str) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=4_096)
 def _is_for_secret(name: str) -> bool:
-    """Return True if a name is for a secret, and not for something about one, such as its length."""
+    """Return True if a name is for a secret, not for a fact about one, such as its length."""
     # The last parts of a dotted name decide: ``Token.Comment`` is not a secret.
     parts = name.split(".")
     last = _upper("_".join(parts[-1:] if name[0].isupper() else parts[-2:]))
@@ -633,7 +633,7 @@ def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR
         return _is_mixed(value) or is_password or is_variable
     if _is_jumbled(value):
         return True
-    # A single word is a value if the line can only be data, and a name if it may be code.
+    # A single word is a value if the line can only be data, but a name if it may be code.
     if value.lower() in name.lower() or rest[:1] in {",", ")", "]"}:
         return False
     if not line.strip().startswith(name) or rest.strip() or len(value) < 6:
@@ -706,7 +706,7 @@ def _block(text: str, start: int) -> Iterator[Secret]:
 
 
 def _wrapped(text: str) -> Iterator[Secret]:
-    """Yield secrets in base64, and Amazon's secret keys, which have no other mark than 40 random characters."""
+    """Yield secrets in base64, and Amazon's secret keys, recognisable only as 40 random characters."""
     for match in _LONG.finditer(text):
         is_amazons = match.end() - match.start() == 40 and _is_random(match[0])
         if is_amazons or any(_plain(_decoded("".join(match[0].split())))):

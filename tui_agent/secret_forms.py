@@ -1,4 +1,4 @@
-"""Finds given secrets in every form in which the program may write them: plain, escaped, in base64.
+"""Finds given secrets in every form that the program may write: plain, escaped, in base64.
 
 `tui_agent.secret_detector` finds unknown secrets.
 """
@@ -12,7 +12,7 @@ from urllib.parse import quote
 from tui_agent.secret_detector import REMOVED
 
 MIN_CHARS = 6
-"""Minimum length of a secret to search for, in characters; shorter texts occur within words."""
+"""Minimum length of a secret that is searched for, in characters; shorter texts occur within words."""
 
 _FEWEST_IN_LINE = 16
 """Minimum length of one line of a private key that is searched for on its own, in characters."""

@@ -1,7 +1,7 @@
 """Lists every setting as a row: its value, the source of the value, its meaning and what it accepts.
 
-For /config and the settings page. The descriptions are those of the fields of `Config`; some are
-docstrings, which are read from the program's source files. Nothing is written here.
+For /config and the settings page. The descriptions come from the fields of `Config`; some are
+docstrings, which are read from the program's source files. This module writes nothing.
 """
 
 import ast
@@ -42,7 +42,7 @@ _ABBREVIATED = {"ui": "interface", "mcp": "MCP servers"}
 
 
 def counts(key: str) -> str:
-    """Return when a change of a setting takes effect in a running program; "" means at once."""
+    """Return when a changed setting takes effect in a running program; "" means at once."""
     for name, when in _COUNTS_LATER.items():
         if key == name or key.startswith(f"{name}."):
             return when
@@ -77,7 +77,7 @@ class SettingRow:
     description: str
     accepts: str
     choices: tuple[str, ...] = ()
-    """All accepted values if they can be listed."""
+    """All accepted values, if they can be listed."""
     editable: bool = True
     """True if the setting is a single value, which the settings page can edit, not a table or a list."""
 
@@ -99,7 +99,7 @@ def _in_words(name: str) -> str:
 def setting_rows(
     loaded: LoadedConfig, table: BaseModel | None = None, prefix: str = ""
 ) -> tuple[SettingRow, ...]:
-    """Return a row for every setting, in the order of `Config`, the tables' settings included.
+    """Return a row for every setting, including those in tables, in the order of `Config`.
 
     ``table`` and ``prefix`` are for the settings of one table only, such as ``ui`` with "ui.".
     """

@@ -64,7 +64,7 @@ MAX_FILES = 2_000
 MAX_BYTES = 4_000_000
 """Maximum total size of the files that need trust, in bytes."""
 MAX_MAIN_BYTES = 32 * 1024
-"""Bytes of an instruction file that are searched for imports. Models are never sent more than that."""
+"""Maximum bytes of an instruction file that are searched for imports; models are never sent more."""
 
 TrustDecision = Literal["trusted", "refused"]
 
@@ -74,7 +74,7 @@ _KINDS = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"
 
 @frozen
 class TrustItem:
-    """One thing in a project that needs trust, such as a hook.
+    """A single thing in a project that needs trust, such as a hook.
 
     ``text`` is its effect or description, ``place`` the file it is in, relative to the project.
     """
@@ -106,7 +106,7 @@ class ProjectState:
 
 
 class TrustStore:
-    """The user's answers about trust, by project directory, in the JSON file ``path``."""
+    """Stores the user's answers about trust by project directory, in the JSON file ``path``."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -114,7 +114,7 @@ class TrustStore:
     def answer(self, project: Path, digest: str) -> TrustDecision | None:
         """Return the user's answer for a project; None if there is none.
 
-        "trusted" counts only for the files with this ``digest``, "refused" whatever they are.
+        "trusted" applies only to files with this ``digest``, "refused" to any files.
         """
         match self._read().get(os.path.realpath(project)):
             case {"answer": "refused"}:
@@ -148,7 +148,7 @@ class TrustStore:
 
 
 def named_files(project: Path, cwd: Path, command: str) -> Iterator[Path]:
-    """Yield the existing files of a project that a command names, which runs in ``cwd``.
+    """Yield the existing files of a project that are named by a command, which runs in ``cwd``.
 
     Names are resolved against the project and the directories from there down to ``cwd``, and
     against each directory below one of these that the command names.
@@ -244,7 +244,7 @@ def _files(project: Path, cwd: Path) -> Iterator[Path]:
 
 
 def importing_files(project: Path, cwd: Path) -> Iterator[Path]:
-    """Yield a project's instruction files that may import files from outside of it.
+    """Yield a project's instruction files that may import files from outside the project.
 
     Covers the root and the directories from there down to ``cwd``.
     """
@@ -312,7 +312,7 @@ def _acting_below(project: Path, folder: Path, name: str) -> Iterator[Path]:
 
 
 def _below(project: Path, place: Path) -> Iterator[Path]:
-    """Yield the files below a directory, sorted, down to `MAX_DEPTH`; not those outside of the project."""
+    """Yield the files below a directory, sorted, down to `MAX_DEPTH`, without those outside the project."""
     for directory, names, files in os.walk(place, followlinks=True):
         names.sort()
         inside = is_inside(project, Path(directory))
@@ -324,7 +324,7 @@ def _below(project: Path, place: Path) -> Iterator[Path]:
 
 
 def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
-    """Return a digest of names and contents, and ""; or "" and why there is no digest."""
+    """Return (digest of names and contents, ""), or ("", the reason why there is no digest)."""
     if len(files) > MAX_FILES:
         return "", f"it has more than {MAX_FILES:,} files that need trust"
     whole = hashlib.sha256()
@@ -404,7 +404,7 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def _summary(text: str, kind: str) -> str:
-    """Return the functions' names for a tool file, the description for a skill, else the first line of text."""
+    """Return a tool file's function names, a skill's description, or the first line of any other text."""
     if kind == ACTING["tools"]:
         return ", ".join(re.findall(r"^(?:async )?def ([a-zA-Z]\w*)", text, re.MULTILINE))
     lines = [line.strip() for line in text.splitlines() if line.strip(" -\t")]
