@@ -65,8 +65,8 @@ else:
     class cached_property(functools.cached_property):  # noqa: N801, TID251 - named as the standard one, which it is made of
         """A cached property that is computed only once even if two threads read it at the same time.
 
-        From Python 3.12 on, the standard one may compute it in both threads, and one of the threads
-        then uses a value that is not the cached one.
+        From Python 3.12 on, the standard library's may compute it in both threads, one of which then
+        uses a value that is not the cached one.
         """
 
         def __init__(self, make):

@@ -31,8 +31,8 @@ ACTING = {
     "hooks": "hook",
     "tools": "tool",
 }
-"""The kinds that can run something or tell the model what to do, and so need trust; the value names one
-such file for people. Instructions and rules need none: they are texts of the project like its README."""
+"""The kinds of files that can run something or tell the model what to do, and so need trust; the value
+is the word for one such file. Instructions and rules are texts of the project, like its README."""
 SKILL_FILE = "SKILL.md"
 """Name of a skill's main file. Other files in a skill's folder are ordinary files of the project."""
 

@@ -514,7 +514,7 @@ async def test_a_message_that_can_not_be_stored_waits_for_its_turn(tmp_path: Pat
     leave_room(harness, 0)
     ended = await harness.say(LONG)
     assert ended.reason == "error"
-    assert "There is no room on the disk" in (ended.error or "")
+    assert "There is no space on the disk" in (ended.error or "")
     assert harness.of(QueueChanged)[-1].steer == (LONG,)
     leave_room(harness, 1_000_000)
     assert (await harness.say("and this")).reason == "done"

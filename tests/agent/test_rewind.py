@@ -333,7 +333,7 @@ async def test_a_huge_project_is_not_watched_and_says_so_once(
     for text in ("one", "two", "three"):
         await harness.say(text)
     assert [notice.message for notice in harness.of(Notice)] == [
-        "This project has more than 3 files: changes by shell commands can't be undone in it, only edits can."
+        "This project has more than 3 files: edits can be undone in it, but changes by shell commands can't."
     ]
     assert [change.path for entry in checkpoints(harness) for change in entry.files] == ["a.py"]
 

@@ -104,7 +104,7 @@ def test_values_that_builds_need_stay() -> None:
     [
         (
             'echo "[$DATABASE_URL]"',
-            "like secrets: DATABASE_URL. The user can pass them on by the setting sandbox.env.",
+            "like secrets: DATABASE_URL. The user can pass them on with the setting sandbox.env.",
         ),
         ("echo KeyError: MYAPIKEY >&2; exit 1", "like secrets: MYAPIKEY."),
         (

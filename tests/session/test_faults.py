@@ -91,7 +91,7 @@ def test_a_full_disk_loses_nothing_and_can_be_overcome(
         lambda: store.put_blob(b"x" * 200_000),
     ]
     for attempt in attempts:
-        with pytest.raises(StoreFull, match="no room on the disk"):
+        with pytest.raises(StoreFull, match="no space on the disk"):
             attempt()
     assert texts(session.path()) == ["a", "b"] == texts(reopen(session).path())
     assert (session.leaf, session.info.entry_count, store.read_only) == (2, 2, None)

@@ -230,7 +230,7 @@ async def test_what_could_not_help_is_refused_before_a_model_is_asked(tmp_path: 
         before = ids(stage)
         asked = len(stage.client.requests)
         await pilot.press("f4")
-        await stage.until_text("are the goal", pilot)
+        await stage.until_text("the goal is", pilot)
         await press(pilot, "enter")
         assert len(stage.client.requests) == asked
         assert ids(stage) == before
@@ -245,7 +245,7 @@ async def test_a_summary_that_would_not_help_is_not_applied(tmp_path: Path) -> N
         long = UserEntry(parts=(TextPart(text="one two three four five six seven " * 1_500),))
         before.append(stage.harness.session.append(long).id)
         dialog.editor.text = "Another summary."
-        await stage.until_text("are the goal", pilot)
+        await stage.until_text("the goal is", pilot)
         await press(pilot, "ctrl+s")
         assert isinstance(stage.screen, CompactScreen)
         assert ids(stage) == before

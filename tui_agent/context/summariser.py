@@ -206,7 +206,7 @@ def rejection(answer: SummaryAnswer, call: SummaryCall | None = None) -> str | N
         return _FAULTS[Verdict.SILENT]
     if call is not None and not (_has_headings(text, call) or _has_names(text, call)):
         return (
-            "it is no summary: it has none of the headings asked for "
+            "it is not a summary: it has none of the requested headings "
             "and no name from the conversation"
         )
     return None

@@ -119,8 +119,8 @@ class ModelInfo:
     responses_only: bool = False
     """Whether the model answers only in OpenAI's Responses format, not in chat completions."""
     without_tools: bool = False
-    """Whether its server or the settings state that it can't call tools. The price list doesn't
-    count, because its rows are often incomplete."""
+    """Whether its server or the settings state that it can't call tools. The price list is
+    not used for this, because its rows are often incomplete."""
     small: bool = False
     """Whether the model has so few parameters that many tools confuse it."""
     tiny: bool = False

@@ -376,8 +376,8 @@ def _kind(text: str, status: int | None, wait: float | None) -> ErrorKind:  # no
         and (wait is None or wait > _LONG_WAIT)
     ):
         return ErrorKind.QUOTA
-    # Google calls its limit per minute a quota, but states a wait. Without one, waiting doesn't
-    # help.
+    # Google calls its limit per minute a quota, but states a wait. If none is stated, waiting
+    # doesn't help.
     if (
         _QUOTA.search(text)
         and status in {None, 400, 402, 403, 429}

@@ -198,8 +198,7 @@ class Provider:
     wire: WireName | None = None
     """The usual format of requests; None: they go through litellm."""
     wires: tuple[tuple[str, WireName], ...] = ()
-    """Exceptions from ``wire``: patterns of model names with their format; the first match
-    counts."""
+    """Exceptions to ``wire``: patterns of model names with their format; the first match is used."""
     url: str = ""
     """Base URL, including the API version if the provider has one."""
     url_variables: tuple[str, ...] = ()

@@ -44,7 +44,7 @@ class ModelSettings(_Table):
     cache_marks: bool | None = Field(
         default=None, description="The server accepts Anthropic's cache marks."
     )
-    effort: Effort | None = Field(default=None, description="As effort, for this model.")
+    effort: Effort | None = Field(default=None, description="Overrides effort for this model.")
     reasoning_effort: Effort | None = Field(default=None, description="Another name for effort.")
     input_price: float | None = Field(
         default=None, ge=0, description="Dollars per million input tokens."

@@ -42,7 +42,7 @@ Migration = Sequence[str]
 MIGRATIONS: Mapping[int, Migration] = {
     1: (
         # Adds the subagent's name and the cost of calls without an entry. A fork contains entries
-        # older than itself, a subagent's session doesn't: so the two are told apart.
+        # older than itself and a subagent's session doesn't, which distinguishes the two.
         "ALTER TABLE sessions ADD COLUMN agent TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE sessions ADD COLUMN side_cost REAL NOT NULL DEFAULT 0",
         """

@@ -224,8 +224,8 @@ class ToolMetadata(_Record):
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
     session: str | None = None
-    """Id of the subagent's session; None in results of today's versions, whose subagents work on
-    a branch."""
+    """Id of the subagent's session, in results of old versions; None now that subagents work on a
+    branch."""
     branch: int | None = Field(default=None, exclude_if=lambda branch: branch is None)
     """The last entry of the subagent's branch, if the call ran a subagent."""
 

@@ -235,8 +235,8 @@ class History:
     def _ends(self, move: Leg, said: Sequence[int]) -> bool:
         """Return True if the entries ``said`` after a move belong to the same step as the move.
 
-        They do if there are none, or only the move's branch summary or the entry of a race of which
-        a runner was taken.
+        They do if there are none, or only the move's branch summary, or only the entry of a race of
+        which a runner was taken.
         """
         if len(said) != 1:
             return not said
@@ -251,8 +251,8 @@ class History:
     def _beginning(self, stretch: Leg) -> int | None:
         """Return the entry that the newest step of a leg is about, None for a leg without entries.
 
-        This is the leg's last entry, apart from checkpoints, if undo takes that back alone; or else
-        its newest message by the user, or else its first entry.
+        This is the leg's last entry, apart from checkpoints, if undo takes back only that entry; or
+        else its newest message by the user, or else its first entry.
         """
         spine = self.reader.spine()
         first = None

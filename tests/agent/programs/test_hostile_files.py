@@ -281,5 +281,5 @@ def test_an_address_among_the_instructions_is_named(tmp_path: Path) -> None:
     (problem,) = loaded(tmp_path, "https://example.com/rules.md").problems
     assert (
         problem
-        == "instructions: addresses are not read; save https://example.com/rules.md as a file."
+        == "instructions: web addresses are not read; save https://example.com/rules.md as a file."
     )

@@ -124,7 +124,7 @@ def _named(near: Rollout, name: str) -> Iterator[Rollout]:
     """Yield the other rollouts with an id in their file names, searching near one of them.
 
     If that one has been renamed, yields the files in its directory with the id in the first bytes.
-    Yields nothing if ``name`` is no id.
+    Yields nothing if ``name`` is not an id.
     """
     path = near.source.path.absolute()
     if not is_session_id(name):
