@@ -13,24 +13,13 @@ from typing import Literal
 
 from tui_agent.agent.channel import Journal
 from tui_agent.agent.clients import CallCost, complete
-from tui_agent.agent.events import (
-    CompactionProgress,
-)
+from tui_agent.agent.events import CompactionProgress
 from tui_agent.agent.hooks.payloads import CompactAnswer
 from tui_agent.agent.hooks.summary_payloads import compaction_payload
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.threads import in_thread
-from tui_agent.context.budget import (
-    ContextSize,
-    estimate_tokens,
-    head_parts,
-    overhead_parts,
-)
-from tui_agent.context.commit_plan import (
-    Commit,
-    Measures,
-    plan_commit,
-)
+from tui_agent.context.budget import ContextSize, estimate_tokens, head_parts, overhead_parts
+from tui_agent.context.commit_plan import Commit, Measures, plan_commit
 from tui_agent.context.compaction import (
     Boundary,
     CompactionPlan,

@@ -23,32 +23,16 @@ from tui_agent.agent.compaction_outcome import (
     NothingToDo,
     Postponed,
 )
-from tui_agent.agent.events import (
-    CompactionEnded,
-    CompactionStarted,
-)
+from tui_agent.agent.events import CompactionEnded, CompactionStarted
 from tui_agent.agent.hooks.payloads import AfterCompact
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.prepared_summary import PreparedSummary
 from tui_agent.agent.threads import in_thread
-from tui_agent.context.commit_plan import (
-    Commit,
-    plan_cuts,
-    provisional,
-)
-from tui_agent.context.compaction import (
-    CompactionPlan,
-    Refusal,
-    RefusalReason,
-)
-from tui_agent.context.compaction_policy import (
-    NO_FAILURES,
-    FailureRecord,
-)
+from tui_agent.context.commit_plan import Commit, plan_cuts, provisional
+from tui_agent.context.compaction import CompactionPlan, Refusal, RefusalReason
+from tui_agent.context.compaction_policy import NO_FAILURES, FailureRecord
 from tui_agent.context.plain_compaction import PlainOrder, plain_compactions
-from tui_agent.context.summariser import (
-    SummaryFailure,
-)
+from tui_agent.context.summariser import SummaryFailure
 from tui_agent.context.view import resolve
 from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import CompactionEntry, Entry

@@ -23,17 +23,9 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetUsedUpError
-from tui_agent.context.compaction import (
-    Refusal,
-)
-from tui_agent.context.compaction_policy import (
-    SUMMARY_SECONDS,
-    changes_since,
-    newest_user_id,
-)
-from tui_agent.context.summariser import (
-    SummaryFailure,
-)
+from tui_agent.context.compaction import Refusal
+from tui_agent.context.compaction_policy import SUMMARY_SECONDS, changes_since, newest_user_id
+from tui_agent.context.summariser import SummaryFailure
 from tui_agent.lazy import frozen
 from tui_agent.session.entries import CompactionEntry, PruneEntry
 from tui_agent.session.path_queries import first_sent, newest
