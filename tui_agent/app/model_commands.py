@@ -121,12 +121,23 @@ async def ask_for_model(controller: "Controller", current: str) -> str | None:
 
 
 def save_server(controller: "Controller", pick: ModelPick) -> None:
-    """Save the base URL of the server that the model was found on, if ``pick.server`` has one."""
+    """Save the base URL of the server that the model was found on, if ``pick.server`` has one.
+
+    With it goes the variable of the key that another model of that server has in the settings.
+    """
     from tui_agent.app.context_commands import reread_settings
 
-    if pick.server:
-        controller.services.save_setting(f'models."{pick.model}".base_url', pick.server)
-        reread_settings(controller)
+    if not pick.server:
+        return
+    variables = [
+        settings.api_key_env
+        for settings in controller.services.config().models.values()
+        if settings.base_url == pick.server and settings.api_key_env
+    ]
+    controller.services.save_setting(f'models."{pick.model}".base_url', pick.server)
+    if variables:
+        controller.services.save_setting(f'models."{pick.model}".api_key_env', variables[0])
+    reread_settings(controller)
 
 
 async def choose_model(controller: "Controller", name: str, *, only_here: bool = False) -> bool:

@@ -8,6 +8,8 @@ from tui_agent.lazy import frozen
 from tui_agent.model.providers import PROVIDERS, Provider, provider_of
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 
+_USUAL_PORTS = {"http": 80, "https": 443}
+
 
 @frozen
 class AddressSetting:
@@ -24,6 +26,11 @@ class AddressSetting:
     def is_own(self) -> bool:
         """Whether the user set the address, or it is on this machine or the local network."""
         return bool(self.source) or is_private(self.url)
+
+    @property
+    def is_of_one_model(self) -> bool:
+        """Whether the address was set for one model only, not for its whole provider."""
+        return self.source.startswith("models.")
 
     @property
     def host(self) -> str:
@@ -79,6 +86,19 @@ def split(url: str) -> SplitResult:
     except ValueError:
         return urlsplit("")
     return parts
+
+
+def is_same_server(one: str, other: str) -> bool:
+    """Return whether two URLs have the same scheme, host and port; False if one has no host."""
+    return bool(_origin(one)) and _origin(one) == _origin(other)
+
+
+def _origin(url: str) -> tuple[str, str, int] | None:
+    parts = split(url)
+    if not parts.hostname:
+        return None
+    scheme = parts.scheme.lower()
+    return scheme, parts.hostname, parts.port or _USUAL_PORTS.get(scheme, 0)
 
 
 def plain_url(url: str) -> str:

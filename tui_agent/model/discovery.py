@@ -110,12 +110,8 @@ def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Ser
     for model in filter(None, models):
         provider = provider_of(model.partition("/")[0])
         place = addresses.of(provider, model)
-        # A key from the environment belongs to the provider, or to an address set for the whole
-        # provider. An address set for one model gets only the key that is set for that model.
-        if place.is_own and place.source.startswith("models."):
-            ask(provider, place, keys.own(model))
-        elif place.is_own:
-            ask(provider, place, keys.find(provider))
+        if place.is_own:
+            ask(provider, place, keys.find(provider, model))
     for provider, place in addresses.overridden():
         ask(provider, place, keys.find(provider))
     for provider in map(provider_of, keys.available()):

@@ -253,6 +253,7 @@ _SENTENCES = {
     ErrorKind.INVALID_REQUEST: "{name} refused the request{detail}.",
     ErrorKind.UNKNOWN: "The call to {name} failed{detail}.",
 }
+_NEEDS_KEY = "{name} wants a key{detail}. What to do: {key}."
 _FORBIDDEN = "{name} forbids this{detail}. Check the permissions of the key: {key}."
 _UNREADABLE = "{name} could not read what {model} wrote{detail}."
 
@@ -288,8 +289,8 @@ class Failure:
 class Target:
     """The model and server that were called, for the error's message.
 
-    ``provider`` is the display name, ``address`` the host, ``key`` the source of the key or a hint
-    how to set it. With
+    ``provider`` is the display name, ``address`` the host, ``key`` the source of the key, or a hint
+    how to set it if ``has_key`` is False. With
     ``empty_body_is_overflow``, status 400 without a message means that the request is too long.
     """
 
@@ -297,6 +298,7 @@ class Target:
     provider: str
     address: str = ""
     key: str = ""
+    has_key: bool = True
     empty_body_is_overflow: bool = False
 
 
@@ -407,7 +409,9 @@ def _message(
     kind: ErrorKind, body: ErrorBody, status: int | None, wait: float | None, target: Target
 ) -> str:
     sentence = _SENTENCES[kind]
-    if kind is ErrorKind.AUTH and status == 403:
+    if kind is ErrorKind.AUTH and not target.has_key:
+        sentence = _NEEDS_KEY
+    elif kind is ErrorKind.AUTH and status == 403:
         sentence = _FORBIDDEN
     elif kind is ErrorKind.OVERLOADED and set(body.codes) & _UNUSABLE_SAMPLE:
         sentence = _UNREADABLE

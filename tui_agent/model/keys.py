@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pydantic import SecretStr
 
 from tui_agent.lazy import frozen
+from tui_agent.model.addresses import Addresses, is_same_server
 from tui_agent.model.logins import SOURCE, Logins
 from tui_agent.model.providers import PROVIDERS, Provider, provider_of
 from tui_agent.model.settings import ModelSettings, ProviderSettings
@@ -22,7 +23,9 @@ class Keys:
     """Finds the key of a provider or model.
 
     Tried in this order: the settings of the model, those of the provider, the provider's
-    environment variables, a key stored by ``/login``.
+    environment variables, a key stored by ``/login``. A key is found only for requests to a server
+    that it belongs to: that of the table that names the key, of the environment that holds it, or
+    the provider's own.
     """
 
     def __init__(
@@ -37,26 +40,51 @@ class Keys:
         self._logins = logins
         self._providers = dict(providers or {})
         self._models = dict(models or {})
+        self._addresses = Addresses(environ, self._models, self._providers)
+        self._environment = Addresses(environ)
 
     def find(self, provider: Provider, model: str | None = None) -> Key | None:
+        """Return the key for requests to the address of a model, or of the provider without one.
+
+        None: there is no key, or none that belongs to the server at that address.
+        """
         for table, settings in self._tables(provider, model):
             if key := self._set_up(table, settings):
                 return key
-        for variable in provider.keys:
-            if key := self._of(variable):
-                return key
-        entered = None
-        if self._logins is not None:
+        if self._takes_environment(provider, model):
+            for variable in provider.keys:
+                if key := self._of(variable):
+                    return key
+        if self._logins is not None and self._takes_login(provider, model):
             entered = self._logins.find(provider.id)
-        if entered is not None:
-            return Key(SecretStr(entered), SOURCE)
+            if entered is not None:
+                return Key(SecretStr(entered), SOURCE)
         return None
 
-    def own(self, model: str) -> Key | None:
-        settings = self._models.get(model)
-        if settings is None:
-            return None
-        return self._set_up(f'models."{model}"', settings)
+    def is_at_provider(self, provider: Provider, model: str | None) -> bool:
+        """Return whether a model's requests go to the server set up for the whole provider."""
+        place = self._addresses.of(provider, model)
+        whole = self._addresses.of(provider)
+        return not place.is_of_one_model or is_same_server(place.url, whole.url)
+
+    def _takes_environment(self, provider: Provider, model: str | None) -> bool:
+        """Return whether the keys in the provider's variables belong to the model's server."""
+        place = self._addresses.of(provider, model)
+        its = self._environment.of(provider)
+        if place == its or is_same_server(place.url, its.url):
+            return True
+        if is_same_server(place.url, provider.url):
+            return True
+        # The variables of a provider without a server of its own are for the one that the user names.
+        return self.is_at_provider(provider, model) and not provider.has_server
+
+    def _takes_login(self, provider: Provider, model: str | None) -> bool:
+        """Return whether a stored key belongs to the model's server.
+
+        It was entered for the provider at its present address, where it is tested.
+        """
+        place = self._addresses.of(provider, model)
+        return self.is_at_provider(provider, model) or is_same_server(place.url, provider.url)
 
     def _set_up(self, table: str, settings: ModelSettings | ProviderSettings) -> Key | None:
         if settings.api_key is not None and settings.api_key.get_secret_value():
@@ -73,12 +101,28 @@ class Keys:
         return None
 
     def advice(self, provider: Provider, model: str | None = None) -> str:
-        named: list[str] = []
-        for _table, settings in self._tables(provider, model):
-            if settings.api_key_env:
-                named.append(settings.api_key_env)
-        variable = (named or list(provider.keys) or [f"{provider.id.upper()}_API_KEY"])[0]
-        return f"use /login (or tui-agent login {provider.id}), or set {variable}"
+        """Return how to set the key that ``find`` lacks, as a part of a sentence."""
+        place = self._addresses.of(provider, model)
+        named = [
+            settings.api_key_env
+            for _table, settings in self._tables(provider, model)
+            if settings.api_key_env
+        ]
+        unsent = [variable for variable in provider.keys if self._of(variable)]
+        if named:
+            step = f"set {named[0]}"
+        elif self._takes_environment(provider, model):
+            step = f"set {(*provider.keys, f'{provider.id.upper()}_API_KEY')[0]}"
+        elif unsent:
+            step = (
+                f'set api_key_env = "{unsent[0]}" under [{place.source}]; by itself that variable is '
+                f"sent only to {provider.name}'s own server"
+            )
+        else:
+            step = f"set api_key_env or api_key under [{place.source}]"
+        if self._takes_login(provider, model):
+            return f"use /login (or tui-agent login {provider.id}), or {step}"
+        return step
 
     def available(self) -> dict[str, str]:
         names = dict.fromkeys((*PROVIDERS, *self._providers, *(self._logins or ())))
@@ -115,6 +159,6 @@ class Keys:
         tables: list[tuple[str, ModelSettings] | tuple[str, ProviderSettings]] = []
         if model is not None and model in self._models:
             tables.append((f'models."{model}"', self._models[model]))
-        if provider.id in self._providers:
+        if provider.id in self._providers and self.is_at_provider(provider, model):
             tables.append((f"providers.{provider.id}", self._providers[provider.id]))
         return tables

@@ -45,6 +45,8 @@ _FOR_LITELLM = {
 
 _TINY_TEMPERATURE = 0.2
 """Temperature for tiny models, which don't follow ``model.steps`` at servers' higher defaults."""
+_CREDENTIALS = LazyPattern(r"(?i)auth|cookie|key|token|secret|password")
+"""Matches names of headers that hold credentials."""
 _VERSIONED = LazyPattern(r"/v\d+\w*$")
 _NO_MODEL_SETTINGS = ModelSettings.model_construct()
 _NO_PROVIDER_SETTINGS = ProviderSettings.model_construct()
@@ -175,6 +177,7 @@ class Router:
             provider=provider.name if url is None else _host(url),
             address=_host(url or provider.local_url or "") or f"{provider.name}'s API",
             key=key.source if key is not None else self.keys.advice(provider, model),
+            has_key=key is not None,
             empty_body_is_overflow=provider.empty_body_is_overflow,
         )
         # A server at an address set by the user may need no key; a provider's own always does.
@@ -203,13 +206,27 @@ class Router:
             is_own_server=self.catalog.is_own_server(model),
             is_elsewhere=url is not None,
             wire=self.wire(model),
-            headers={**provider.headers, **common.headers, **settings.headers},
+            headers={
+                **provider.headers,
+                **self._provider_headers(provider, model),
+                **settings.headers,
+            },
         )
         if route.wire is None:
             return replace(
                 route, parameters=_for_litellm(route, settings, {**environment, "api_base": url})
             )
         return _native(route, settings, common, {**environment, "api_base": url})
+
+    def _provider_headers(self, provider: Provider, model: str) -> Mapping[str, str]:
+        """Return the headers that the settings of a model's provider name.
+
+        Those with credentials are left out at another server than the provider's.
+        """
+        headers = self._providers.get(provider.id, _NO_PROVIDER_SETTINGS).headers
+        if self.keys.is_at_provider(provider, model):
+            return headers
+        return {name: value for name, value in headers.items() if not _CREDENTIALS.search(name)}
 
 
 def _native(
