@@ -336,3 +336,22 @@ async def test_a_server_from_which_the_sandbox_hides_files_is_let_read_them(
         await until(lambda: isinstance(stage.app.screen, EquipmentScreen), pilot)
         await pilot.pause()
         assert allowed == read
+
+
+async def test_a_reload_reads_the_settings_of_the_sandbox_too(tmp_path: Path, place: Place) -> None:
+    place.add_stdio()
+    await place.hub.settle()
+    read: list[str] = []
+
+    def reread() -> tuple[str, ...]:
+        read.append("settings")
+        return ()
+
+    services = {"reread_settings": reread}
+    stage = real_stage(tmp_path, [Reply("Hello.")], services=services, mcp=place.hub)
+    async with stage.run() as pilot:
+        await stage.main.controller.run("mcp", "")
+        await stage.until_text("1 of 1 server ready", pilot)
+        await pilot.press("ctrl+r")
+        await stage.until_text("The settings were read again", pilot)
+        assert read == ["settings"]

@@ -226,7 +226,7 @@ async def mcp(controller: Controller, argument: str) -> None:
             if await may_reread(
                 controller, owner, "Reload the servers, and send their tools?", owner.model
             ):
-                await owner.mcp.reload_and_resend()
+                await reload_servers(controller, owner)
         case "add", rest:
             await add_server(controller, owner, rest)
         case "restart", server if server:
@@ -234,6 +234,16 @@ async def mcp(controller: Controller, argument: str) -> None:
             controller.say(f"{server} was restarted.")
         case _:
             raise CommandError("Use /mcp, /mcp add, /mcp reload or /mcp restart NAME.")
+
+
+async def reload_servers(controller: Controller, owner: Agent) -> None:
+    """Read the settings again, those of the sandbox included, and restart the servers by them.
+
+    Raises:
+        ConfigError: the settings are invalid; nothing was restarted.
+    """
+    controller.services.reread_settings()
+    await owner.mcp.reload_and_resend()
 
 
 async def add_server(controller: Controller, owner: Agent, given: str) -> None:
@@ -263,8 +273,7 @@ async def add_server(controller: Controller, owner: Agent, given: str) -> None:
     if not words.strip():
         return
     controller.services.save_setting(f'mcp."{name}"', _server_row(words))
-    controller.services.reread_settings()
-    await owner.mcp.reload_and_resend()
+    await reload_servers(controller, owner)
     controller.say(f"Added {name}; it is starting. /mcp shows its state.")
 
 

@@ -3,16 +3,28 @@
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from tests.support.contained import SYSTEM_PATH, Contained, needs_layer
 from tests.support.mcp_place import PLAIN_SERVER, QUICK
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.records import ServerState
-from tui_agent.agent.mcp.sandbox_limits import SandboxLimits
+from tui_agent.agent.mcp.sandbox_limits import SandboxLimits, directories_of
+from tui_agent.agent.mcp.server import _last_words
 from tui_agent.agent.mcp.settings import (
     ConnectionContext,
     FoundServers,
     McpServerSettings,
     ServerSpec,
+)
+
+LINKED_SERVER = (
+    PLAIN_SERVER.read_text()
+    + """
+
+import pathlib
+assert pathlib.Path(__file__).resolve().with_name("part.py").exists()
+"""
 )
 
 
@@ -70,3 +82,110 @@ async def test_a_server_reads_what_the_user_lets_it_read(tmp_path: Path) -> None
         assert hub.status()[0].state is ServerState.READY
     finally:
         await hub.aclose()
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "marks", "directories"),
+    [
+        ("", "tools/x/index.js", [], ["tools/x"]),
+        ("", "tools/x/dist/index.js", ["tools/x/package.json"], ["tools/x"]),
+        ("", "index.js", [], ["index.js"]),
+        ("t/node_modules/.bin/s", "t/node_modules/s/dist/s.js", [], ["t/node_modules"]),
+        (
+            "npm/bin/s",
+            "npm/lib/node_modules/s/node_modules/d/s.js",
+            ["npm/lib/node_modules/s/package.json"],
+            ["npm/bin", "npm/lib/node_modules"],
+        ),
+        (".local/bin/s", "uv/s/bin/s", ["uv/s/pyvenv.cfg"], [".local/bin", "uv/s"]),
+        ("s", "uv/s/bin/s", ["uv/s/pyvenv.cfg"], ["s", "uv/s"]),
+    ],
+)
+def test_the_directories_of_a_program_hold_its_package(
+    tmp_path: Path, link: str, target: str, marks: list[str], directories: list[str]
+) -> None:
+    for name in (target, *marks):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    path = tmp_path / target
+    if link:
+        path = tmp_path / link
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(tmp_path / target)
+
+    found = directories_of([path], tmp_path)
+
+    assert found == tuple(tmp_path / name for name in directories)
+
+
+@needs_layer
+async def test_a_linked_server_reads_its_package(tmp_path: Path) -> None:
+    box = Contained(tmp_path / "home")
+    box.file("tools/node_modules/s/dist/part.py", at=box.home)
+    program = box.file("tools/node_modules/s/dist/s.py", LINKED_SERVER, at=box.home)
+    link = box.home / "tools/node_modules/.bin/s"
+    link.parent.mkdir()
+    link.symlink_to("../s/dist/s.py")
+    settings = McpServerSettings(command="python3", args=(str(link), "/tmp"), sandboxed=True)
+    spec = ServerSpec("tracker", settings, "project", box.root)
+    around = ConnectionContext(
+        {},
+        {"PATH": SYSTEM_PATH, "HOME": str(box.home)},
+        tmp_path / "log",
+        tmp_path / "tokens",
+        sandbox=lambda _project: box.sandbox,
+    )
+    hub = McpHub(lambda: FoundServers((spec,)), around, QUICK)
+    try:
+        await hub.settle()
+        (failed,) = hub.status()
+        assert failed.hidden == (link,)
+        assert program.exists()
+        await hub.let_read("tracker", directories_of(failed.hidden, box.home))
+        await hub.settle()
+        assert hub.status()[0].state is ServerState.READY
+    finally:
+        await hub.aclose()
+
+
+NODE = """node:internal/modules/esm/resolve:283
+    throw new ERR_MODULE_NOT_FOUND(
+          ^
+
+Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/a/lib.js' imported from /a/.bin/s
+    at finalizeResolution (node:internal/modules/esm/resolve:283:11) {
+  code: 'ERR_MODULE_NOT_FOUND',
+  url: 'file:///a/lib.js'
+}
+
+Node.js v22.11.0
+"""
+REQUIRED = """Error: Cannot find module 'x'
+Require stack:
+- /a/s.js
+    at Module._load (node:internal:1) {
+  requireStack: [ '/a/s.js' ]
+}
+
+Node.js v22.11.0
+"""
+PYTHON = """Traceback (most recent call last):
+  File "/a/s.py", line 1, in <module>
+    import x
+ModuleNotFoundError: No module named 'x'
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (NODE, "Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/a/lib.js' imported from /a/.bin/s"),
+        (REQUIRED, "Error: Cannot find module 'x'"),
+        (PYTHON, "ModuleNotFoundError: No module named 'x'"),
+        ("[12:00] ended\nno database\n[12:01] ended\n", "no database"),
+        ("}\n", "}"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_the_line_with_the_error_is_shown(text: str, words: str) -> None:
+    assert _last_words(text) == words

@@ -5,17 +5,54 @@ Limits nothing itself: ``connection`` puts the server into the sandbox.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tui_agent.lazy import frozen
-from tui_agent.path_checks import at_home, is_there, real_path
+from tui_agent.path_checks import at_home, is_directory, is_file, is_there, real_path
 
 _PATH = re.compile(r"(?:~|(?<![\w.~/-]))/[\w.@+~/-]+")
 _OWN = frozenset({"dev", "proc", "sys"})
 """Top-level directories that the sandbox provides."""
+_OF_PACKAGE = ("package.json", "pyvenv.cfg", "pyproject.toml")
+"""Files in the root of a package or environment."""
 _MAX_NAMED = 2
 """Maximum paths named in a message."""
+
+
+def directories_of(paths: Iterable[Path], home: Path) -> tuple[Path, ...]:
+    """Return the directories with the packages of programs, for them to be read whole.
+
+    A program reads files beside its own. For a link, such as npm's in ``.bin``, there is also the
+    package that it leads to. None contains ``home``, or is in another one.
+    """
+    found: list[Path] = []
+    for path in paths:
+        beside = path if is_directory(path) else path.parent
+        if home.is_relative_to(beside):
+            beside = path
+        found.append(beside)
+        package = _package_of(real_path(path), home)
+        if package is not None:
+            found.append(package)
+    outermost = [
+        one
+        for one in found
+        if not any(one != other and one.is_relative_to(other) for other in found)
+    ]
+    return tuple(dict.fromkeys(outermost))
+
+
+def _package_of(real: Path, home: Path) -> Path | None:
+    """Return the package that a file is in, or else the directory; None if that contains ``home``.
+
+    npm's packages use each other, so for one of them it is the directory of all.
+    """
+    around = [folder for folder in (real, *real.parents) if not home.is_relative_to(folder)]
+    folders = list(filter(is_directory, around))
+    shared = [folder for folder in folders if folder.name == "node_modules"]
+    packages = [folder for folder in folders if any(is_file(folder / name) for name in _OF_PACKAGE)]
+    return next(iter([*shared[-1:], *packages, *folders]), None)
 
 
 @frozen
@@ -62,5 +99,7 @@ class SandboxLimits:
             root = real_path(self.project)
             if real.is_relative_to(root) or root.is_relative_to(real):
                 continue
-            if not (self.sees(path) and self.sees(real)):
+            if not self.sees(path):
                 yield path
+            elif not self.sees(real):
+                yield real

@@ -22,7 +22,7 @@ from tui_agent.agent.mcp.oauth import LOGIN_SECONDS
 from tui_agent.agent.mcp.records import McpError, Remedy, ServerMessage, ServerOffer, ServerState
 from tui_agent.agent.mcp.sandbox_limits import SandboxLimits
 from tui_agent.agent.mcp.settings import ConnectionContext, McpConfigError, ServerSpec, Timeouts
-from tui_agent.lazy import frozen
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.safe_text import one_line
 from tui_agent.tools.questions import Asker
 
@@ -31,6 +31,11 @@ log = logging.getLogger(__name__)
 _UNAUTHORIZED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 _LOG_TAIL = 4_000
 """Bytes at the end of a server's log that are searched for the cause of a failure."""
+_OF_TRACE = LazyPattern(
+    r"\s|\W*$|Node\.js v\d|node:|file://|at |- |Require stack:|note: |npm (?:error|ERR!) A complete log"
+)
+"""Matches lines around an error in the output of Node, npm, Python and Rust: indented ones, brackets,
+versions, places in the source."""
 _WITHOUT_IT = "Work continues without its tools until it answers"
 
 MESSAGES_KEPT = 50
@@ -411,9 +416,12 @@ class McpServer:
 
 
 def _last_words(text: str) -> str:
-    """Return the last line of a log that the server wrote to standard error; "" if there is none."""
-    for line in reversed(text.splitlines()):
-        words = line.strip()
-        if words and not words.startswith("["):
-            return words[:200]
+    """Return the line of a log with which the server says why it ended; "" if it wrote nothing.
+
+    That is the last line on its standard error which is not a part of a trace, or else the last one.
+    """
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("[")]
+    sentences = [line for line in lines if not _OF_TRACE.match(line)]
+    for line in reversed(sentences or lines):
+        return line.strip()[:200]
     return ""

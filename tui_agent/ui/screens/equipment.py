@@ -23,10 +23,12 @@ from tui_agent.agent.mcp.records import (
     Remedy,
     ServerState,
 )
+from tui_agent.agent.mcp.sandbox_limits import directories_of
 from tui_agent.app.format import listed, one_line, plural, short_path, tokens, visible
 from tui_agent.app.frontend import Choice, EquipmentLine, Heading, Output
+from tui_agent.app.knowledge_commands import reload_servers
 from tui_agent.config import ConfigError
-from tui_agent.path_checks import is_directory, is_file
+from tui_agent.path_checks import is_file
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.later import Later
 from tui_agent.ui.screens.page import Page
@@ -365,7 +367,7 @@ class EquipmentScreen(Page[None]):
         message = (
             "The settings were read again. The model gets the current tools with the next request."
         )
-        self._do(self._agent.mcp.reload_and_resend(), message)
+        self._do(reload_servers(self._controller, self._agent), message)
 
     def action_login(self) -> None:
         """Open the login page of the server under the cursor, if it waits for a login.
@@ -394,9 +396,13 @@ class EquipmentScreen(Page[None]):
             self._say("The sandbox has hidden nothing from this server.")
             return
         paths = server.hidden
-        folders = _folders_of(paths)
-        answers = [("y", f"yes, {_listed(paths)}")]
-        if folders:
+        folders = directories_of(paths, Path.home())
+        answers = []
+        has_more = set(folders) != set(paths)
+        # A linked program looks for its other files where the link leads: the link alone is no use.
+        if not has_more or not any(map(Path.is_symlink, paths)):
+            answers.append(("y", f"yes, {_listed(paths)}"))
+        if has_more:
             answers.append(("d", f"yes, all of {_listed(folders)}"))
         question = Choice(
             f"Let {one_line(server.name, 40)} read this, until the program ends?",
@@ -433,23 +439,11 @@ class EquipmentScreen(Page[None]):
     async def _do(self, action: Awaitable[None], done: str) -> None:
         try:
             await action
-        except McpError as error:
+        except (McpError, ConfigError) as error:
             self._say(str(error))
         else:
             self._say(done)
         self._looking.after_refresh()
-
-
-def _folders_of(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the directories of files, without the home directory and those above it.
-
-    A program often reads other files beside its own. Empty if all paths are directories.
-    """
-    home = Path.home()
-    folders = [path if is_directory(path) else path.parent for path in paths]
-    if any(home.is_relative_to(folder) for folder in folders) or set(folders) == set(paths):
-        return ()
-    return tuple(dict.fromkeys(folders))
 
 
 def _listed(paths: Iterable[Path]) -> str:
