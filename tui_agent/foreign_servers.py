@@ -1,6 +1,6 @@
 """Reads the MCP servers in other programs' settings files, converted to this program's settings.
 
-Sources: the pages on MCP of Claude Code, Codex and OpenCode.
+Sources: the pages on MCP of Claude Code, Codex, OpenCode and Pi.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,6 +12,7 @@ from tui_agent.claude_settings import project_settings, user_settings
 from tui_agent.foreign_file import ForeignFile, read_foreign, read_of_user
 from tui_agent.json_text import as_dict, as_list
 from tui_agent.lazy import frozen
+from tui_agent.path_checks import at_home
 from tui_agent.places import OPENCODE_FILES, OPENCODE_HOME_FILES
 from tui_agent.plugins import MANIFEST, Plugin
 
@@ -21,8 +22,14 @@ PROJECT_FILE = ".mcp.json"
 _OFF = "disabledMcpjsonServers"
 
 Row = dict[str, Any]
-"""Settings of one server as in this program's own file: command, args, env, url, headers, enabled,
-timeout, allow, deny."""
+"""Settings of one server as in this program's own file: command, args, env, cwd, url, headers, enabled,
+timeout, allow, deny, schemas."""
+
+_CHANGES = frozenset({"enabled", "allow", "deny", "schemas"})
+"""Settings that an entry without a command or URL changes of the server with its name."""
+_SCHEMAS_OF_PI = {"direct": "always", "deferred": "on_demand"}
+"""Our setting for Pi's exposure of a server's tools; for others the size decides."""
+_HIDDEN = "hidden"
 
 
 @frozen
@@ -45,6 +52,8 @@ class ServerFile:
 class ForeignServer:
     """One server in a settings file. If it can't be used, ``row`` is None and ``problem`` says why.
 
+    With `is_change`, ``row`` only has the settings to change of the server with this name.
+
     ``place`` is ``FILE:LINE``. ``name`` is "" if the whole file can't be used. ``directory`` is the
     home directory, or the directory of the project that has the file.
     """
@@ -55,6 +64,10 @@ class ForeignServer:
     row: Row | None
     directory: Path
     problem: str = ""
+
+    @property
+    def is_change(self) -> bool:
+        return self.row is not None and not (self.row.get("command") or self.row.get("url"))
 
 
 def servers_of_user(home: Path, project: Path) -> Iterator[ForeignServer]:
@@ -155,10 +168,28 @@ def _servers(
             yield server(str(name), None, "it is not a table")
             continue
         row = source.row_of(given)
-        if row.get("command") or row.get("url"):
+        if command := _run_for_value(source, row):
+            yield server(str(name), None, command)
+        elif row.get("command") or row.get("url"):
             yield server(str(name), row)
+        elif changes := {key: value for key, value in row.items() if key in _CHANGES}:
+            yield server(str(name), changes)
         else:
             yield server(str(name), None, "a server has either a command or a url")
+
+
+def _run_for_value(source: ServerFile, row: Row) -> str:
+    """Return why a server can't be used whose variables or headers Pi gets from commands; "" if none."""
+    if source.program != "Pi":
+        return ""
+    for table in ("env", "headers"):
+        for key, value in as_dict(row.get(table)).items():
+            if str(value).startswith("!"):
+                return (
+                    f"{table}.{key} is a command ({value}), which is not run here: "
+                    f"set a variable and write ${{NAME}}"
+                )
+    return ""
 
 
 def _problem_of(source: ServerFile, file: ForeignFile) -> str:
@@ -178,14 +209,40 @@ def _claude_row(given: Mapping[str, Any]) -> Row:
 
 
 def _pi_row(given: Mapping[str, Any]) -> Row:
-    row = _claude_row(given) | {key: given[key] for key in ("enabled", "timeout") if key in given}
+    row = _claude_row(given)
+    row |= {key: given[key] for key in ("enabled", "timeout", "cwd") if key in given}
     if row.get("type") == "streamable-http":
         row["type"] = "http"
+    if isinstance(command := row.get("command"), str):
+        row["command"] = _in_home(command)
+    if isinstance(words := row.get("args"), list):
+        row["args"] = [_in_home(word) for word in words]
+    exposure = given.get("exposure")
+    if exposure in _SCHEMAS_OF_PI:
+        row["schemas"] = _SCHEMAS_OF_PI[exposure]
+    of_tools = as_dict(given.get("toolExposure"))
+    deny = [str(tool) for tool, one in of_tools.items() if one == _HIDDEN]
+    if exposure == _HIDDEN:
+        deny = ["*"]
+        shown = [str(tool) for tool, one in of_tools.items() if one != _HIDDEN]
+        if shown:
+            row["allow"] = shown
+            deny = []
+    if deny:
+        row["deny"] = deny
     return row
 
 
+def _in_home(word: Any) -> Any:
+    """Return a word with ``~/`` at its start replaced by the home directory."""
+    if isinstance(word, str) and word.startswith("~/"):
+        return str(at_home(word))
+    return word
+
+
 def _codex_row(given: Mapping[str, Any]) -> Row:
-    row = {key: given[key] for key in ("command", "args", "env", "url", "enabled") if key in given}
+    keys = ("command", "args", "env", "cwd", "url", "enabled")
+    row = {key: given[key] for key in keys if key in given}
     headers = dict(as_dict(given.get("http_headers")))
     headers |= {
         name: f"${{{variable}}}"

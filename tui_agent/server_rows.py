@@ -7,7 +7,13 @@ from tui_agent.json_text import as_list
 
 
 def effect_of_server(row: Mapping[str, Any]) -> str:
-    """Describe what a server does for the user: ``connects to URL``, or ``runs COMMAND`` with its arguments."""
+    """Describe what a server does for the user: ``connects to URL``, or ``runs COMMAND`` with its arguments.
+
+    For an entry without both: which settings it changes of your server of that name.
+    """
     if url := row.get("url"):
         return f"connects to {url}"
-    return f"runs {' '.join(map(str, [row.get('command', ''), *as_list(row.get('args'))]))}"
+    if not row.get("command"):
+        return f"sets {', '.join(map(str, row))} of your server of this name"
+    where = f" in {row['cwd']}" if row.get("cwd") else ""
+    return f"runs {' '.join(map(str, [row['command'], *as_list(row.get('args'))]))}{where}"

@@ -26,7 +26,7 @@ from tui_agent.app.frontend import EquipmentLine, EquipmentPage, Heading
 from tui_agent.session.entries import FilePart, UserEntry
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.task import TaskTool
-from tui_agent.ui.screens.equipment import EquipmentScreen
+from tui_agent.ui.screens.equipment import EquipmentScreen, server_text
 from tui_agent.ui.screens.viewer import ViewerScreen
 
 SPECS = (AgentSpec("explore", "finds and reads", prompt="You explore."),)
@@ -185,7 +185,8 @@ class GivenServers:
         """Nothing to start."""
 
     def status(self) -> tuple[McpServerStatus, ...]:
-        return self.rows
+        places = {"user": "config.toml", "project": ".mcp.json"}
+        return tuple(replace(row, place=row.place or places[row.source]) for row in self.rows)
 
     async def sign_out(self, name: str) -> None:
         self.done.append(f"sign out {name}")
@@ -355,3 +356,17 @@ async def test_a_reload_reads_the_settings_of_the_sandbox_too(tmp_path: Path, pl
         await pilot.press("ctrl+r")
         await stage.until_text("The settings were read again", pilot)
         assert read == ["settings"]
+
+
+@pytest.mark.parametrize(
+    ("source", "place", "words"),
+    [
+        ("user", "config.toml", "(your config.toml)"),
+        ("user", "~/.pi/agent/mcp.json:3", "(~/.pi/agent/mcp.json:3)"),
+        ("project", ".pi/mcp.json:2", "(the project's .pi/mcp.json:2)"),
+    ],
+)
+def test_the_file_of_a_server_is_named(source: Any, place: str, words: str) -> None:
+    server = McpServerStatus("mem", source, "stdio", ServerState.READY, "mem", place=place)
+
+    assert words in server_text(server).plain

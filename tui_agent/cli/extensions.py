@@ -69,8 +69,9 @@ def _commands(settings: Path, *, outside_sandbox: bool) -> list[str]:
 
 
 def _command_of(row: Mapping[str, Any]) -> str:
-    """Return the command line in the settings of a hook or server: command and arguments."""
-    return " ".join(map(str, [row.get("command", ""), *as_list(row.get("args"))]))
+    """Return the command line in the settings of a hook or server, after its directory if it has one."""
+    words = [row.get("cwd", ""), row.get("command", ""), *as_list(row.get("args"))]
+    return " ".join(map(str, words))
 
 
 def state_of_project(

@@ -113,3 +113,72 @@ def test_a_file_that_is_too_large_is_said_to_be(
     write(tmp_path / "home/.claude.json", json.dumps({"mcpServers": {"mine": row}}))
     (problem,) = found(tmp_path).problems
     assert "more than 100 bytes" in problem
+
+
+def test_a_project_changes_the_users_server_of_pi(tmp_path: Path) -> None:
+    mine = {name: {"command": name} for name in ("off", "hidden", "direct", "part", "own")}
+    write(tmp_path / "home/.pi/agent/mcp.json", json.dumps({"mcpServers": mine}))
+    changes = {
+        "off": {"enabled": False},
+        "hidden": {"exposure": "hidden", "toolExposure": {"read": "direct"}},
+        "direct": {"exposure": "direct"},
+        "part": {"toolExposure": {"drop": "hidden"}},
+        "own": {"enabled": False},
+        "unknown": {"enabled": False},
+    }
+    write(tmp_path / "project/.pi/mcp.json", json.dumps({"mcpServers": changes}))
+    own = {"own": McpServerSettings(command="mine", deny=("x",))}
+
+    servers = found(tmp_path, trusted=True, own=own)
+
+    settings = {spec.name: spec.settings for spec in servers.specs}
+    assert not settings["off"].enabled
+    assert settings["hidden"].allow == ("read",)
+    assert settings["direct"].schemas == "always"
+    assert settings["part"].deny == ("drop",)
+    assert (settings["own"].command, settings["own"].enabled) == ("mine", False)
+    assert servers.problems == (
+        ".pi/mcp.json:1: unknown: there is no server of this name to change",
+    )
+    assert all(spec.settings.enabled for spec in found(tmp_path).specs)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("opencode.json", '{"mcp": {"mem": {"enabled": false}}}'),
+        (".codex/config.toml", "[mcp_servers.mem]\nenabled = false\n"),
+    ],
+)
+def test_other_programs_switch_a_users_server_off_alike(
+    tmp_path: Path, file: str, text: str
+) -> None:
+    write(tmp_path / "home/.pi/agent/mcp.json", '{"mcpServers": {"mem": {"command": "mem"}}}')
+    write(tmp_path / "project" / file, text)
+
+    (mem,) = found(tmp_path, trusted=True).specs
+
+    assert not mem.settings.enabled
+
+
+def test_a_server_of_pi_runs_in_its_directory_and_never_with_a_command_as_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    servers = {
+        "here": {"command": "~/bin/s", "args": ["~/x", "y"], "cwd": "sub"},
+        "there": {"command": "s", "cwd": "~/srv"},
+        "secret": {"command": "s", "env": {"TOKEN": "!echo hi"}},
+        "web": {"url": "https://x.test", "headers": {"Authorization": "!echo hi"}},
+    }
+    write(tmp_path / "home/.pi/agent/mcp.json", json.dumps({"mcpServers": servers}))
+
+    answer = found(tmp_path)
+
+    here, there = answer.specs
+    assert here.directory == tmp_path / "project/sub"
+    assert here.settings.command == str(tmp_path / "home/bin/s")
+    assert here.settings.args == (str(tmp_path / "home/x"), "y")
+    assert there.directory == tmp_path / "home/srv"
+    assert "env.TOKEN is a command (!echo hi)" in answer.problems[0]
+    assert "headers.Authorization is a command" in answer.problems[1]

@@ -366,7 +366,7 @@ async def _program(
         if refusal:
             raise SandboxError(refusal)
     if sandbox is None or not sandbox.active:
-        changed = around.changed(spec.cwd, " ".join(words))
+        changed = around.changed(spec.cwd, " ".join([settings.cwd or "", *words]))
         if changed:
             raise McpError(
                 f"{changed} changed since you trusted it; restart the program to review it"
@@ -378,7 +378,7 @@ async def _program(
     named = (_found(words[0], environment), *words[1:])
     launch = await sandbox.launch(
         words,
-        spec.cwd,
+        spec.directory,
         spec.cwd,
         View(grants=Grants(read=spec.reads)),
         environment,
@@ -425,7 +425,7 @@ def _parameters(
         command=words[0],
         args=list(words[1:]),
         env=dict(environment),
-        cwd=spec.cwd,
+        cwd=spec.directory,
         encoding_error_handler="replace",
     )
 

@@ -382,6 +382,7 @@ class McpHub:
             transport=server.spec.transport,
             state=server.state,
             address=settings.url or shlex.join([settings.command or "", *settings.args]),
+            place=server.spec.place,
             detail=server.detail,
             advice=server.advice,
             remedy=server.remedy,

@@ -268,6 +268,8 @@ class McpServerStatus:
     state: ServerState
     address: str = ""
     """The server's command line or URL, as configured."""
+    place: str = ""
+    """The file with the server's settings, perhaps with the line; "" if unknown."""
     detail: str = ""
     """Why the server is not ready; in the state ``LOGIN`` the address to open in the browser."""
     advice: str = ""

@@ -7,16 +7,18 @@ what surrounds the servers: environment, directories, sandbox, timeouts.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tui_agent.agent.mcp.records import LogLevel, portable_name
 from tui_agent.foreign_servers import ForeignServer
 from tui_agent.lazy import LazyPattern, frozen
+from tui_agent.path_checks import at_home
 
 if TYPE_CHECKING:
     from tui_agent.sandbox import Sandbox
@@ -45,6 +47,9 @@ class McpServerSettings(BaseModel):
     args: tuple[str, ...] = Field(default=(), description="Its arguments.")
     env: dict[str, str] = Field(
         default_factory=dict, description="Additional environment variables."
+    )
+    cwd: str | None = Field(
+        default=None, description="Its working directory, from the project's; unset: the project's."
     )
     url: str | None = Field(
         default=None, description="The URL of a server that uses streamable HTTP or SSE."
@@ -144,8 +149,14 @@ class ServerSpec:
     """Paths outside the project that the user let this server read in the sandbox, until the program ends."""
 
     @property
+    def directory(self) -> Path:
+        """The directory that the server's program runs in."""
+        return self.cwd / at_home(self.settings.cwd or "")
+
+    @property
     def command_line(self) -> str:
-        return " ".join([self.settings.command or "", *self.settings.args])
+        """The program with its arguments, after the directory in which it looks for files."""
+        return " ".join([self.settings.cwd or "", self.settings.command or "", *self.settings.args])
 
     @property
     def transport(self) -> Literal["stdio", "http"]:
@@ -185,20 +196,45 @@ def find_servers(
     """
     problems: list[str] = []
     specs = {name: ServerSpec(name, settings, "user", project) for name, settings in user.items()}
-    for spec in _checked(others, problems, "user", project):
+    changes: list[ForeignServer] = []
+    for spec in _checked(others, problems, changes, "user", project):
         specs.setdefault(spec.name, spec)
-    for spec in _checked(of_project, problems, "project", project):
+    for spec in _checked(of_project, problems, changes, "project", project):
         specs.setdefault(spec.name, spec)
+    for change in changes:
+        row = dict(change.row or {})
+        if change.name not in specs:
+            problems.append(
+                f"{change.place}: {change.name}: there is no server of this name to change"
+            )
+            continue
+        if change.name in user:
+            # Of the user's own settings, a file of another program only takes something away.
+            row = {"enabled": False} if row.get("enabled") is False else {}
+        try:
+            specs[change.name] = _changed(specs[change.name], row)
+        except ValidationError as error:
+            problems.append(f"{change.place}: {change.name}: {_first_mistake(error)}.")
     return FoundServers(tuple(specs.values()), tuple(problems))
+
+
+def _changed(spec: ServerSpec, row: Mapping[str, Any]) -> ServerSpec:
+    """Return a server with some settings changed; raises ValidationError if they are invalid."""
+    valid = McpServerSettings.model_validate({"command": "-", **row})
+    update = {key: getattr(valid, key) for key in row}
+    return replace(spec, settings=spec.settings.model_copy(update=update))
 
 
 def _checked(
     servers: Iterable[ForeignServer],
     problems: list[str],
+    changes: list[ForeignServer],
     whose: Literal["user", "project"],
     project: Path,
 ) -> Iterable[ServerSpec]:
     """Return the usable servers of other programs' files; report the unusable ones in ``problems``.
+
+    Entries that only change a server are added to ``changes``.
 
     Of servers with the same name, the last one is returned.
     """
@@ -208,6 +244,9 @@ def _checked(
         if server.row is None:
             said = [server.place, server.name, server.problem]
             problems.append(": ".join([part for part in said if part]))
+            continue
+        if server.is_change:
+            changes.append(server)
             continue
         try:
             settings = McpServerSettings.model_validate({**server.row, "sandboxed": is_projects})

@@ -217,7 +217,7 @@ def _whose_folder(folders: Folders, text: str, places: Sequence[Place]) -> str:
 
 
 def _of_servers(folders: Folders, found: FoundServers, *, trusted: bool) -> Iterator[FoundItem]:
-    running = {spec.name for spec in found.specs}
+    running = {spec.name for spec in found.specs if spec.settings.enabled}
     for server in servers_of_user(folders.home, folders.project):
         is_used = server.name in running or folders.left_out.covers(server.program, "servers")
         yield _server_item(server, ItemState.ACTIVE if is_used else ItemState.WITHOUT_EFFECT)

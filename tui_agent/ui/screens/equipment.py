@@ -24,6 +24,7 @@ from tui_agent.agent.mcp.records import (
     ServerState,
 )
 from tui_agent.agent.mcp.sandbox_limits import directories_of
+from tui_agent.agent.mcp.settings import OWN_PLACE
 from tui_agent.app.format import listed, one_line, plural, short_path, tokens, visible
 from tui_agent.app.frontend import Choice, EquipmentLine, Heading, Output
 from tui_agent.app.knowledge_commands import reload_servers
@@ -493,16 +494,18 @@ def server_text(server: McpServerStatus) -> Content:
         ServerState.LOGIN: "The server requires a login; i opens this page in your browser:",
         ServerState.DISABLED: "Disabled in the settings (enabled = false).",
     }
-    where = "the project's .mcp.json"
-    if server.source == "user":
-        where = "your config.toml"
+    where = server.place
+    if where == OWN_PLACE:
+        where = f"your {where}"
+    elif server.source == "project":
+        where = f"the project's {where}"
     loud = f"Last messages ({server.log_level} and above, as set by the server's log_level):"
     instructions = (
         f"Its instructions take {tokens(server.instruction_tokens)} tokens of every request."
     )
     lines = [
         f"{server.advice} {_REMEDIES[server.remedy]}".strip() if failed else _said(server),
-        f"{server.address}  ({where})",
+        f"{server.address}  ({where})" if where else server.address,
         "Signed in; i signs out for a new login." if server.login is LoginState.SIGNED_IN else "",
         _named("Prompts: ", [f"/{row.command} {row.usage}".strip() for row in server.prompts]),
         _named("Resources: ", [f"@{row.mention}" for row in server.resources]),
