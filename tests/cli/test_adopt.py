@@ -27,7 +27,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(home / ".claude/output-styles/x.md", "style")
     write(home / ".codex/config.toml", 'model = "x"\n')
     write(home / ".codex/AGENTS.md", "codex")
-    write(home / ".pi/agent/settings.json", "{}")
+    write(home / ".pi/agent/settings.json", '{"theme": "dark"}')
     write(project / ".git/HEAD", "ref: refs/heads/main\n")
     write(
         project / "opencode.json",
@@ -59,7 +59,7 @@ def test_each_thing_has_its_place_and_its_state(capsys: pytest.CaptureFixture[st
     without = {key for key, row in found.items() if row["state"] == "no effect here"}
     assert without == {
         ("Claude Code", "statusLine"), ("Claude Code", "memory of rev"),
-        ("Codex", "model"), ("OpenCode", "fun"), ("Pi", "~/.pi/agent/settings.json"),
+        ("Codex", "model"), ("OpenCode", "fun"), ("Pi", "theme"),
     }  # fmt: skip
     assert found["Claude Code", "Bash(curl *)"]["place"] == "~/.claude/settings.json:1"
     assert found["Claude Code", "~/.claude/team.md"]["place"] == "~/.claude/CLAUDE.md:1"

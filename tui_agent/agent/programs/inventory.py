@@ -59,8 +59,6 @@ _UNREAD = (
     ("OpenCode", ".config/opencode/plugins", ".opencode/plugins", "its plugins are not supported"),
     ("OpenCode", ".config/opencode/tool", ".opencode/tool", "write tools/NAME.py"),
     ("OpenCode", ".config/opencode/tools", ".opencode/tools", "write tools/NAME.py"),
-    ("Pi", ".pi/agent/settings.json", ".pi/settings.json", "its settings are not supported"),
-    ("Pi", ".pi/agent/models.json", "", "set [models] or [providers] in config.toml"),
     ("Pi", ".pi/agent/keybindings.json", "", "set [keys] in config.toml"),
     ("Pi", ".pi/agent/themes", ".pi/themes", "choose a theme with /theme"),
     (
@@ -86,6 +84,7 @@ _IN_FOLDERS = {
     *SERVER_FILES,
     CODEX_HOOKS,
     ".codex/rules",
+    ".pi/settings.json",
     ".opencode/package.json",
     ".opencode/node_modules",
     ".opencode/bun.lock",

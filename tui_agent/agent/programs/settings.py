@@ -1,4 +1,4 @@
-"""Reads the settings of Claude Code, Codex and OpenCode that take effect in this program.
+"""Reads the settings of Claude Code, Codex, OpenCode and Pi that take effect in this program.
 
 Each program's module converts its files and decides what needs trust; this module applies the
 user's exclusions (the setting ``leave_out``). Hooks, MCP servers, agents and commands of these
@@ -12,11 +12,12 @@ from tui_agent.agent.programs.claude_code import read_claude_code
 from tui_agent.agent.programs.codex import read_codex
 from tui_agent.agent.programs.found import ForeignSettings, joined
 from tui_agent.agent.programs.opencode import read_opencode
+from tui_agent.agent.programs.pi import read_pi
 from tui_agent.places import LeftOut
 
 
 def read_programs(folders: Folders, *, trusted: bool) -> ForeignSettings:
-    """Return the settings of Claude Code, Codex and OpenCode, without those the user excludes.
+    """Return the settings of Claude Code, Codex, OpenCode and Pi, without those the user excludes.
 
     The excluded ones are still in ``items``.
     """
@@ -25,6 +26,7 @@ def read_programs(folders: Folders, *, trusted: bool) -> ForeignSettings:
             _without("Claude Code", read_claude_code(folders, trusted=trusted), folders.left_out),
             _without("Codex", read_codex(folders), folders.left_out),
             _without("OpenCode", read_opencode(folders), folders.left_out),
+            read_pi(folders),
         ]
     )
 

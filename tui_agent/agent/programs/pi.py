@@ -1,0 +1,196 @@
+"""Lists Pi's settings and models, with the commands that set them up here.
+
+Pi's MCP servers are read by ``foreign_servers``. Source: Pi's documentation of its settings and
+models.
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tui_agent.agent.knowledge.folders import Folders
+from tui_agent.agent.programs.found import (
+    ForeignSettings,
+    FoundItem,
+    settings_files,
+    unreadable,
+    unused_settings,
+    without_effect,
+)
+from tui_agent.foreign_file import ForeignFile, read_of_user
+from tui_agent.json_text import as_dict, as_list, objects
+from tui_agent.lazy import LazyPattern
+
+PROGRAM = "Pi"
+
+_SETTINGS = ".pi/agent/settings.json"
+_PROJECT_SETTINGS = ".pi/settings.json"
+_MODELS = ".pi/agent/models.json"
+_INSTEAD = {
+    "compaction": "set [compaction] in config.toml",
+    "defaultModel": "choose a model with F2, or set model in config.toml",
+    "defaultProvider": "a model is named with its provider",
+    "defaultProjectTrust": "each project is asked about; --trust uses one without a question",
+    "defaultThinkingLevel": "set effort in config.toml, or press F9",
+    "defaultTools": "an agent has a list of tools: agents/NAME.md",
+    "enabledModels": "Shift+F2 goes through the models that you used lately",
+    "extensions": "its extensions are not supported",
+    "externalEditor": "set EDITOR",
+    "httpProxy": "set HTTPS_PROXY",
+    "packages": "its packages are not supported",
+    "retry": "set [retry] in config.toml",
+    "theme": "choose a theme with /theme",
+}
+"""How to get the effect of a Pi setting in this program."""
+_EFFORTS = {"xhigh": "max"}
+"""Our names of Pi's thinking levels, where they differ."""
+_PROVIDERS = {
+    "amazon-bedrock": "bedrock",
+    "azure-openai-responses": "azure",
+    "google": "gemini",
+    "google-vertex": "vertex_ai",
+    "llama.cpp": "llamafile",
+    "openai-codex": "chatgpt",
+}
+"""Our ids of Pi's providers, where they differ by more than hyphens."""
+_OWN = frozenset({"llamafile", "lm_studio", "ollama"})
+"""Our ids of servers of the user's that Pi has no address of its own for."""
+_APIS = {
+    "anthropic-messages": "anthropic",
+    "google-generative-ai": "gemini",
+    "openai-completions": "openai",
+    "openai-responses": "openai",
+}
+"""Our provider for a server of the user's, by the API that Pi uses for it."""
+_COSTS = {
+    "input": "input_price",
+    "output": "output_price",
+    "cacheRead": "cache_read_price",
+    "cacheWrite": "cache_write_price",
+}
+_VARIABLE = LazyPattern(r"\$\{?([A-Za-z_]\w*)\}?")
+_OLD_VARIABLE = LazyPattern(r"[A-Z][A-Z\d_]*_(?:KEY|TOKEN)")
+"""A variable as Pi's older versions wrote it, without a dollar sign."""
+
+
+def read_pi(folders: Folders) -> ForeignSettings:
+    """Return Pi's settings and models as ``items``; none of them has an effect here by itself."""
+    items: list[FoundItem] = []
+    for file in settings_files(folders, [_SETTINGS], [_PROJECT_SETTINGS]):
+        items += unreadable(PROGRAM, file)
+        items += unused_settings(PROGRAM, file, (), instead=_instead_of(file))
+    models = read_of_user(folders.home, _MODELS)
+    if models is not None:
+        items += unreadable(PROGRAM, models)
+        items += _models(models)
+    return ForeignSettings(items=tuple(items))
+
+
+def _instead_of(file: ForeignFile) -> dict[str, str]:
+    """Return how to get the effect of the settings; for model and thinking level, the command."""
+    model = str(file.table.get("defaultModel", ""))
+    provider = _provider_of(str(file.table.get("defaultProvider", "")))
+    level = str(file.table.get("defaultThinkingLevel", ""))
+    instead = dict(_INSTEAD)
+    if model and provider:
+        instead["defaultModel"] = _set("model", f"{provider}/{model}")
+    if level:
+        instead["defaultThinkingLevel"] = _set("effort", _EFFORTS.get(level, level))
+    return instead
+
+
+def _models(file: ForeignFile) -> Iterator[FoundItem]:
+    """Yield the providers and models of ``models.json``."""
+    for name, given in file.section("providers").items():
+        common = as_dict(given)
+        models = [row for row in objects(common.get("models")) if row.get("id")]
+        overrides = as_dict(common.get("modelOverrides"))
+        if not models and common.get("baseUrl"):
+            row = _address_and_key(common)
+            key = f"providers.{_quoted(_provider_of(str(name)))}"
+            yield _item(file, "provider", str(name), key, row, common)
+        for model in models:
+            own = {**common, **model}
+            model_id = f"{_server_of(str(name), own)}/{own['id']}"
+            key = f"models.{_quoted(model_id)}"
+            row = {**_address_and_key(own), **_facts(model)}
+            if own.get("api") == "openai-responses":
+                row["wire"] = "responses"
+            yield _item(file, "model", str(model["id"]), key, row, own)
+        for model_id, changes in overrides.items():
+            key = f"models.{_quoted(f'{_provider_of(str(name))}/{model_id}')}"
+            yield _item(file, "model", str(model_id), key, _facts(as_dict(changes)), {})
+
+
+def _item(
+    file: ForeignFile,
+    kind: str,
+    name: str,
+    key: str,
+    row: Mapping[str, Any],
+    given: Mapping[str, Any],
+) -> FoundItem:
+    parts = []
+    for field, value in row.items():
+        parts.append(f"{field} = {json.dumps(value, ensure_ascii=False)}")
+    why = _set(key, "{ " + ", ".join(parts) + " }")
+    if given.get("apiKey") and "api_key_env" not in row:
+        why += "; its key is not copied: add api_key_env, if the server needs one"
+    return without_effect(PROGRAM, kind, name, place=file.place(name), why=why)
+
+
+def _address_and_key(given: Mapping[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    if isinstance(url := given.get("baseUrl"), str):
+        row["base_url"] = url
+    key = str(given.get("apiKey", ""))
+    if variable := _VARIABLE.fullmatch(key):
+        row["api_key_env"] = variable[1]
+    elif _OLD_VARIABLE.fullmatch(key):
+        row["api_key_env"] = key
+    return row
+
+
+def _facts(model: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts about a model, by our names of them."""
+    row: dict[str, Any] = {}
+    for theirs, ours in (("contextWindow", "context_window"), ("maxTokens", "max_output")):
+        if _is_number(model.get(theirs)):
+            row[ours] = int(model[theirs])
+    if isinstance(model.get("reasoning"), bool):
+        row["reasoning"] = model["reasoning"]
+    if "input" in model:
+        row["vision"] = "image" in as_list(model["input"])
+    cost = as_dict(model.get("cost"))
+    for theirs, ours in _COSTS.items():
+        if _is_number(cost.get(theirs)):
+            row[ours] = cost[theirs]
+    return row
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12
+
+
+def _server_of(name: str, given: Mapping[str, Any]) -> str:
+    """Return our provider for a model: the known server of that name, or one with the same API."""
+    provider = _provider_of(name)
+    if provider in _OWN or not given.get("baseUrl"):
+        return provider
+    return _APIS.get(str(given.get("api", "")), "openai")
+
+
+def _provider_of(name: str) -> str:
+    return _PROVIDERS.get(name) or re.sub(r"\W", "_", name)
+
+
+def _quoted(name: str) -> str:
+    if name.isidentifier():
+        return name
+    return json.dumps(name, ensure_ascii=False)
+
+
+def _set(key: str, value: str) -> str:
+    return f"tui-agent config set {shlex.quote(key)} {shlex.quote(value)}"
