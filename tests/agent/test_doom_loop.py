@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import make_agent
-from tests.support.scripted_client import Reply, ScriptedClient
+from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.session_paths import PathBuilder
 from tui_agent.agent.doom_loop import LoopRules, detect, was_refused
 from tui_agent.agent.events import (
@@ -270,12 +270,9 @@ async def test_without_anybody_to_ask_the_second_time_ends_the_run(tmp_path: Pat
     )
 
 
-@pytest.mark.parametrize("decision", [Decision.ONCE, Decision.DENY])
-async def test_whoever_answers_each_time_gets_no_run_without_end(
-    tmp_path: Path, decision: Decision
-) -> None:
+async def test_whoever_answers_each_time_gets_no_run_without_end(tmp_path: Path) -> None:
     client = replies(60)
-    harness = make_agent(tmp_path, client, answer=PermissionAnswer(decision), rules=())
+    harness = make_agent(tmp_path, client, answer=PermissionAnswer(Decision.DENY), rules=())
     ended = await harness.say("go")
     assert ended.reason == "stopped"
     assert len(client.requests) == 5
@@ -286,7 +283,33 @@ async def test_whoever_answers_each_time_gets_no_run_without_end(
 async def test_an_answer_that_repeats_itself_is_a_step(tmp_path: Path) -> None:
     client = replies(60)
     harness = make_agent(
-        tmp_path, client, answer=PermissionAnswer(Decision.ONCE), rules=(), max_steps=2
+        tmp_path, client, answer=PermissionAnswer(Decision.DENY), rules=(), max_steps=2
     )
     ended = await harness.say("go")
     assert (ended.reason, ended.steps, len(client.requests)) == ("step_limit", 2, 2)
+
+
+async def test_a_yes_is_for_the_whole_run_and_not_for_the_next(tmp_path: Path) -> None:
+    read = Call("read", '{"path": "a.txt"}')
+    again = Reply(BEGINNING + ONCE_MORE * 400, calls=(read,))
+    client = ScriptedClient([again, again, again, Reply("Done."), again, Reply("Done.")])
+    harness = make_agent(tmp_path, client, answer=PermissionAnswer(Decision.ONCE), rules=())
+
+    await harness.say("go")
+    assert len([event for event in harness.events if isinstance(event, PermissionAsked)]) == 1
+    await harness.say("go on")
+    assert len([event for event in harness.events if isinstance(event, PermissionAsked)]) == 2
+
+
+def test_sentences_that_differ_in_numbers_are_not_called_the_same_characters() -> None:
+    row = "I will now look at file number {} once more because it may matter here. "
+    rows = [row.format(number) for number in range(40)]
+    same = find_repetition(rows[0] * 40)
+    other = find_repetition("".join(rows))
+
+    assert same is not None
+    assert same.amount.startswith("the same 7")
+    assert other is not None
+    assert other.amount == (
+        f"{other.rounds} times in a row the same text, except for numbers and the order of words"
+    )

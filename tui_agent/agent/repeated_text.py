@@ -64,6 +64,8 @@ class Repetition:
     unit: str
     rounds: int
     extra: int
+    is_exact: bool = True
+    """False if the rounds differ in digits or the order of words; ``unit`` is then one of them."""
 
     @property
     def reason(self) -> str:
@@ -72,7 +74,11 @@ class Repetition:
 
     @property
     def amount(self) -> str:
-        return f"the same {len(self.unit):,} characters {self.rounds} times in a row"
+        if self.is_exact:
+            return f"the same {len(self.unit):,} characters {self.rounds} times in a row"
+        return (
+            f"{self.rounds} times in a row the same text, except for numbers and the order of words"
+        )
 
 
 def repeated_answers(path: Sequence[Entry]) -> int:
@@ -142,7 +148,11 @@ def _find_said(text: str) -> Repetition | None:
         if words_said < _SENTENCE_WORDS * count or _is_fenced(text):
             return None
         first_rounds = sum(lengths[-2 * len(marks) :])
-        return Repetition(sentence.strip(), count // len(marks), chars - first_rounds)
+        said = {one.strip() for one in sentences[-count:]}
+        exact = len(said) == 1
+        return Repetition(
+            sentence.strip(), count // len(marks), chars - first_rounds, is_exact=exact
+        )
     return None
 
 
@@ -169,7 +179,7 @@ def find_repeated_calls(text: str, tools: Collection[str]) -> Repetition | None:
         return None
     rounds = equal if equal >= MAX_EQUAL_CALLS else like
     second_end = rows[len(rows) - rounds + 1][1]
-    return Repetition(last, rounds, len(text) - second_end)
+    return Repetition(last, rounds, len(text) - second_end, is_exact=rounds == equal)
 
 
 def _names_tool(row: str, tools: Collection[str]) -> bool:

@@ -15,7 +15,7 @@ from tui_agent.agent.gate import Gate
 from tui_agent.agent.permissions import Action
 from tui_agent.agent.repeated_text import MAX_REPEATED_ANSWERS, Repetition, repeated_answers
 from tui_agent.permission import Permission, PermissionNeed, with_note
-from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
+from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry, UserEntry
 from tui_agent.session.session import Session
 
 ANSWER_PATTERN = "repeated answer"
@@ -48,6 +48,8 @@ class RepetitionWatch:
         self._prompt = prompt
         self._problem_of = problem_of
         self._allowed: set[str] = set()
+        self._allowed_in_run: int | None = None
+        """Id of the user's message after which answers may repeat themselves; None: no message."""
 
     async def around(self, call: Call, proceed: Proceed) -> Outcome:
         path = self._session.active_path()
@@ -90,6 +92,8 @@ class RepetitionWatch:
     def stops_answers(self) -> bool:
         """Whether to stop answers that repeat themselves, which a rule or the user may allow."""
         is_allowed = ANSWER_PATTERN in self._allowed
+        if self._allowed_in_run is not None:
+            is_allowed = is_allowed or self._allowed_in_run == self._message()
         return not is_allowed and self._gate.decide(_REPEATED_ANSWER).action is not Action.ALLOW
 
     async def after_answer(self, answer: AssistantEntry, found: Repetition) -> str:
@@ -123,7 +127,15 @@ class RepetitionWatch:
             return with_note(self._prompt("repeating").strip(), reply.note)
         if reply.decision is Decision.SESSION:
             self._allowed.add(ANSWER_PATTERN)
+        self._allowed_in_run = self._message()
         return self._prompt("continue")
+
+    def _message(self) -> int:
+        """Return the id of the user's last message; 0 if there is none."""
+        for entry in reversed(self._session.active_path()):
+            if isinstance(entry, UserEntry) and entry.synthetic is None:
+                return entry.id
+        return 0
 
 
 def _outputs_of(loop: DoomLoop, path: Sequence[Entry]) -> tuple[str, ...]:
