@@ -120,7 +120,7 @@ async def test_a_primary_agent_takes_the_main_agents_place_in_its_mode(tmp_path:
     ]
     assert [tool.name for tool in harness.client.requests[1].tools] == ["read"]
     unknown, denied = harness.results()
-    assert "There is no tool 'bash'" in unknown.output
+    assert unknown.output == "There is no tool 'bash'. Tools: read."
     assert denied.status is ToolStatus.DENIED
 
 

@@ -9,7 +9,7 @@ watch for repetition. Checkpoints of changed files are appended by `Loop`.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -47,11 +47,13 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.errors import ToolError
 from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,
+    SystemEntry,
     ToolCallPart,
     ToolResultEntry,
     ToolStatus,
     is_by_user,
 )
+from tui_agent.session.path_queries import newest
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import SubagentHost, Tool, ToolResult
 from tui_agent.tools.questions import Person
@@ -182,7 +184,8 @@ class ToolRunner:
     def problem_of(self, tool: str, arguments: str) -> str:
         """Return why a tool (by name) doesn't accept these arguments (JSON text); "" if it does."""
         try:
-            parse_arguments(find_tool(tool, self._known_tools()), arguments)
+            found = find_tool(tool, self._known_tools(), self._offered_names)
+            parse_arguments(found, arguments)
         except ToolError as error:
             return str(error)
         return ""
@@ -198,7 +201,7 @@ class ToolRunner:
     def _prepare(self, part: ToolCallPart) -> Call:
         call = Call(part)
         try:
-            tool = find_tool(part.tool, self._known_tools())
+            tool = find_tool(part.tool, self._known_tools(), self._offered_names)
             self._check_kind(tool)
             call.found, call.given = tool.resolve(parse_arguments(tool, part.arguments))
             call.forwarded = call.found is not tool
@@ -207,6 +210,13 @@ class ToolRunner:
         except BaseException as error:  # noqa: BLE001 - whatever reading it raises is the call's result
             call.problem = outcome_of(call, error).result.output
         return call
+
+    def _offered_names(self) -> Collection[str]:
+        """Return the names of the tools that the model was offered in the last request."""
+        head = newest(self._journal.session.active_path(), SystemEntry)
+        if head is None:
+            return {tool.name for tool in self._known_tools()}
+        return {schema.name for schema in head.tools}
 
     def _check_kind(self, tool: Tool[Any]) -> None:
         """Raise ToolError for a tool that this kind of subagent may not use.

@@ -1,7 +1,7 @@
 """Lists the built-in tools in their fixed order, and finds a tool by the name in a call."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -39,6 +39,9 @@ _MODULES = dict.fromkeys(OFFERED, "") | {
     for path in sorted(Path(__file__).parent.glob("*_tool.py"))
 }
 """What follows the tool's name in the name of its module: "" or "_tool"."""
+
+_CLOSE = 0.7
+"""Likeness of two names, from 0 to 1, from which one is suggested for the other."""
 
 BUILTIN = (*_MODULES, "code", "skill", "task")
 """Names of all built-in tools. The last three are created elsewhere, because they need the project,
@@ -89,13 +92,18 @@ def builtin_named(name: str) -> str:
     return ""
 
 
-def find_tool(name: str, tools: Iterable[Tool[Any]]) -> Tool[Any]:
+def find_tool(
+    name: str,
+    tools: Iterable[Tool[Any]],
+    offered: Callable[[], Collection[str]] | None = None,
+) -> Tool[Any]:
     """Return the one of ``tools`` that a call names, by its name or another program's name for it.
 
-    A prefix such as ``functions.`` and the case don't count.
+    A prefix such as ``functions.`` and the case don't count. ``offered`` returns the names of those
+    that the model was offered; None: all.
 
     Raises:
-        ToolError: there is no such tool; the message lists the names of all.
+        ToolError: there is no such tool; the message lists the names of those offered.
     """
     by_name = {tool.name: tool for tool in tools}
     plain = name.strip().rsplit(".", 1)[-1].rsplit(":", 1)[-1].lower()
@@ -105,8 +113,13 @@ def find_tool(name: str, tools: Iterable[Tool[Any]]) -> Tool[Any]:
     # Another program's name is not used if it could be a short form of an MCP tool's name.
     if same in by_name and not any(known.endswith(plain) for known in by_name):
         return by_name[same]
-    near = difflib.get_close_matches(plain, by_name, n=2, cutoff=0.5)
+    shown = list(by_name)
+    if offered is not None:
+        names = offered()
+        shown = [known for known in by_name if known in names]
+    near = difflib.get_close_matches(plain, shown, n=2, cutoff=_CLOSE)
     meant = ""
     if near:
         meant = f" Did you mean {' or '.join(near)}?"
-    raise ToolError(f"There is no tool {name!r}.{meant} Tools: {', '.join(by_name)}.")
+    listed = f" Tools: {', '.join(shown)}." if shown else ""
+    raise ToolError(f"There is no tool {name!r}.{meant}{listed}")
