@@ -83,3 +83,31 @@ def test_only_what_can_not_be_is_refused(catalog: Catalog) -> None:
     with pytest.raises(UnknownModelError, match="Did you mean anthropic/claude-sonnet-5"):
         catalog.require("claud-sonnet-5")
     assert "openai/gpt-5-mini" in catalog.require("openai/gpt-5-mink")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "only"),
+    [
+        ("bench", ["openai/bench"], "openai/bench"),
+        ("bench", ["openai/bench", "groq/bench"], ""),
+        ("bench", ["openai/bench-2"], ""),
+        ("openai/bench-3", ["openai/bench"], ""),
+        ("both", [], ""),
+        ("both", ["openai/both"], "openai/both"),
+        ("one", [], "openrouter/maker/one"),
+        ("", ["openai/bench"], ""),
+    ],
+)
+def test_a_name_without_its_provider_is_completed_if_one_model_has_it(
+    tmp_path: Path, name: str, settings: list[str], only: str
+) -> None:
+    names = {
+        "openrouter/maker/one": "openrouter",
+        "openrouter/both": "openrouter",
+        "groq/both": "groq",
+    }
+    rows = {name: {"mode": "chat", "litellm_provider": of} for name, of in names.items()}
+    path = write_prices(tmp_path / "catalog.json", rows)
+    own = {model: ModelSettings(base_url="http://localhost:1/v1") for model in settings}
+
+    assert Catalog(own, path=path).judge(name).only == only

@@ -307,6 +307,16 @@ async def test_a_name_that_can_be_no_models_changes_nothing(tmp_path: Path) -> N
         assert stage.agent.model == "anthropic/claude-sonnet-4-5"
 
 
+async def test_the_one_model_of_a_name_is_used_at_once(tmp_path: Path) -> None:
+    verdict = NameVerdict("qwen3:4b", NameStanding.IMPOSSIBLE, only="ollama/qwen3:4b")
+    stage = make_stage(tmp_path, judge_model=lambda _name: verdict)
+    async with stage.run() as pilot:
+        await send(pilot, "/model qwen3:4b")
+        await until(lambda: stage.agent.model == "ollama/qwen3:4b", pilot)
+        await until(lambda: "the one model of this name" in stage.main.notice.message, pilot)
+        assert not isinstance(stage.app.screen, ModelPicker)
+
+
 async def test_a_part_of_a_name_filters_the_list(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, judge_model=judged())
     async with stage.run() as pilot:

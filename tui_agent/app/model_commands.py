@@ -60,7 +60,7 @@ async def _is_part_of_name(controller: "Controller", text: str) -> bool:
     if "/" in text or not controller.frontend.has_screen or controller.agent is None:
         return False
     verdict = await asyncio.to_thread(controller.services.judge_model, text)
-    return verdict.standing is NameStanding.IMPOSSIBLE
+    return verdict.standing is NameStanding.IMPOSSIBLE and not verdict.only
 
 
 async def _pick_model(controller: "Controller", search: str = "") -> None:
@@ -160,6 +160,11 @@ async def choose_model(controller: "Controller", name: str, *, only_here: bool =
     verdict = await asyncio.to_thread(controller.services.judge_model, name)
     if verdict.standing is NameStanding.KNOWN:
         return await use_model(controller, name, only_here=only_here)
+    if verdict.only:
+        used = await use_model(controller, verdict.only, only_here=only_here)
+        if used:
+            controller.say(verdict.taken)
+        return used
     if verdict.standing is NameStanding.IMPOSSIBLE or controller.agent is None:
         raise CommandError(f"{verdict.sentence} Nothing was changed.")
     answers = [(known, f"Use {known}") for known in verdict.similar]

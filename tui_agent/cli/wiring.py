@@ -83,6 +83,18 @@ class Wiring:
             )
         return found
 
+    def _settle_model(self, model: str) -> str:
+        """Check the model of the arguments, and complete its name if only one model has it.
+
+        Return a sentence for the user, or "". Raises UnknownModelError.
+        """
+        verdict = self.catalog.judge(model)
+        if not verdict.only:
+            return self.catalog.require(model)
+        self.arguments.model = verdict.only
+        self._take(self.read_config())
+        return verdict.taken
+
     def read_config(self) -> LoadedConfig:
         """Read the settings from files, environment and arguments.
 
@@ -135,7 +147,7 @@ class Wiring:
         self.notice = ""
         """A sentence to show the user once a session is open; "" for none."""
         self.catalog = catalog_of(config)
-        if self.arguments.model and (warning := self.catalog.require(self.arguments.model)):
+        if self.arguments.model and (warning := self._settle_model(self.arguments.model)):
             self.loaded = replace(self.loaded, warnings=(*self.loaded.warnings, warning))
         sources = ModelSources(
             self.catalog,

@@ -347,7 +347,21 @@ class Catalog:
             model,
             NameStanding.NEW if exists else NameStanding.IMPOSSIBLE,
             tuple(self.similar(model)),
+            only=self._only_named(model),
         )
+
+    def _only_named(self, name: str) -> str:
+        """Return the id of the one model with this name after its provider; "" if there are several.
+
+        Models of the settings come before the others.
+        """
+        if not name or "/" in name:
+            return ""
+        for ids in (list(self.settings), [info.id for info in self.models()]):
+            found = [one for one in ids if one.rpartition("/")[2] == name]
+            if found:
+                return found[0] if len(found) == 1 else ""
+        return ""
 
     def require(self, model: str) -> str:
         """Return a warning for the user if the catalog doesn't know the model, else "".

@@ -129,6 +129,15 @@ class NameVerdict:
     model: str
     standing: NameStanding
     similar: tuple[str, ...] = ()
+    only: str = ""
+    """The id of the one model whose last part is exactly the given name; "" if it is not one."""
+
+    @property
+    def taken(self) -> str:
+        """The message that ``only`` is used for the name; "" without it."""
+        if self.only:
+            return f"“{self.model}” is {self.only}, the one model of this name."
+        return ""
 
     @property
     def sentence(self) -> str:
