@@ -303,3 +303,11 @@ def test_a_project_can_require_the_sandbox(tmp_path: Path, text: str) -> None:
     brought.write_text(f"{text}\n")
     loaded = load_config(write(tmp_path, 'sandbox = "off"\n'), environ={}, project=brought)
     assert (loaded.config.sandbox.mode, loaded.warnings) == ("required", ())
+
+
+def test_a_value_with_another_way_to_get_it_is_refused_with_that_way(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('mode = "yolo"', encoding="utf-8")
+
+    with pytest.raises(ConfigError, match="chosen at each start: tui-agent --mode yolo"):
+        load_config(path)

@@ -85,6 +85,13 @@ _NOT_SETTINGS = {"TUI_AGENT_CONFIG_DIR", "TUI_AGENT_DATA_DIR", "TUI_AGENT_DEBUG"
 _FORMER = {"host.keep_warm"}
 """Settings of earlier versions that no longer have an effect; they cause no warning."""
 
+_INSTEAD_OF_VALUES = {
+    (
+        "mode",
+        "yolo",
+    ): "yolo runs everything without asking, so it is chosen at each start: tui-agent --mode yolo.",
+}
+"""What to do instead of setting a value that is not accepted, by key and value."""
 _OTHER_NAMES = {
     "compaction.enabled": "compaction.auto",
     "compaction.prune": "prune",
@@ -927,7 +934,9 @@ def _explain(
         shown = "…"
     else:
         shown = repr(first["input"])[:80]
-    return f"{where}: {key} = {shown} is not accepted: {message}."
+    refusal = f"{where}: {key} = {shown} is not accepted: {message}."
+    advice = _INSTEAD_OF_VALUES.get((key, str(first["input"])), "")
+    return f"{refusal} {advice}".rstrip()
 
 
 def _checked(kind: Any, value: object) -> Any:
