@@ -136,3 +136,18 @@ def test_nothing_is_said_where_nothing_is(
         capsys.readouterr().out
         == "No files of other coding agents were found in your home directory or in this project.\n"
     )
+
+
+def test_a_command_that_a_built_in_one_hides_is_named(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(project.parent / "home/.claude/commands/compact.md", "shorten it")
+    write(project.parent / "home/.claude/commands/review.md", "look at it")
+
+    found = rows(capsys)
+
+    assert found["Claude Code", "/compact"]["state"] == "no effect here"
+    assert "built-in /compact" in found["Claude Code", "/compact"]["why"]
+    assert found["Claude Code", "/review"]["state"] == "in use"
+    run(["doctor"])
+    assert "compact.md can't be reached: /compact is built in" in capsys.readouterr().out

@@ -12,7 +12,7 @@ import pytest
 from tui_agent.cli.arguments import EPILOG, SUBCOMMANDS, UsageError, parse, whole_parser
 from tui_agent.cli.main import run
 from tui_agent.cli.models import DEFAULT_MODELS, choose_model
-from tui_agent.cli.names_elsewhere import COMMANDS, MCP_ACTIONS, OPTIONS
+from tui_agent.cli.names_elsewhere import COMMANDS, MCP_ACTIONS, MODES, OPTIONS
 from tui_agent.cli.output import ExitCode, exit_codes_line
 from tui_agent.config import Config
 
@@ -173,3 +173,15 @@ def test_a_word_that_is_a_command_elsewhere_is_not_sent(word: str, instead: str)
         with pytest.raises(UsageError, match=re.escape(instead)):
             parse(arguments)
     assert parse(["--", word]).prompt == word
+
+
+@pytest.mark.parametrize(("mode", "instead"), MODES.items())
+def test_a_mode_of_another_program_names_what_to_use(mode: str, instead: str) -> None:
+    with pytest.raises(UsageError, match=f"There is no --mode {mode}: {re.escape(instead)}"):
+        parse(["--mode", mode, "-p", "hello"])
+
+
+def test_a_file_before_the_prompt_is_named_in_it() -> None:
+    with pytest.raises(UsageError, match=r'named in the prompt: tui-agent "@a\.py …"'):
+        parse(["@a.py", "explain this"])
+    assert parse(["@a.py"]).prompt == "@a.py"

@@ -108,6 +108,11 @@ def remedy_of(name: str, keymap: Mapping[str, str], label: str = "") -> tuple[st
     return f"/{name}", label, action
 
 
+def hides_own(name: str) -> bool:
+    """Return whether a built-in command has this name and isn't replaced by a command of the user's."""
+    return any(row.name == name and not row.yields for row in command_table())
+
+
 def commands_of(agent: Agent | None) -> list[Command]:
     """Return the built-in commands, then the user's own commands and skills of the agent's session.
 

@@ -22,7 +22,6 @@ ELSEWHERE: Mapping[str, str] = {
     "reload": "/new begins a session that reads all files again; /mcp reload restarts the MCP servers.",
     "sandbox": "/status shows it, and /settings sandbox changes it.",
     "scoped-models": "/model lists all models; type a part of a name.",
-    "session": "/status shows this session, /sessions all of them.",
     "share": "/export page.html writes a page that needs no server.",
     "statusline": "Set ui.status_line to a command: /settings status_line.",
     "stop": "Escape stops the agent, /jobs stop N a background job.",

@@ -120,6 +120,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     except UsageError:
         _refuse_foreign(argv)
         raise
+    from tui_agent.cli.names_elsewhere import MODES as MODES_ELSEWHERE
+
     arguments.command = "run"
     arguments.given = argv
     _refuse_slip(arguments.prompt or "", argv)
@@ -130,6 +132,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
             )
         arguments.print = arguments.prompt
         arguments.prompt = None
+    if instead := MODES_ELSEWHERE.get(arguments.mode):
+        raise UsageError(f"There is no --mode {arguments.mode}: {instead}. See: tui-agent --help")
     if arguments.model is not None:
         _take_demo(arguments)
     _check(arguments)
@@ -265,6 +269,11 @@ def _refuse_foreign(argv: list[str]) -> None:
         name = argument.partition("=")[0]
         if name in OPTIONS:
             raise UsageError(f"tui-agent has no {name}: {OPTIONS[name]}. See: tui-agent --help")
+    files = [argument for argument in argv if argument.startswith("@") and " " not in argument]
+    if files:
+        raise UsageError(
+            f'A file is named in the prompt: tui-agent "{files[0]} …". See: tui-agent --help'
+        )
 
 
 def _refuse_foreign_action(action: str) -> None:

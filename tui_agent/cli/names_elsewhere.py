@@ -7,6 +7,9 @@ _MODE = "use --mode plan, --mode auto-edit or --mode yolo"
 _RULE = "use --allow RULE, such as 'bash:make *'"
 _PLACES = "set read and write of [sandbox] in config.toml"
 
+_TOOLS = "an agent has a list of tools: write agents/NAME.md and use --mode NAME"
+_NO_TOOL = "use --deny RULE"
+
 _SCHEMA = "describe the form of the answer in the prompt"
 _PICTURE = "name the picture in the prompt: @picture.png"
 _COPIES = "--race works in copies of the project"
@@ -23,6 +26,7 @@ OPTIONS: Mapping[str, str] = {
     "--add-dir": _PLACES,
     "--agents": "agents are Markdown files in .tui-agent/agents",
     "--allowedTools": _RULE,
+    "--approve": "--trust uses this project's settings and commands",
     "--allowed-tools": _RULE,
     "--append-system-prompt": "write it into AGENTS.md",
     "--ask-for-approval": _MODE,
@@ -31,15 +35,23 @@ OPTIONS: Mapping[str, str] = {
     "--dangerously-skip-permissions": _MODE,
     "--disallowedTools": "use --deny RULE",
     "--disallowed-tools": "use --deny RULE",
+    "--exclude-tools": _NO_TOOL,
+    "--export": "tui-agent sessions export writes a session to a file",
     "--fallback-model": "set fallback_models in config.toml",
     "--fork-session": "use --fork ID",
     "--format": _JSON,
     "--full-auto": _MODE,
     "--image": _PICTURE,
     "--json-schema": _SCHEMA,
+    "--list-models": "tui-agent models lists them",
     "--max-budget-usd": "use --max-cost USD",
     "--max-turns": "use --max-steps N",
     "--mcp-config": "tui-agent mcp add adds a server",
+    "--models": "Shift+F2 goes through the models that you used lately",
+    "--name": "/rename names the open session",
+    "--no-approve": "a project is not trusted unless you say so",
+    "--no-builtin-tools": _TOOLS,
+    "--no-tools": _TOOLS,
     "--oss": "name a model of your own server, such as -m ollama/NAME; tui-agent models lists them",
     "--output-last-message": _ANSWER,
     "--output-schema": _SCHEMA,
@@ -51,14 +63,23 @@ OPTIONS: Mapping[str, str] = {
     "--session": "use -r ID",
     "--session-id": "use -r ID",
     "--skip-git-repo-check": "no repository is needed",
+    "--skill": "skills are folders in .tui-agent/skills, and those of other programs are used",
     "--steps": "use --max-steps N",
     "--system-prompt": "prompts/system.md in your settings replaces it",
+    "--tools": _TOOLS,
     "--thinking": "use --effort LEVEL",
     "--verbose": _JSON,
     "--worktree": _COPIES,
     "--yolo": "use --mode yolo",
 }
 """Hints what to use instead of another program's option, by option."""
+
+MODES: Mapping[str, str] = {
+    "json": _JSON,
+    "rpc": "editors connect with tui-agent acp",
+    "text": "-p prints only the answer",
+}
+"""Hints what to use instead of another program's value of ``--mode``, by value."""
 
 COMMANDS: Mapping[str, str] = {
     "agents": "tui-agent ps lists detached runs",

@@ -268,8 +268,6 @@ class McpServerStatus:
     state: ServerState
     address: str = ""
     """The server's command line or URL, as configured."""
-    place: str = ""
-    """The file with the server's settings, perhaps with the line; "" if unknown."""
     detail: str = ""
     """Why the server is not ready; in the state ``LOGIN`` the address to open in the browser."""
     advice: str = ""
@@ -293,6 +291,8 @@ class McpServerStatus:
     restarts: int = 0
     login: LoginState = LoginState.NONE
     log: Path | None = None
+    place: str = ""
+    """The file with the server's settings, perhaps with the line; "" if unknown."""
 
     @property
     def tokens(self) -> int:
