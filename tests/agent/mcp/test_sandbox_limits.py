@@ -10,7 +10,7 @@ from tests.support.mcp_place import PLAIN_SERVER, QUICK
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.records import ServerState
 from tui_agent.agent.mcp.sandbox_limits import SandboxLimits, directories_of
-from tui_agent.agent.mcp.server import _last_words
+from tui_agent.agent.mcp.server import last_words
 from tui_agent.agent.mcp.settings import (
     ConnectionContext,
     FoundServers,
@@ -163,7 +163,7 @@ Node.js v22.11.0
 REQUIRED = """Error: Cannot find module 'x'
 Require stack:
 - /a/s.js
-    at Module._load (node:internal:1) {
+    at Module.load (node:internal:1) {
   requireStack: [ '/a/s.js' ]
 }
 
@@ -188,4 +188,4 @@ ModuleNotFoundError: No module named 'x'
     ],
 )  # fmt: skip
 def test_the_line_with_the_error_is_shown(text: str, words: str) -> None:
-    assert _last_words(text) == words
+    assert last_words(text) == words

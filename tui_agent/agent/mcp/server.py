@@ -407,7 +407,7 @@ class McpServer:
         around = Circumstances(
             late,
             self._refusal,
-            _last_words(text),
+            last_words(text),
             noise=self._noise,
             lacks=lacks,
             hidden=self.hidden,
@@ -415,7 +415,7 @@ class McpServer:
         return trouble_of(error, self.spec, around)
 
 
-def _last_words(text: str) -> str:
+def last_words(text: str) -> str:
     """Return the line of a log with which the server says why it ended; "" if it wrote nothing.
 
     That is the last line on its standard error which is not a part of a trace, or else the last one.
