@@ -83,9 +83,9 @@ class KeyOrder:
     def _parted(self, event: events.Key | events.Paste) -> tuple[events.Key | events.Paste, ...]:
         """Return the events to deliver for an event, usually only itself.
 
-        Alt with a character, if it has no binding, is one of `WORD_KEYS` in a text field, else a key
-        that does and writes nothing. Terminals send the same bytes for Escape and the character; only
-        a field in which Escape ends a mode takes them so.
+        Alt with a character is delivered without the character, which a text field would write. If it
+        has no binding, it is one of `WORD_KEYS` in a text field. Terminals send the same bytes for
+        Escape and the character; only a field in which Escape ends a mode takes them so.
         """
         if not (isinstance(event, events.Key) and event.key.startswith("alt+")):
             return (event,)
@@ -96,9 +96,8 @@ class KeyOrder:
         if is_free and event.is_printable and getattr(field, "escape_ends_mode", False):
             name = letter if letter.isalnum() else event.key.removeprefix("alt+")
             return (events.Key("escape", "\x1b"), events.Key(name, letter))
-        if bound is not None:
-            return (event,)
-        if isinstance(field, Input | TextArea) and (word := WORD_KEYS.get(event.key)) is not None:
+        word = WORD_KEYS.get(event.key)
+        if bound is None and word is not None and isinstance(field, Input | TextArea):
             return (events.Key(word, None),)
         return (events.Key(event.key, None),)
 
