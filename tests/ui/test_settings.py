@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual import events
 from textual.binding import BindingsMap
 from textual.dom import DOMNode
 from textual.widgets import Input
@@ -23,6 +24,7 @@ from tests.support.ui_app import (
     write,
 )
 from tui_agent.agent.events import RunStarted
+from tui_agent.app.commands import command_table
 from tui_agent.app.setting_names import GROUPS, OTHERS, sentence_of, sorted_by_group
 from tui_agent.config import THEMES, Config, ConfigError, load_config, set_value
 from tui_agent.setting_rows import setting_rows
@@ -279,13 +281,21 @@ ACTIONS = [
         ({"compact": "strg+k"}, {}, "“strg+k” is not a key"),
         ({"compact": "ctrl+ctrl+x"}, {}, "“ctrl+ctrl+x” is not a key"),
         ({"compact": "ctrl+shift+left, alt+slash"}, {"compact": "ctrl+shift+left,alt+slash"}, None),
-        ({"compact": "ctrl+g"}, {}, "context already uses this key"),
+        ({"compact": "ctrl+g"}, {"compact": "ctrl+g", "context": ""}, None),
+        (
+            {"compact": "ctrl+g", "context": "ctrl+g"},
+            {"context": "ctrl+g"},
+            "compact = “ctrl+g” is ignored",
+        ),
+        ({"compact": "f12", "context": "f12"}, {"compact": "f12"}, "context = “f12” is ignored"),
+        ({"compact": "ctrl+x"}, {}, "can't be rebound"),
+        ({"compact": ""}, {"compact": ""}, None),
         ({"compact": "ctrl+g", "context": "f4"}, {"compact": "ctrl+g", "context": "f4"}, None),
         ({"compact": "y"}, {}, "is for writing in the prompt"),
         ({"compact": "question_mark"}, {}, "is for writing in the prompt"),
         ({"prompt.editor": "y"}, {}, "is for writing in the prompt"),
-        ({"compact": "ctrl+j"}, {}, "prompt.newline already uses this key"),
-        ({"prompt.editor": "ctrl+g"}, {}, "context already uses this key"),
+        ({"compact": "ctrl+j"}, {"compact": "ctrl+j", "prompt.newline": "alt+enter"}, None),
+        ({"prompt.editor": "ctrl+g"}, {"prompt.editor": "ctrl+g", "context": ""}, None),
         (
             {"prompt.editor": "ctrl+g", "context": "f12"},
             {"prompt.editor": "ctrl+g", "context": "f12"},
@@ -302,7 +312,7 @@ ACTIONS = [
 def test_a_table_of_keys_is_checked(
     keymap: dict[str, str], good: dict[str, str], problem: str | None
 ) -> None:
-    found, problems = checked(keymap, ACTIONS)
+    found, problems, _taken = checked(keymap, ACTIONS)
     assert found == good
     assert (problem in problems[0]) if problem else not problems
 
@@ -474,3 +484,65 @@ async def test_the_help_has_the_users_keys(tmp_path: Path) -> None:
         assert "alt+enter" not in next(row for row in text.split("\n") if "queue the" in row)
         await write(pilot, "inserts")
         assert "alt+y inserts it" in screen_text(stage)
+
+
+@pytest.mark.parametrize("letters", ["abcdefghijklm", "nopqrstuvwxyz", "0123456789"])
+async def test_every_command_can_have_alt_with_a_character(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, letters: str
+) -> None:
+    names = [command.name for command in command_table() if command.key]
+    offset = ord(letters[0])
+    keys = {
+        names[(offset + place) % len(names)]: f"alt+{letter}"
+        for place, letter in enumerate(letters)
+    }
+    stage = make_stage(tmp_path, keys=keys)
+    begun: list[str] = []
+    async with stage.run() as pilot:
+        monkeypatch.setattr(stage.main.controller, "begin", begun.append)
+        for key in keys.values():
+            stage.app.post_message(events.Key(key, key[-1]))
+        await until(lambda: len(begun) == len(keys), pilot)
+        assert begun == list(keys)
+        assert stage.main.prompt.text == ""
+
+
+async def test_a_key_taken_from_another_action_is_said_once(tmp_path: Path) -> None:
+    stage, path = a_stage(tmp_path, '[keys]\nthoughts = "ctrl+t"\ncontext = "ctrl+k"\n')
+    async with stage.run() as pilot:
+        assert [toast for toast in stage.toasts if "ctrl+t" in toast] == [
+            "ctrl+t now runs thoughts ([keys] in the settings); tree has lost this key."
+        ]
+        assert sum("ctrl+k" in toast for toast in stage.toasts) == 1
+        await stage.main.controller.run("settings")
+        await pilot.press("escape")
+        assert sum("ctrl+t" in toast for toast in stage.toasts) == 1
+        await write(pilot, "two words")
+        await press(pilot, "home", "ctrl+k")
+        assert stage.main.prompt.text == "two words"
+        await until(lambda: isinstance(stage.app.screen, ContextScreen), pilot)
+        await press(pilot, "ctrl+g")
+        begun: list[str] = []
+        stage.main.controller.begin = begun.append  # type: ignore[method-assign]
+        await press(pilot, "ctrl+t")
+        assert begun == ["thoughts"]
+        path.write_text('[keys]\nthoughts = "ctrl+t"\ntree = ""\ncontext = "f12"\n')
+
+
+async def test_an_action_that_lost_its_key_is_in_the_help_without_one(tmp_path: Path) -> None:
+    stage = make_stage(
+        tmp_path, keys={"thoughts": "ctrl+p", "compact": "ctrl+t", "mode": "ctrl+end"}
+    )
+    async with stage.run((100, 40)) as pilot:
+        assert "ctrl+p" not in stage.main.prompt.placeholder
+        await press(pilot, "question_mark")
+        await press(pilot, "backspace", "f1")
+        assert isinstance(stage.app.screen, HelpScreen)
+        await write(pilot, "ctrl+t")
+        assert "/compact" in screen_text(stage)
+        assert "/tree" not in screen_text(stage)
+
+
+def test_an_action_can_be_left_without_a_key() -> None:
+    found = checked({"compact": "ctrl+g", "context": ""}, ACTIONS)
+    assert found == ({"compact": "ctrl+g", "context": ""}, [], [])

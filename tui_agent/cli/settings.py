@@ -79,8 +79,8 @@ def _about_name(table: str, name: str, config: Config) -> str:
             from tui_agent.ui.key_help import checked, rebindable_actions
             from tui_agent.ui.screens.main import MainScreen
 
-            _good, problems = checked(config.keys, rebindable_actions(MainScreen.BINDINGS))
-            return " ".join(problems)
+            found = checked(config.keys, rebindable_actions(MainScreen.BINDINGS))
+            return " ".join(found.problems)
         case _:
             return ""
 

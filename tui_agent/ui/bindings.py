@@ -9,6 +9,8 @@ from textual.binding import Binding, BindingsMap, BindingType
 
 CHORD: Final = "ctrl+x"
 """The key that begins a sequence of two keys in the prompt."""
+NO_KEY: Final = "no_key"
+"""Key in Textual's keymap of an action without one, which would else keep its default key."""
 
 
 def hidden(
@@ -32,12 +34,20 @@ def keys_of(
     for own, binding in BindingsMap(bindings):
         keys = [own]
         if binding.id is not None and binding.id in keymap:
-            keys = [key.strip() for key in keymap[binding.id].split(",")]
+            keys = [key.strip() for key in keymap[binding.id].split(",") if key.strip()]
         for key in keys:
             bound = found.setdefault(key, [])
             if all(other.action != binding.action for other in bound):
                 bound.append(binding)
     return found
+
+
+def find_binding(name: str, bindings: Iterable[BindingType]) -> Binding | None:
+    """Return the binding with an id; None if there is none."""
+    for binding in bindings:
+        if isinstance(binding, Binding) and binding.id == name:
+            return binding
+    return None
 
 
 EVERYWHERE: Final = (

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from string import punctuation
-from typing import Any
+from typing import Any, NamedTuple
 
 from textual.binding import Binding, BindingType
 from textual.keys import Keys, _character_to_key
 from textual.screen import Screen
 
 from tui_agent.lazy import frozen
-from tui_agent.ui.bindings import CHORD, EVERYWHERE
+from tui_agent.ui.bindings import CHORD, EVERYWHERE, NO_KEY
 
 _MODIFIERS = frozenset({"ctrl", "alt", "shift", "super", "hyper", "meta"})
 _NAMES = frozenset(key.value for key in Keys) | {f"f{number}" for number in range(1, 25)}
@@ -40,13 +40,23 @@ class Rebindable:
     place: str
 
 
-def checked(
-    keymap: Mapping[str, str], known: Iterable[Rebindable]
-) -> tuple[dict[str, str], list[str]]:
-    """Return the valid bindings of a keymap (action id to keys), and a sentence per invalid one.
+class CheckedKeys(NamedTuple):
+    """The keys that a keymap gives, after `checked`."""
 
-    Actions of the main screen and the prompt can't be bound to plain characters. A key of another
-    action that works at the same time is invalid, too.
+    keymap: dict[str, str]
+    """Keys by action id, comma-separated; "" for an action that has none."""
+    problems: list[str]
+    """A sentence for each setting that is ignored."""
+    taken: list[str]
+    """A sentence for each action that lost a default key to another action."""
+
+
+def checked(keymap: Mapping[str, str], known: Iterable[Rebindable]) -> CheckedKeys:
+    """Check a keymap (action id to keys) against the actions that there are.
+
+    Actions of the main screen and the prompt can't be bound to plain characters. A configured key
+    is taken from every action that works at the same time and has the key only by default. Of two
+    actions that are configured to have the same key, the second is ignored.
     """
     actions = {action.id: action for action in known}
     good: dict[str, str] = {}
@@ -57,25 +67,62 @@ def checked(
             good[name] = ",".join(_split(keys))
         else:
             problems.append(problem)
-    for name in list(good):
-        action = actions[name]
-        # Some actions share a key by default, because only one of them is possible at a time.
-        wanted = set(_split(good[name])) - set(_split(action.keys))
-        others = []
-        for other in actions.values():
-            if other.id != name and _work_together(other, action):
-                others.append(other)
-        taken = (
-            other.id for other in others if wanted & set(_split(good.get(other.id, other.keys)))
-        )
-        if (other_id := next(taken, None)) is not None:
-            problems.append(f"[keys] {name} = “{good[name]}”: {other_id} already uses this key.")
-            del good[name]
-    return good, problems
+    for name in reversed(list(good)):
+        wanted = _wanted(actions[name], good)
+        for other in _rivals(actions[name], actions):
+            if other.id in good and wanted & set(_split(good[other.id])):
+                keys = good.pop(name)
+                problems.append(
+                    f"[keys] {name} = “{keys}” is ignored: {other.id} is set to this key, too."
+                )
+                break
+    lost, taken = _taken(good, actions)
+    return CheckedKeys({**good, **lost}, problems, taken)
+
+
+def _wanted(action: Rebindable, keymap: Mapping[str, str]) -> set[str]:
+    """Return the keys that a keymap gives to an action and that it doesn't have by default.
+
+    Some actions share a key by default, because only one of them is possible at a time.
+    """
+    return set(_split(keymap[action.id])) - set(_split(action.keys))
+
+
+def _rivals(action: Rebindable, actions: Mapping[str, Rebindable]) -> list[Rebindable]:
+    """Return the other actions that work at the same time as an action."""
+    others = []
+    for other in actions.values():
+        if other.id != action.id and _work_together(other, action):
+            others.append(other)
+    return others
+
+
+def _taken(
+    good: Mapping[str, str], actions: Mapping[str, Rebindable]
+) -> tuple[dict[str, str], list[str]]:
+    """Return the keys left to actions that lose some to configured ones, and a sentence for each.
+
+    ``good`` are the configured keys by action id.
+    """
+    lost: dict[str, str] = {}
+    told: list[str] = []
+    for name in good:
+        wanted = _wanted(actions[name], good)
+        for other in _rivals(actions[name], actions):
+            keys = _split(lost.get(other.id, other.keys))
+            gone = [key for key in keys if key in wanted]
+            if other.id in good or not gone:
+                continue
+            lost[other.id] = ",".join(key for key in keys if key not in wanted)
+            told.append(
+                f"{' and '.join(gone)} now runs {name} ([keys] in the settings);"
+                f" {other.id} has lost this key."
+            )
+    return lost, told
 
 
 def _split(keys: str) -> list[str]:
-    return [key.strip() for key in keys.split(",")]
+    return [key.strip() for key in keys.split(",") if key.strip()]
 
 
 def _work_together(one: Rebindable, other: Rebindable) -> bool:
@@ -96,7 +143,7 @@ def _problem(name: str, keys: str, actions: Mapping[str, Rebindable]) -> str | N
             return f"[keys] {name} = “{keys}”: “{key}” is not a key; write it like ctrl+g, f5 or alt+up."
         if second and (place != PROMPT or first != CHORD):
             return f"[keys] {name} = “{keys}”: only actions of the prompt can have two keys, and the first is {CHORD}."
-        if key in RESERVED:
+        if key in RESERVED or (key == CHORD and key not in _split(actions[name].keys)):
             return f"[keys] {name} = “{keys}”: {key} can't be rebound."
         if place in _WRITING and (len(key) == 1 or key in _PUNCTUATION):
             return f"[keys] {name} = “{keys}”: {key} is for writing in the prompt."
@@ -147,14 +194,18 @@ def use_keys(
 ) -> Mapping[str, str]:
     """Apply the user's keymap in place of the one ``before``; return its valid bindings.
 
-    Keymaps map action ids to keys. Each invalid binding is shown as a warning.
+    Keymaps map action ids to keys. Each invalid binding is shown as a warning. A changed keymap
+    also shows which actions lost a key.
     """
     if not keymap:
         if before:
             main.app.set_keymap({})
         return {}
-    good, problems = checked(keymap, rebindable_actions(main.BINDINGS))
-    main.app.set_keymap(good)
-    for problem in problems:
+    found = checked(keymap, rebindable_actions(main.BINDINGS))
+    main.app.set_keymap({name: keys or NO_KEY for name, keys in found.keymap.items()})
+    for problem in found.problems:
         main.notify(problem, severity="warning")
-    return good
+    if found.keymap != before:
+        for sentence in found.taken:
+            main.notify(sentence)
+    return found.keymap

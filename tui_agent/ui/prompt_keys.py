@@ -73,6 +73,9 @@ def prompt_keys(
             names = [keys]
         else:
             names = keys.split()
-        shown = " ".join(dict.fromkeys(map(now_of, names)))
-        rows.append((shown, _KEYS_IN_TEXT.sub(lambda found: now_of(found[0]), text)))
+        shown = " ".join(filter(None, dict.fromkeys(map(now_of, names))))
+        if shown:
+            rows.append(
+                (shown, _KEYS_IN_TEXT.sub(lambda found: now_of(found[0]) or "no key", text))
+            )
     return tuple(rows)
