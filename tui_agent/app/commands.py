@@ -19,6 +19,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.app.format import one_line
@@ -95,17 +96,26 @@ def command_table() -> tuple[Command, ...]:
     return tuple(sorted(_ROWS, key=lambda row: (row.place, row.handler.__module__)))
 
 
+def key_of(name: str, keymap: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return the key that runs a command, as shown in texts; ``/name`` if it has none.
+
+    Keys in ``keymap`` replace the default one; the first is returned.
+    """
+    command = find(name, command_table())
+    keys = keymap.get(name, command.key if command is not None else "")
+    return keys.partition(",")[0] or f"/{name}"
+
+
 def remedy_of(name: str, keymap: Mapping[str, str], label: str = "") -> tuple[str, str, str]:
     """Return the remedy that runs a command: key (``/name`` if it has none), label and action.
 
-    A key in ``keymap`` replaces the default one.
+    The key is that of `key_of`.
     """
-    command = find(name, command_table())
-    key = keymap.get(name, command.key if command is not None else "")
+    key = key_of(name, keymap)
     action = f"screen.command('{name}')"
-    if key:
-        return key, label or name, action
-    return f"/{name}", label, action
+    if key.startswith("/"):
+        return key, label, action
+    return key, label or name, action
 
 
 def hides_own(name: str) -> bool:

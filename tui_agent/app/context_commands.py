@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tui_agent.app.commands import Command
+from tui_agent.app.commands import Command, key_of
 from tui_agent.app.format import plural, tokens
 from tui_agent.app.frontend import CompactPage, ContextPage, LongText, Output, SettingsPage
 from tui_agent.errors import CommandError
@@ -329,7 +329,8 @@ async def panel(controller: Controller, _argument: str) -> None:
 )
 async def view(controller: Controller, _argument: str) -> None:
     if controller.frontend.toggle_view():
-        controller.say("Showing what the model sees · ctrl+o shows all.")
+        key = key_of("view", controller.frontend.keymap)
+        controller.say(f"Showing what the model sees · {key} shows all.")
     else:
         controller.frontend.clear_notice()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tui_agent.app.commands import Command
+from tui_agent.app.commands import Command, key_of
 from tui_agent.app.format import one_line
 from tui_agent.app.frontend import Choice, Pick, PickRow, TextLine
 from tui_agent.errors import UserFacingError
@@ -56,7 +56,8 @@ async def login(controller: Controller, argument: str) -> None:
 
         model = await asyncio.to_thread(port.first_model) or await ask_for_model(controller, "")
         if model and await use_model(controller, model):
-            controller.say(f"{kept} The model is {one_line(model, 60)}; F2 chooses another.")
+            key = key_of("model", controller.frontend.keymap)
+            controller.say(f"{kept} The model is {one_line(model, 60)}; {key} chooses another.")
 
 
 @Command(

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tui_agent.app.commands import Command
+from tui_agent.app.commands import Command, key_of
 from tui_agent.app.format import count_in, dollars_in, money, one_line
 from tui_agent.app.frontend import Choice, RacePage, Report
 from tui_agent.app.moves import make_move
@@ -368,7 +368,8 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
         took = f"{name}, {told}"
     told = f"Took {took}.{saved} /undo reverses this; the others are branches in /tree."
     if not nothing_left(agent.session.active_path()):
-        told += " Its work is not done: F8 continues it."
+        key = key_of("retry", controller.frontend.keymap)
+        told += f" Its work is not done: {key} continues it."
     controller.say(told)
     controller.frontend.refresh_facts()
 

@@ -9,7 +9,7 @@ import asyncio
 import re
 from typing import TYPE_CHECKING
 
-from tui_agent.app.commands import Command
+from tui_agent.app.commands import Command, key_of
 from tui_agent.app.format import one_line
 from tui_agent.app.frontend import (
     Choice,
@@ -54,8 +54,9 @@ async def new(controller: Controller, _argument: str) -> None:
     )
     if opened and info is not None and info.entry_count:
         name = one_line(info.title or info.first_message, 50)
+        key = key_of("sessions", controller.frontend.keymap)
         controller.say(
-            f"A new session. “{name}” is kept: /resume {info.id} or ctrl+s opens it again."
+            f"A new session. “{name}” is kept: /resume {info.id} or {key} opens it again."
         )
 
 

@@ -14,11 +14,13 @@ from textual.app import ComposeResult
 from textual.geometry import Region, Size
 from textual.strip import Strip
 
+from tui_agent.app.commands import key_of
 from tui_agent.app.controller import Controller
 from tui_agent.app.format import short_path
 from tui_agent.app.frontend import Frontend, Remedy, Severity
 from tui_agent.app.unsent import UnsentKeeper
 from tui_agent.ui.attention import Attention
+from tui_agent.ui.bindings import EVERYWHERE, find_binding
 from tui_agent.ui.error_boundary import BoundedScreen
 from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.widgets.attachments import AttachmentStrip
@@ -89,12 +91,22 @@ class SessionFrame(BoundedScreen[None], Frontend):
             yield popup
         self.attachments = AttachmentStrip(self.controller)
         yield self.attachments
-        self._writing = Prompt(popup, self._history, self.clock, self.take_back)
+        self._writing = Prompt(popup, self._history, self.clock, self.take_back, self.key_of)
         yield self._writing
         yield Gauge(self.clock)
         self._user_status = UserStatusLine(self._state, lambda: self.controller.cwd, self.warn)
         yield self._user_status
-        yield StatusLine(self.clock)
+        yield StatusLine(self.clock, self.key_of)
+
+    def key_of(self, name: str) -> str:
+        """Return the key of an action as shown in texts, by the binding's id.
+
+        A command without a key is returned as ``/name``, another action without one as "".
+        """
+        own = find_binding(name, (*EVERYWHERE, *self.BINDINGS, *Prompt.BINDINGS))
+        if own is None or own.action.startswith("command("):
+            return key_of(name, self.keymap)
+        return self.keymap.get(name, own.key).partition(",")[0]
 
     def _prompt_keys(self) -> Sequence[tuple[str, str]]:
         from tui_agent.ui.key_help import rebindable_actions
@@ -163,7 +175,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self.status.asides = count_words(asides)
 
     def call_to_aside(self, aside: Aside, sentence: str) -> None:
-        self.notify(f"{sentence} · ctrl+s")
+        self.notify(f"{sentence} · {self.key_of('sessions')}")
         self.attention.call_to(aside, sentence)
 
     def show_live_size(self) -> None:

@@ -17,7 +17,7 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from tui_agent.app.commands import Command
+from tui_agent.app.commands import Command, key_of
 from tui_agent.app.format import age, one_line, short_path
 from tui_agent.lazy import frozen
 from tui_agent.model.demo import DEMO_MODEL
@@ -158,7 +158,11 @@ class FirstHints(Widget, can_focus=True):
     def _offer(self, commands: Sequence[Command], keymap: Mapping[str, str], messages: int) -> None:
         """Show hints for commands, or only a tip to a user who has sent enough ``messages``."""
         self.title = f"tui-agent {__version__}"
-        known = {command.name: keymap.get(command.name, command.key) for command in commands}
+        known = {}
+        for command in commands:
+            key = key_of(command.name, keymap)
+            if not key.startswith("/"):
+                known[command.name] = key
         if messages >= MAX_BEGINNER_MESSAGES:
             tips = [(known[name], about) for name, about in _TIPS if known.get(name)]
             if tips:

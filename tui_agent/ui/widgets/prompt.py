@@ -28,12 +28,12 @@ from tui_agent.ui.widgets.completion import CompletionPopup
 
 INVITATIONS = (
     "Ask anything · / command · @ file · # entry · ! shell",
-    "Ask anything · / @ # ! · ctrl+p",
+    "Ask anything · / @ # ! · {palette}",
     "Ask anything",
 )
-"""Placeholders of the empty prompt, longest first."""
+"""Placeholders of the empty prompt, longest first; see `Prompt.invite` for the key in braces."""
 READ_ONLY = (
-    "Read only · ctrl+p has all commands: fork continues in a copy",
+    "Read only · {palette} has all commands: fork continues in a copy",
     "Read only · /fork continues in a copy",
     "Read only",
 )
@@ -187,6 +187,7 @@ class Prompt(TextArea, inherit_bindings=False):
         history: Callable[[], Sequence[str]],
         clock: Callable[[], float],
         take_back: Callable[[], bool],
+        key_of: Callable[[str], str],
     ) -> None:
         super().__init__(placeholder=INVITATIONS[-1], highlight_cursor_line=False, id="prompt")
         self.match_cursor_bracket = False
@@ -195,6 +196,8 @@ class Prompt(TextArea, inherit_bindings=False):
         self._walk = PromptHistory(history)
         self._pastes = PasteStore()
         self._clock = clock
+        self._key_of = key_of
+        """`SessionFrame.key_of`."""
         self._take_back = take_back
         """Puts the last message that waits to be sent into the prompt; False if none waits."""
         self._recalled = ""
@@ -224,13 +227,21 @@ class Prompt(TextArea, inherit_bindings=False):
     def invite(self, texts: Sequence[str]) -> None:
         """Set the placeholder to the first of ``texts`` that fits, else to the last one.
 
-        The choice is made again when the width changes. A draft that was put away comes first.
+        The choice is made again when the width or the keys change. ``{palette}`` is replaced by the
+        key of the list of commands; a text with it is left out if there is no such key. A draft that
+        was put away comes first.
         """
         self._invitations = texts
         if self.stashed:
-            key = next(key for key, bound in self._keys.items() if bound[0].action == "stash")
             draft = one_line(self.stashed, _MAX_STASHED_CHARS)
+            key = self._key_of("prompt.stash")
             texts = (f"{key} brings back: {draft}", f"{key} brings the draft back")
+            if not key:
+                texts = (f"Put away: {draft}", "A draft was put away")
+        elif palette := self._key_of("palette"):
+            texts = [text.replace("{palette}", palette) for text in texts]
+        else:
+            texts = [text for text in texts if "{palette}" not in text]
         room = self.content_size.width - 1
         self.placeholder = next((text for text in texts if len(text) <= room), texts[-1])
 
@@ -244,6 +255,8 @@ class Prompt(TextArea, inherit_bindings=False):
     def use_keys(self, keymap: Mapping[str, str]) -> None:
         """Use the user's keys, by binding id, in place of the prompt's own."""
         self._keys = keys_of(self.BINDINGS, keymap)
+        if self.is_mounted:
+            self.invite(self._invitations)
 
     # -- content
 
@@ -517,10 +530,7 @@ class Prompt(TextArea, inherit_bindings=False):
         act = {"enter": self.action_send, "shift+\r": self.action_newline}.get(event.key)
         if act is not None:
             act()
-        # Alt with a character comes with that character.
-        elif (event.is_printable and not event.key.startswith("alt+")) or not await self._run_own(
-            event.key
-        ):
+        elif event.is_printable or not await self._run_own(event.key):
             if event.character == "/":
                 # A command replaces an unchanged restored text, which goes into the history.
                 if (

@@ -5,7 +5,7 @@ Also the line on other pages saying that a question is waiting. `SessionView` up
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from textual import events
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 MAX_MESSAGES = 4
 """Maximum lines of the list of queued messages."""
-TAKES_BACK = "alt+up takes back"
-"""Key for the queued messages, shown after the last one."""
 SENDS_NOW = "enter sends now"
 """Key for the messages for the next step, shown after the last of them while it works."""
 ROOM_FOR_QUEUE_KEYS = 60
@@ -83,6 +81,11 @@ class QueueList(Widget):
     is_settled: reactive[bool] = reactive(default=True)
     """Whether Enter acts: not right after a message, because a key may bounce."""
 
+    def __init__(self, key_of: Callable[[str], str]) -> None:
+        """``key_of`` is `SessionFrame.key_of`."""
+        super().__init__()
+        self._key_of = key_of
+
     @property
     def sends_now(self) -> bool:
         """Whether Enter in the prompt sends the messages for the next step now."""
@@ -108,8 +111,8 @@ class QueueList(Widget):
             keys = []
             if place == steers - 1 and self.sends_now:
                 keys.append(SENDS_NOW)
-            if place == len(lines) - 1:
-                keys.append(TAKES_BACK)
+            if place == len(lines) - 1 and (key := self._key_of("take_back")):
+                keys.append(f"{key} takes back")
             lines[place] = self._with_keys(line, keys)
         return Content("\n".join(lines))
 
@@ -158,10 +161,16 @@ class NewChip(PlainText):
 
     ALLOW_SELECT = False
 
-    def __init__(self, transcript: Transcript) -> None:
-        super().__init__("↓ new  ctrl+end")
+    def __init__(self, transcript: Transcript, key_of: Callable[[str], str]) -> None:
+        """``key_of`` is `SessionFrame.key_of`."""
+        super().__init__("")
         self._transcript = transcript
+        self._key_of = key_of
         self.display = False
+
+    def show(self, *, shown: bool) -> None:
+        self.update(f"↓ new  {self._key_of('newest')}".rstrip())
+        self.display = shown
 
     def on_click(self) -> None:
         self._transcript.action_go_to("end")

@@ -72,16 +72,11 @@ if TYPE_CHECKING:
 FACTS_SECONDS = 0.1
 """Seconds that a block has to have the focus before its size is computed for the status line."""
 
-BACKGROUND_KEY = "ctrl+x ctrl+b"
-"""Moves the running command to the background, unless the user bound another key."""
 INTERRUPTED = "Interrupted."
 COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
 
 WRITING = frozenset({Phase.STREAMING, Phase.THINKING})
 """Phases in which the model's words arrive."""
-
-RETRY = ("f8", "retry", "screen.command('retry')")
-"""Remedy for a failed request: key, label and action."""
 
 
 class SessionView(Room):
@@ -125,8 +120,9 @@ class SessionView(Room):
         transcript = Transcript()
         transcript.model.fold_turns = settings.fold_turns
         transcript.model.names_keys = True
+        transcript.model.key_of = self._main.key_of
         yield transcript
-        yield NewChip(transcript)
+        yield NewChip(transcript, self._main.key_of)
         yield FirstHints()
         yield FindBar(self._controller, transcript, self.give_keys_back)
         yield QuestionPrompt(
@@ -137,8 +133,8 @@ class SessionView(Room):
             show=self._controller.show,
         )
         yield TodoLine()
-        yield QueueList()
-        yield SidePanel()
+        yield QueueList(self._main.key_of)
+        yield SidePanel(self._main.key_of)
 
     @property
     def agent(self) -> Agent | None:
@@ -351,7 +347,8 @@ class SessionView(Room):
             case "error" if self._main.controller.warn_if_taken_over():
                 pass
             case "error" if not self._is_shown_in_transcript(event.error):
-                self._main.say(event.error or "The request failed.", "error", RETRY)
+                retry = remedy_of("retry", self._main.keymap)
+                self._main.say(event.error or "The request failed.", "error", retry)
             case "step_limit":
                 self._main.say(
                     f"Stopped after {event.steps} steps. Send a message to continue.", "warning"
@@ -370,7 +367,7 @@ class SessionView(Room):
 
     def show_activity(self, state: RunState) -> None:
         agent = self.agent
-        key = self._main.keymap.get("prompt.background", BACKGROUND_KEY)
+        key = self._main.key_of("prompt.background")
 
         def describe(written: int) -> str:
             moves = ""
@@ -382,7 +379,7 @@ class SessionView(Room):
 
     def _end_moved(self) -> None:
         """Update the chip for new text and the status line after scrolling to or from the end."""
-        self.new_chip.display = self.transcript.has_new
+        self.new_chip.show(shown=self.transcript.has_new)
         for status in self._main.query(StatusLine):  # none while the screen is being emptied
             status.is_activity_shown = self.transcript.following
 

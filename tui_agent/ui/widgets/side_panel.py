@@ -1,6 +1,6 @@
 """The side panel: an outline of the tree, to-dos, changed files and background jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from textual import events
 from textual.message import Message
@@ -63,8 +63,10 @@ class SidePanel(LineList):
 
         entry_id: int
 
-    def __init__(self) -> None:
+    def __init__(self, key_of: Callable[[str], str]) -> None:
+        """``key_of`` is `SessionFrame.key_of`."""
         super().__init__(id="side-panel")
+        self._key_of = key_of
         self._agent: Agent | None = None
         self._lines: list[_Line] = []
         self._rows: list[OutlineRow] = []
@@ -141,11 +143,11 @@ class SidePanel(LineList):
 
     def _tree(self, room: int) -> list[_Line]:
         if not self._rows:
-            return [_heading("Tree", "ctrl+t"), _Line(((" nothing yet", "faint"),))]
+            return [_heading("Tree", self._key_of("tree")), _Line(((" nothing yet", "faint"),))]
         here = next((at for at, row in enumerate(self._rows) if row.is_leaf), len(self._rows) - 1)
         first = max(0, min(here - room + 3, len(self._rows) - room))
         shown = self._rows[first : first + room]
-        lines = [_heading("Tree", "ctrl+t")]
+        lines = [_heading("Tree", self._key_of("tree"))]
         if first:
             lines.append(_Line((("  ⋮", "faint"),), entry=self._rows[first - 1].entry_id))
             shown = shown[1:]

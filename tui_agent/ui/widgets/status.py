@@ -13,6 +13,7 @@ from textual.widget import Widget
 
 from tui_agent.app.format import money, one_line, plural, short_model, tokens
 from tui_agent.app.run_state import RunState, describe
+from tui_agent.ui.bindings import NO_KEY
 from tui_agent.ui.widgets.clickable import clickable
 from tui_agent.ui.widgets.key_line import Hint, drawn, fitting
 
@@ -40,7 +41,7 @@ def hints_of(bindings: Sequence[Binding]) -> tuple[Hint, ...]:
         label = binding.description
         if binding.action == _PALETTE:
             label = "commands"
-        elif not binding.show:
+        elif not binding.show or binding.key == NO_KEY:
             continue
         key = binding.key_display or binding.key
         hints.setdefault(binding.action, (key, label, f"app.simulate_key('{binding.key}')"))
@@ -96,9 +97,11 @@ class StatusLine(Widget):
     hints: reactive[tuple[Hint, ...]] = reactive(())
     """The available keys, most important first."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], key_of: Callable[[str], str]) -> None:
+        """``key_of`` is `SessionFrame.key_of`."""
         super().__init__()
         self._clock = clock
+        self._key_of = key_of
         self.ticking: Timer | None = None
         self._hints_are_old = False
 
@@ -162,11 +165,11 @@ class StatusLine(Widget):
         else:
             yield from self._settings(brief=bool(now) and self.size.width < 50)
         if self.race:
-            yield f"{self.race} · F7", "activity", "race"
+            yield f"{self.race} · {self._key_of('race')}", "activity", "race"
         if self.goal:
             yield self.goal, "activity", self.goal.partition(",")[0]
         if self.asides:
-            yield f"{self.asides} · ^S", "activity", "sessions"
+            yield f"{self.asides} · {self._key_of('sessions')}", "activity", "sessions"
         if self.jobs:
             yield plural(self.jobs, "job"), "activity", "jobs"
         if self.warnings:

@@ -4,7 +4,7 @@ A block knows its content, its fold and the actions it offers, and lays out its 
 blocks from entries, model.py keeps them. Blocks of tool calls are in cards.py, groups in groups.py.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit", "compact"]
 
-_LABELS: Final = {"retry": "f8 retry", "restore": "bring back"}
+_LABELS: Final[Mapping[str, str]] = {"restore": "bring back"}
 """Labels of the actions that are not shown under their own names."""
 
 _READ: Final = "read"
@@ -352,6 +352,7 @@ class MarkerBlock(FoldingBlock):
         self._style = style
         self._rule = rule
         self.actions = tuple(actions)
+        self._labels = _LABELS
         self._make_body = body
         self.copied = copied or self._text
         self.foldable = body is not None
@@ -364,7 +365,7 @@ class MarkerBlock(FoldingBlock):
         icon = self._icon or (self.chevron if self.foldable else "·")
         runs: list[StyledSpan] = [(self._text, f"{self._style}{toggle}")]
         for action in self.actions:
-            runs += [(" · ", "muted"), (_LABELS.get(action, action), f"action act:{action}")]
+            runs += [(" · ", "muted"), (self._labels.get(action, action), f"action act:{action}")]
         first = ((f"{icon} ", f"{self._style}{toggle}"),)
         yield from wrapped(runs, max(width - 2, 1), first, ((INDENT, "text"),))
 
@@ -374,7 +375,9 @@ class MarkerBlock(FoldingBlock):
         offers: list[StyledSpan] = []
         if toggle:
             offers = [(_READ if self.fold is Fold.CLOSED else _CLOSE, "action act:toggle")]
-        offers += [(_LABELS.get(action, action), f"action act:{action}") for action in self.actions]
+        offers += [
+            (self._labels.get(action, action), f"action act:{action}") for action in self.actions
+        ]
         shown: list[StyledSpan] = []
         for offer in offers:
             if shown:
@@ -425,18 +428,20 @@ class CutOffBlock(MarkerBlock):
 class EndingBlock(MarkerBlock):
     """Says why an answer failed or was cut off; never sent to the model.
 
-    ``retries``: the block offers to retry the request. ``mending``: the block is muted until `fail`
+    ``retry``: key of the offer to retry the request, "" for none. ``mending``: the block is muted until `fail`
     or `settle`, because the program may still retry the request automatically.
     """
 
     is_sendable = False
 
     def __init__(
-        self, text: str, *, icon: str, style: str, retries: bool = False, mending: bool = False
+        self, text: str, *, icon: str, style: str, retry: str = "", mending: bool = False
     ) -> None:
         super().__init__(
-            "ending", text, icon=icon, style=style, actions=("retry",) if retries else ()
+            "ending", text, icon=icon, style=style, actions=("retry",) if retry else ()
         )
+        if not retry.startswith("/"):
+            self._labels = {**_LABELS, "retry": f"{retry} retry"}
         self._failure = icon, style, self.actions
         self._mending = mending
         if mending:

@@ -9,6 +9,7 @@ from dataclasses import field
 from functools import partial
 
 from tui_agent.app import format as wording
+from tui_agent.app.commands import key_of
 from tui_agent.app.format import dotted
 from tui_agent.app.status_marks import style_of
 from tui_agent.context.context_status import Standing
@@ -101,6 +102,8 @@ class BuildContext:
     """Whether no message or answer follows the entry."""
     names_keys: bool = False
     """Whether the newest answer shows key hints."""
+    key_of: Callable[[str], str] = key_of
+    """Returns a command's key as shown in texts."""
     running: bool = False
     """Whether the run goes on, so that a failed request may still be retried."""
     mended: bool = False
@@ -221,7 +224,7 @@ def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
                 answer = AnswerBlock(f"text:{index}", MarkdownDocument(part.text, finished=True))
                 is_last = around.newest and index == len(entry.parts) - 1
                 if is_last and around.names_keys:
-                    answer.offer(_keys_for(part.text))
+                    answer.offer(_keys_for(part.text, around.key_of))
                 yield answer
             case ToolCallPart():
                 card = CardBlock(part, around.results.get(part.call_id), around.size_of)
@@ -233,11 +236,12 @@ def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
     yield from _endings(entry, around)
 
 
-def _keys_for(text: str) -> str:
+def _keys_for(text: str, key_of: Callable[[str], str]) -> str:
     """Return the key hints of an answer; the one to copy its code only if it has a code fence."""
-    if "```" in text:
-        return "f3 copy · f5 undo · shift+f3 code"
-    return "f3 copy · f5 undo"
+    hints = [f"{key_of('copy')} copy", f"{key_of('undo')} undo"]
+    if "```" in text and (key := key_of("copy_code")):
+        hints.append(f"{key} code")
+    return " · ".join(hints)
 
 
 def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
@@ -249,15 +253,17 @@ def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
         waited = ""
         if entry.error:
             waited = f" while waiting to try again: {entry.error}"
-        retries = bool(entry.error) and around.newest
-        yield EndingBlock(f"Interrupted{waited}", icon="■", style="status-warning", retries=retries)
+        retry = ""
+        if entry.error and around.newest:
+            retry = around.key_of("retry")
+        yield EndingBlock(f"Interrupted{waited}", icon="■", style="status-warning", retry=retry)
     elif entry.error or entry.finish == "error":
         text = entry.error or "The request failed"
         ending = EndingBlock(
             text,
             icon="✗",
             style="status-error",
-            retries=around.newest,
+            retry=around.key_of("retry") if around.newest else "",
             mending=around.running and not around.mended,
         )
         if around.mended:

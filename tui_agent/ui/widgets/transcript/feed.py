@@ -209,6 +209,7 @@ class LiveFeed:
                 live=True,
                 running=self._model.running,
                 names_keys=self._model.names_keys,
+                key_of=self._model.key_of,
                 size_of=self._model.size_of,
             ),
         )

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tui_agent.agent.permissions import Mode
+from tui_agent.app.commands import key_of
 from tui_agent.app.format import tokens
 from tui_agent.context.context_status import Standing, together
 from tui_agent.context.context_status_cache import Standings
@@ -218,6 +219,8 @@ class TranscriptModel:
         """The mode before the first mode change; empty if it is unknown."""
         self.names_keys = False
         """Whether the newest answer shows hints for keys of the main screen."""
+        self.key_of: Callable[[str], str] = key_of
+        """Returns the key of an action of the main screen as shown in texts."""
         self.fold_turns: turns.FoldTurns = "off"
         """Which part of a finished turn is folded."""
         self._starts: dict[int, bool] = {}
@@ -465,6 +468,7 @@ class TranscriptModel:
             and "assistant" not in self.kinds[index + 1 : index + 1 + _MAX_RESULT_DISTANCE],
             newest=not following,
             names_keys=self.names_keys,
+            key_of=self.key_of,
             running=self.running and not following,
             mended=following == "assistant",
             size_of=self.size_of,
