@@ -513,3 +513,24 @@ async def test_a_typed_command_shows_its_argument_which_is_never_text(
         assert stage.main.prompt.text == typed
         await press(pilot, "home")
         assert "[ID]" not in screen_text(stage)
+
+
+@pytest.mark.parametrize(
+    ("keys", "left"),
+    [
+        (("ctrl+u",), "first\n"),
+        (("home", "ctrl+k"), "first\n"),
+        (("ctrl+a", "ctrl+k"), "first\n"),
+        (("home", "x"), "first\nx" + "word " * 60),
+        (("home", "end", "x"), "first\n" + "word " * 60 + "x"),
+        (("up", "up", "ctrl+e", "x"), "first\n" + "word " * 60 + "x"),
+        (("shift+home", "delete"), "first\n"),
+    ],
+)
+async def test_keys_of_a_line_act_on_the_whole_line_if_it_is_wrapped(
+    stage: Stage, keys: tuple[str, ...], left: str
+) -> None:
+    async with stage.run() as pilot:
+        stage.main.prompt.set_draft("first\n" + "word " * 60)
+        await press(pilot, *keys)
+        assert stage.main.prompt.text == left

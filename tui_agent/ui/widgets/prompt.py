@@ -613,6 +613,15 @@ class Prompt(TextArea, inherit_bindings=False):
             return " "
         return ""
 
+    def get_cursor_line_start_location(self, smart_home: bool = False) -> tuple[int, int]:  # noqa: ARG002, FBT001, FBT002 - as inherited
+        """Return the start of the cursor's line; as in readline, not of its row if it is wrapped."""
+        return self.cursor_location[0], 0
+
+    def get_cursor_line_end_location(self) -> tuple[int, int]:
+        """Return the end of the cursor's line; as in readline, not of its row if it is wrapped."""
+        row = self.cursor_location[0]
+        return row, len(self.document.get_line(row))
+
     def action_delete_left(self) -> None:
         if not self._delete_chip(before=True):
             super().action_delete_left()
