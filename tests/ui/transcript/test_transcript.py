@@ -363,3 +363,28 @@ async def test_a_command_of_the_user_is_one_block_while_it_runs_and_after() -> N
         await view.settled()
         assert view.text().count("make all") == 1
         assert "compiled" in view.text()
+
+
+async def test_a_command_of_the_user_during_a_run_is_shown_once_and_below() -> None:
+    entry = ShellEntry(id=4, command="make all", output="compiled", exit_code=0)
+    async with shown(list_source([user(1)])) as view:
+        await view.play(RunStarted(), AnswerDelta("An answer"))
+        await view.play(
+            ToolStarted("shell:7", "$", "make all", ""), ToolOutput("shell:7", "compiling\n")
+        )
+        await view.play(AnswerDelta(" that goes on."), ToolStarted("shell:8", "$", "ls", ""))
+        await view.play(ToolOutput("shell:7", "linking\n"))
+        text = view.text()
+        assert text.index("An answer that goes on.") < text.index("linking") < text.index("$ ls")
+        await view.play(ToolFinished("shell:7", "$", "completed", ToolMetadata(exit_code=0), 0.1))
+        await view.play(EntryAppended(answer(2, "An answer that goes on.")))
+        await view.play(EntryAppended(user(3, "Next.")), EntryAppended(entry), RunEnded("done"))
+        text = view.text()
+        assert text.count("make all") == 1
+        assert text.index("Next.") < text.index("compiled") < text.index("$ ls")
+        await view.play(ToolOutput("shell:8", "a.txt\n"))
+        assert "a.txt" in view.text()
+        view.pane.apply(EntryAppended(ShellEntry(id=5, command="ls", output="b.txt", exit_code=0)))
+        await view.settled()
+        assert view.text().count("ls") == 1
+        assert "b.txt" in view.text()

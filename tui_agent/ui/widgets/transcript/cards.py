@@ -179,8 +179,13 @@ class CardBlock(FoldingBlock):
         self.fold_by_default()
         self.changed()
 
+    @property
+    def is_own_command(self) -> bool:
+        """Whether the user runs it, not the model."""
+        return self.tool == _OWN_COMMAND
+
     def is_shell(self, command: str) -> bool:
-        return self.tool == _OWN_COMMAND and self._title == command
+        return self.is_own_command and self._title == command
 
     def add_output(self, text: str) -> None:
         self._live = (self._live + text)[-_LIVE_CHARS:]

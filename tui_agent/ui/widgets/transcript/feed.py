@@ -4,7 +4,7 @@ Streamed pieces are collected until `LiveFeed.flush`, so that many pieces are pa
 transcript decides when to flush, and measures what changed.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from operator import itemgetter
@@ -73,6 +73,10 @@ class LiveFeed:
         self._cards: dict[str, tuple[int, CardBlock]] = {}
         self._notice: int | None = None
         self._activity: Item | None = None
+        self._shells: dict[str, Item] = {}
+        """The user's own commands without an entry yet, by call id: a card each, below all else."""
+        self._shell_id = LIVE_ID
+        """Id of the newest of ``_shells``: ids must ascend."""
         self.written = 0
         """Number of characters that the language model has written in this run."""
         self.changed: set[int] = set()
@@ -83,6 +87,7 @@ class LiveFeed:
         self._pending_calls.clear()
         self._pending_output.clear()
         self._cards.clear()
+        self._shells.clear()
         self.changed.clear()
 
     @property
@@ -167,7 +172,7 @@ class LiveFeed:
             if isinstance(block, CardBlock):
                 self._cards.pop(block.call_id, None)
         self._live = None
-        with self._before_activity():
+        with self._before_tail():
             self._model.remove_last()
         self.changed.discard(len(self._model))
         if self._end:
@@ -231,18 +236,8 @@ class LiveFeed:
 
     def _append_before_live(self, entry: Entry) -> None:
         around = BuildContext(size_of=self._model.size_of, load=self._model.source.load)
-        shell = None
         if isinstance(entry, ShellEntry):
-            shell = self._running_shell(entry.command)
-        if shell is not None:
-            place, _ = self._cards.pop(shell)
-            blocks = blocks_of(entry, around)
-            for block in blocks:
-                self._model.open_as_chosen(block)
-            self._model.replace(place, Item(entry.id, entry.kind, blocks))
-            self._model.pinned.discard(place)
-            self.changed.add(place)
-            return
+            self._remove_shell(entry.command)
         if isinstance(entry, CompactionEntry):
             item = Item(entry.id, entry.kind, [])
             index = self._push(item)
@@ -251,7 +246,11 @@ class LiveFeed:
                 item.blocks.append(compaction_note(entry))
             self.changed.update({place, *self._model.forget_prunes(index)})
             return
-        place = self._push(Item(entry.id, entry.kind, blocks_of(entry, around)))
+        blocks = blocks_of(entry, around)
+        if isinstance(entry, ShellEntry):
+            for block in blocks:
+                self._model.open_as_chosen(block)
+        place = self._push(Item(entry.id, entry.kind, blocks))
         if self._model.is_idle_change(place, entry) or self._model.belongs_to_compaction(
             place, entry
         ):
@@ -263,19 +262,17 @@ class LiveFeed:
                 self._model.replace(at, Item(self._model.ids[at], entry.kind, []))
                 self.changed.add(at)
 
-    def _running_shell(self, command: str) -> str | None:
-        """Return the call id of the card of a running user command, if it is the last item.
-
-        Else None.
-        """
-        for call_id, (place, card) in self._cards.items():
-            if card.is_shell(command) and place == self._end - 1:
-                return call_id
-        return None
+    def _remove_shell(self, command: str) -> None:
+        """Remove the card of a user's command, because its entry comes."""
+        known = (call_id for call_id in self._shells if self._cards[call_id][1].is_shell(command))
+        call_id = next(known, None)
+        if call_id is not None:
+            with self._before_tail():
+                del self._shells[call_id], self._cards[call_id]
 
     def _push(self, item: Item) -> int:
         """Append an item before the streamed answer, if there is one; return the item's place."""
-        with self._before_activity():
+        with self._before_tail():
             live = None
             if self._live is not None:
                 live = self._model.remove_last()
@@ -292,8 +289,15 @@ class LiveFeed:
     # -- activity
 
     @property
+    def _tail(self) -> Sequence[Item]:
+        """The items that stay below all others: commands of the user, then the activity line."""
+        if self._activity is None:
+            return (*self._shells.values(),)
+        return (*self._shells.values(), self._activity)
+
+    @property
     def _end(self) -> int:
-        return len(self._model) - (self._activity is not None)
+        return len(self._model) - len(self._tail)
 
     def show_activity(self, block: ActivityBlock | None) -> None:
         """Show a block as the last line, in place of the former one; None removes it."""
@@ -313,17 +317,20 @@ class LiveFeed:
         return self._activity is not None or any(card.running for _, card in self._cards.values())
 
     @contextmanager
-    def _before_activity(self) -> Iterator[None]:
-        """Remove the activity line during the ``with`` block, to append items before it."""
-        if self._activity is None:
-            yield
-            return
-        self._model.remove_last()
+    def _before_tail(self) -> Iterator[None]:
+        """Remove the items of the tail during the ``with`` block, to append items before them."""
+        for _ in self._tail:
+            self._model.remove_last()
+            self.changed.discard(len(self._model))
         yield
-        self.changed.add(self._model.append(self._activity))
+        first = len(self._model)
+        for place, call_id in enumerate(self._shells, first):
+            self._cards[call_id] = place, self._cards[call_id][1]
+        for item in self._tail:
+            self.changed.add(self._model.append(item))
 
     def _append(self, item: Item) -> int:
-        with self._before_activity():
+        with self._before_tail():
             return self._model.append(item)
 
     def _attach(self, result: ToolResultEntry) -> bool:
@@ -420,11 +427,15 @@ class LiveFeed:
                     block.document.finish()
                     block.changed()
             self.changed.add(self._end - 1)
-        for index, card in self._cards.values():
+        shells = {call_id: self._cards[call_id] for call_id in self._shells}
+        for call_id, (index, card) in self._cards.items():
+            # A command of the user is none of the run's.
+            if call_id in shells:
+                continue
             card.stop()
             self.changed.add(index)
             self._model.pinned.discard(index)
-        self._cards.clear()
+        self._cards = shells
         place = self._model.owner_of(self._end)
         for block in self._model.item(place).blocks if place is not None else ():
             if isinstance(block, EndingBlock):
@@ -447,7 +458,10 @@ class LiveFeed:
         known = self._known_card(call_id)
         if known is None:
             card = self._new_card(call_id, tool)
-            known = self._add_local([card]), card
+            if card.is_own_command:
+                known = self._add_shell(call_id, card), card
+            else:
+                known = self._add_local([card]), card
             self._cards[call_id] = known
         return known
 
@@ -456,6 +470,14 @@ class LiveFeed:
         card = CardBlock(call, size_of=self._model.size_of)
         self._model.open_as_chosen(card)
         return card
+
+    def _add_shell(self, call_id: str, card: CardBlock) -> int:
+        """Show the card of a user's command below everything else; return its place."""
+        self._shell_id += 1
+        with self._before_tail():
+            self._shells[call_id] = Item(self._shell_id, LIVE, [card])
+            self._cards[call_id] = len(self._model), card
+        return self._cards[call_id][0]
 
     def _add_local(self, blocks: list[Block]) -> int:
         """Append an item that shows no entry; return its place.

@@ -22,7 +22,7 @@ LIVE: Final = "live"
 LIVE_ID: Final = 1 << 62
 """Id of the streamed answer, greater than every entry's."""
 
-ACTIVITY_ID: Final = LIVE_ID + 1
+ACTIVITY_ID: Final = LIVE_ID + (1 << 32)
 """Id of the activity line; it is last, so its id is the greatest."""
 
 HIDDEN: Final = frozenset(kinds(lambda kind: not kind.is_shown))
