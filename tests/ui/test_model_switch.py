@@ -281,3 +281,14 @@ async def test_without_another_model_the_key_says_so(stage: Stage) -> None:
     async with stage.run() as pilot:
         await press(pilot, "shift+f2")
         await until(lambda: "No other model was used lately" in screen_text(stage), pilot)
+
+
+async def test_a_key_goes_back_to_the_model_used_before_in_this_session(stage: Stage) -> None:
+    haiku = "anthropic/claude-haiku-4-5"
+    sonnet = "anthropic/claude-sonnet-4-5"
+    async with stage.run() as pilot:
+        stage.agent.session.append(ModelChangeEntry(model=haiku))
+        stage.agent.session.append(ModelChangeEntry(model=sonnet))
+        for model in (haiku, sonnet):
+            await press(pilot, "shift+f2")
+            await until(lambda wanted=model: stage.agent.model == wanted, pilot)

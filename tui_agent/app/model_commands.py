@@ -13,6 +13,7 @@ from tui_agent.app.frontend import Choice, ModelChoice, ModelPick, Severity
 from tui_agent.app.services import OpenRequest
 from tui_agent.errors import CommandError
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
+from tui_agent.session.entries import AssistantEntry, ModelChangeEntry, SystemEntry
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -93,19 +94,34 @@ async def next_model(controller: "Controller", _argument: str) -> None:
 async def _models_used(controller: "Controller") -> list[str]:
     """Return the ids of the models used lately that have no key missing, in alphabetical order.
 
-    Not in the order of their use, which each switch changes.
+    Not in the order of their use, which each switch changes. Those of the open session count
+    first, then the one in the settings, then the last one of every other session.
     """
     from tui_agent.model.demo import DEMO_MODEL
 
     services = controller.services
     rows = await asyncio.to_thread(services.models)
     without_key = {row.id for row in rows if not row.has_key}
+    candidates = [
+        *_models_of(controller.open_agent),
+        services.config().model or "",
+        *(info.model for info in services.store.sessions(limit=USED_SESSIONS)),
+    ]
     used: list[str] = []
-    for info in services.store.sessions(limit=USED_SESSIONS):
-        is_usable = info.model not in {"", DEMO_MODEL, *without_key}
-        if is_usable and info.model not in used:
-            used.append(info.model)
+    for model in candidates:
+        is_usable = model not in {"", DEMO_MODEL, *without_key}
+        if is_usable and model not in used:
+            used.append(model)
     return sorted(used[:MAX_MODELS_USED])
+
+
+def _models_of(agent: "Agent") -> list[str]:
+    """Return the ids of the models used on the session's active path, the newest first."""
+    models = [agent.model]
+    for entry in reversed(agent.session.active_path()):
+        if isinstance(entry, SystemEntry | AssistantEntry | ModelChangeEntry):
+            models.append(entry.model)
+    return models
 
 
 async def ask_for_model(controller: "Controller", current: str) -> str | None:
