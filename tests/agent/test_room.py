@@ -47,7 +47,9 @@ from tui_agent.session.entries import (
     ImagePart,
     PruneEntry,
     TextPart,
+    ToolCallPart,
     ToolResultEntry,
+    ToolStatus,
     Usage,
     UserEntry,
 )
@@ -643,3 +645,25 @@ async def test_a_pruned_image_is_recalled_as_an_image(tmp_path: Path) -> None:
     assert results[3].attachments == results[0].attachments
     assert images(client.requests[-1]) == 2
     assert not harness.of(CompactionEnded)
+
+
+async def test_the_first_message_of_an_imported_session_switches_no_model(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, [Reply("Done.")])
+    for turn in range(6):
+        call = ToolCallPart(call_id=f"c{turn}", tool="bash", arguments='{"command": "x"}')
+        harness.agent.session.append(UserEntry(parts=(TextPart(text="go"),)))
+        harness.agent.session.append(AssistantEntry(model="another/model", parts=(call,)))
+        harness.agent.session.append(
+            ToolResultEntry(
+                call_id=call.call_id,
+                tool="bash",
+                status=ToolStatus.COMPLETED,
+                title="x",
+                output="word " * 12_000,
+            )
+        )
+        harness.agent.session.append(
+            AssistantEntry(model="another/model", parts=(TextPart(text="ok"),))
+        )
+    await harness.say("Go on.")
+    assert [prune.reason for prune in harness.entries(PruneEntry)] == ["prompt cache is cold"]

@@ -789,8 +789,15 @@ class ContextKeeper:
         )
 
     def _model_switched(self) -> bool:
+        """Return whether the last answer is by another model, and not by another program's.
+
+        An imported session has answers, but no head of the requests for them.
+        """
         last = self.last_answer()
-        return last is not None and last.model != self.model
+        if last is None or last.model == self.model:
+            return False
+        head = next((e for e in self._session.active_path() if isinstance(e, SystemEntry)), None)
+        return head is not None and head.id < last.id
 
     def cache_state(self) -> CacheState:
         """Return whether the provider's cache of the path is warm, and for how many seconds."""
