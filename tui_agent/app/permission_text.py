@@ -47,6 +47,11 @@ _NEW_FILE = "--- /dev/null"
 """First line of the diff of a new file."""
 
 
+def change_mark(diff: str) -> str:
+    """Return the mark of a file's diff as in `ChangedFile`: A (added) or M (modified)."""
+    return "A" if diff.startswith(_NEW_FILE) else "M"
+
+
 def question(request: PermissionRequest) -> str:
     if request.question or not request.needs:
         return request.question or f"Use {one_line(request.tool, 40)}?"
@@ -58,7 +63,7 @@ def question(request: PermissionRequest) -> str:
         # Its arguments are shown below.
         subject = one_line(request.tool, 80)
     if need.permission is Permission.EDIT and need.detail_kind == "diff":
-        return f"{'Create' if need.detail.startswith(_NEW_FILE) else 'Change'} {subject}{_amount(need.detail)}?"
+        return f"{'Create' if change_mark(need.detail) == 'A' else 'Change'} {subject}{_amount(need.detail)}?"
     return f"{VERBS[need.permission]} {subject}?"
 
 

@@ -12,6 +12,7 @@ from tui_agent.app.permission_text import (
     Answer,
     answers,
     asked_parts,
+    change_mark,
     first_answers,
     is_risky,
     question,
@@ -135,9 +136,11 @@ class AskedPermission(Asked):
     def page(self) -> Page | None:
         request = self.request
         if diffs := [need for need in request.needs if need.detail_kind == "diff"]:
-            return DiffPage(
-                self.what, [ChangedFile("M", need.pattern, "", need.detail) for need in diffs]
-            )
+            files = []
+            for need in diffs:
+                mark = change_mark(need.detail)
+                files.append(ChangedFile(mark, need.pattern, "", need.detail))
+            return DiffPage(self.what, files)
         parts = [
             request.command,
             *(need.detail or need.pattern for need in request.needs),
