@@ -184,6 +184,7 @@ async def test_the_terminals_focus_restyles_nothing_but_what_had_the_focus(
         assert stage.main.prompt.has_focus
         app.post_message(events.AppBlur())
         await until(lambda: not stage.main.prompt.has_focus, pilot)
+        assert not stage.main.check_action("step_back", ())
         app.post_message(events.AppFocus())
         app.post_message(events.AppFocus())
         await until(lambda: stage.main.prompt.has_focus, pilot)

@@ -534,3 +534,36 @@ async def test_keys_of_a_line_act_on_the_whole_line_if_it_is_wrapped(
         stage.main.prompt.set_draft("first\n" + "word " * 60)
         await press(pilot, *keys)
         assert stage.main.prompt.text == left
+
+
+async def test_escape_takes_the_question_mark_away_with_the_list_of_keys(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        await press(pilot, "question_mark")
+        await until(lambda: stage.main.prompt._popup.display, pilot)
+        await press(pilot, "escape")
+        assert stage.main.prompt.text == ""
+        await write(pilot, "/set")
+        await press(pilot, "escape")
+        assert stage.main.prompt.text == "/set"
+
+
+async def test_only_pastes_are_chips_after_the_editor(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pasted = "\n".join(f"line {number}" for number in range(300))
+    typed = "\n".join(f"words {number}" for number in range(300))
+
+    async def edited(_app: object, text: str, _name: str) -> str:
+        return f"{text}\n{typed}"
+
+    monkeypatch.setattr("tui_agent.ui.widgets.prompt.edit_outside", edited)
+    async with stage.run() as pilot:
+        await write(pilot, "see: ")
+        await paste(stage, pilot, pasted)
+        await press(pilot, "ctrl+x", "ctrl+e")
+        shown = f"see: [pasted 300 lines]\n{typed}"
+        await until(lambda: stage.main.prompt.text == shown, pilot)
+        await press(pilot, "enter")
+        assert stage.agent.sent == [(f"see: {pasted}\n{typed}", False)]
+        await press(pilot, "up")
+        assert stage.main.prompt.text == shown

@@ -244,6 +244,8 @@ def test_a_model_that_says_nothing_yet_is_told_of() -> None:
         describe_run(state, 136.0, 0)
         == "working 46 s · no word from the model yet, 36 s · esc stops it"
     )
+    assert describe_run(state, 102.0, 4) == "working 12 s · ~1 token · esc stops it"
+    assert describe_run(state, 102.0, 9) == "working 12 s · ~2 tokens · esc stops it"
     reading = next_state(state, PromptProgress(1_200, 1_981), 110.0)
     assert (
         describe_run(reading, 110.0, 0)

@@ -45,6 +45,13 @@ def tokens(count: int) -> str:
     return f"{count / 1_000_000:.2f}".rstrip("0").removesuffix(".") + "M"
 
 
+def token_count(count: int) -> str:
+    """Return a number of tokens with the noun: ``1 token``, ``84.2k tokens``."""
+    if count == 1:
+        return "1 token"
+    return f"{tokens(count)} tokens"
+
+
 def amount_in(text: str) -> float:
     """Parse a positive decimal number such as ``12`` or ``0.5``.
 

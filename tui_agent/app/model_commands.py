@@ -13,7 +13,6 @@ from tui_agent.app.frontend import Choice, ModelChoice, ModelPick, Severity
 from tui_agent.app.services import OpenRequest
 from tui_agent.errors import CommandError
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
-from tui_agent.session.entries import AssistantEntry, ModelChangeEntry, SystemEntry
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -117,6 +116,8 @@ async def _models_used(controller: "Controller") -> list[str]:
 
 def _models_of(agent: "Agent") -> list[str]:
     """Return the ids of the models used on the session's active path, the newest first."""
+    from tui_agent.session.entries import AssistantEntry, ModelChangeEntry, SystemEntry
+
     models = [agent.model]
     for entry in reversed(agent.session.active_path()):
         if isinstance(entry, SystemEntry | AssistantEntry | ModelChangeEntry):

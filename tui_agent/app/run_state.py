@@ -5,7 +5,7 @@ run_progress.py derives it from events.
 
 from enum import StrEnum
 
-from tui_agent.app.format import one_line, seconds, tokens
+from tui_agent.app.format import one_line, seconds, token_count
 from tui_agent.lazy import frozen
 
 CHARACTERS_PER_TOKEN = 4
@@ -114,7 +114,7 @@ def describe_run(state: RunState, now: float, characters: int, *, background_key
         written = characters // CHARACTERS_PER_TOKEN
         count = ""
         if written:
-            count = f" · ~{tokens(written)} tokens"
+            count = f" · ~{token_count(written)}"
         what = f"working {seconds(now - state.began)}{doing}{count}"
     if state.phase is Phase.PERMISSION:
         return "waiting for your answer"

@@ -1,5 +1,8 @@
 """Chips: short placeholders in the prompt for large pastes, such as ``[pasted 40 lines]``."""
 
+from collections import deque
+from collections.abc import Callable
+
 from tui_agent.app.format import tokens
 from tui_agent.app.pasted_images import NAME
 from tui_agent.lazy import LazyPattern
@@ -8,6 +11,8 @@ FOLD_LINES = 12
 """Maximum lines of a paste that is not shown as a chip."""
 FOLD_CHARACTERS = 2_000
 """Maximum characters of a paste that is not shown as a chip."""
+MAX_KNOWN = 20
+"""Maximum pastes that are known again in a text from the history or the editor."""
 
 _CHIP = LazyPattern(rf"\[pasted (?:\d+ lines|[\d.]+[kM]? characters)(?: #\d+)?\]|@{NAME.pattern}")
 
@@ -18,6 +23,22 @@ def is_large(text: str) -> bool:
 
 class PasteStore(dict[str, str]):
     """Maps each chip in the prompt to the text that it stands for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: deque[str] = deque(maxlen=MAX_KNOWN)
+        """Pasted texts, the newest last, also of prompts that were sent."""
+
+    def rewrite(self, clean: Callable[[str], str]) -> None:
+        """Apply ``clean`` to the pastes that are known again; the chips keep their texts."""
+        self._known = deque(map(clean, self._known), maxlen=MAX_KNOWN)
+
+    def fold_known(self, text: str) -> str:
+        """Return ``text`` with a chip for every paste in it, also one of an earlier prompt."""
+        for pasted in sorted(self._known, key=len, reverse=True):
+            if pasted in text:
+                text = text.replace(pasted, self.fold(pasted))
+        return text
 
     def fold(self, text: str) -> str:
         """Store a text and return its chip, which is numbered if another text has the same one."""
@@ -32,6 +53,8 @@ class PasteStore(dict[str, str]):
             number += 1
             chip = f"[pasted {size} #{number}]"
         self[chip] = text
+        if text not in self._known:
+            self._known.append(text)
         return chip
 
     def expand(self, text: str) -> str:

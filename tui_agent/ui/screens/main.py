@@ -432,7 +432,8 @@ class MainScreen(SessionFrame):
             return self.clear_selection
         if view.question.can_go_back:
             return view.question.action_back
-        if self.prompt.has_focus or view.question.has_focus_within:
+        # While the terminal has no focus, no widget has it.
+        if not self.app.app_focus or self.prompt.has_focus or view.question.has_focus_within:
             return None
         return view.give_keys_back
 

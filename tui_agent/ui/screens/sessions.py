@@ -21,7 +21,7 @@ from tui_agent.app.format import (
     plural,
     short_model,
     short_path,
-    tokens,
+    token_count,
 )
 from tui_agent.app.frontend import Choice, TextLine
 from tui_agent.app.services import OpenHow, OpenRequest
@@ -224,7 +224,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
             facts += [short_path(info.cwd), short_model(info.model)]
             if (totals := self._totals.get(info.id)) is not None:
                 facts += [
-                    f"~{tokens(totals.tokens)} tokens",
+                    f"~{token_count(totals.tokens)}",
                     money(totals.cost) if totals.cost else "",
                 ]
         self.tell(dotted(*facts))

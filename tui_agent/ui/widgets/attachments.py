@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from tui_agent.agent.mentions import IMAGE_SUFFIXES, file_mentions
-from tui_agent.app.format import one_line, tokens
+from tui_agent.app.format import one_line, token_count
 from tui_agent.app.pasted_images import PastedImages
 from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_file
@@ -88,7 +88,7 @@ class AttachmentStrip(Widget):
         if item.width and self.size.width >= 50:
             facts += f"{item.width}×{item.height} · "
         if takes_images:
-            facts += f"~{tokens(image_tokens(item.width, item.height, model))} tokens"
+            facts += f"~{token_count(image_tokens(item.width, item.height, model))}"
         else:
             facts += "no tokens"
         name = one_line(item.name, max(12, self.size.width - len(facts) - 4))

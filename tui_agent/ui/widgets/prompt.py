@@ -280,11 +280,8 @@ class Prompt(TextArea, inherit_bindings=False):
         return self._walk.walking and self.text == self._recalled
 
     def set_draft(self, text: str) -> None:
-        text = clean(text)
-        shown = text
-        if is_large(text) and text.count("\n") > 200:
-            shown = self._pastes.fold(text)
-        self.load_text(shown)
+        """Show a text in place of the prompt's, with the cursor at the end and chips for pastes."""
+        self.load_text(self._pastes.fold_known(clean(text)))
         self.move_cursor(self.document.end)
 
     def replace_draft(self, text: str) -> None:
@@ -322,6 +319,7 @@ class Prompt(TextArea, inherit_bindings=False):
         """Apply ``clean`` to the draft and to the messages in the history."""
         self._walk.rewrite(clean)
         self._killed.rewrite(clean)
+        self._pastes.rewrite(clean)
         self.stashed = clean(self.stashed)
         if clean(self.full_text) != self.full_text:
             self.set_draft(clean(self.full_text))
@@ -782,7 +780,11 @@ class Prompt(TextArea, inherit_bindings=False):
         self._show_argument()
 
     def action_close_completion(self) -> None:
+        """Close the list; the question mark that opened the list of keys goes with it."""
+        token = self._popup.token
         self._popup.dismiss()
+        if token is not None and token.kind == "keys":
+            self.clear()
 
     def insert_choice(self) -> None:
         if (choice := self._popup.choice) is not None:
