@@ -58,7 +58,8 @@ def keys() -> str:
     named = _table(("name", "key", "where", "does"), actions)
     change = (
         'Give an action another key in `config.toml`: `[keys]`, then `compact = "f12"`. '
-        'A name with a dot is in quotes: `"prompt.editor" = "ctrl+g"`, with `context = "f12"` to make that key free. '
+        'A name with a dot is in quotes: `"prompt.editor" = "ctrl+g"`, which takes this key from `context`; '
+        '`context = "f12"` gives that another. An empty text leaves an action without a key. '
         "Only `escape`, `enter`, `ctrl+c` and `ctrl+q` are fixed. `F1` lists the keys in use."
     )
     return f"# Keys\n\n{prompt}\n\n## Keys that can be changed\n\n{change}\n\n{named}\n"

@@ -539,7 +539,7 @@ async def test_keys_of_a_line_act_on_the_whole_line_if_it_is_wrapped(
 async def test_escape_takes_the_question_mark_away_with_the_list_of_keys(stage: Stage) -> None:
     async with stage.run() as pilot:
         await press(pilot, "question_mark")
-        await until(lambda: stage.main.prompt._popup.display, pilot)
+        await until(lambda: "queue the message" in screen_text(stage), pilot)
         await press(pilot, "escape")
         assert stage.main.prompt.text == ""
         await write(pilot, "/set")

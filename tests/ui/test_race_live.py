@@ -127,7 +127,7 @@ async def test_a_runner_is_watched_steered_and_stopped(tmp_path: Path) -> None:
         await until(stage.client.hanging.is_set, pilot)
         await until(lambda: RunnerState.PASSED in states(stage), pilot)
         await pilot.press("escape")
-        await stage.until_text("race 1 of 2 at work · F7", pilot)
+        await stage.until_text("race 1 of 2 at work · f7", pilot)
         await pilot.press("f7")
         await until(lambda: isinstance(stage.screen, RaceScreen), pilot)
         working = states(stage).index(RunnerState.WORKING)

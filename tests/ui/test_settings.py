@@ -1,5 +1,6 @@
 """The settings screen on a real file, and the user's own keys."""
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.support.ui_app import (
     write,
 )
 from tui_agent.agent.events import RunStarted
+from tui_agent.app import commands as commands_module
 from tui_agent.app.commands import command_table
 from tui_agent.app.setting_names import GROUPS, OTHERS, sentence_of, sorted_by_group
 from tui_agent.config import THEMES, Config, ConfigError, load_config, set_value
@@ -546,3 +548,42 @@ async def test_an_action_that_lost_its_key_is_in_the_help_without_one(tmp_path: 
 def test_an_action_can_be_left_without_a_key() -> None:
     found = checked({"compact": "ctrl+g", "context": ""}, ACTIONS)
     assert found == ({"compact": "ctrl+g", "context": ""}, [], [])
+
+
+async def test_a_text_that_names_a_key_has_the_users(tmp_path: Path) -> None:
+    keys = {"tree": "alt+t,f12", "newest": "alt+n", "palette": "alt+p", "race": "alt+r"}
+    stage = make_stage(tmp_path, keys=keys)
+    async with stage.run((130, 30)) as pilot:
+        main = stage.main
+        assert {name: main.key_of(name) for name in keys} == {**keys, "tree": "alt+t"}
+        assert main.key_of("prompt.background") == "ctrl+x ctrl+b"
+        assert main.key_of("take_back") == "alt+up"
+        assert main.key_of("stats") == "/stats"
+        assert "ctrl+p" not in main.prompt.placeholder
+        main.status.race = "race 1 of 2"
+        await until(lambda: "race 1 of 2 · alt+r" in screen_text(stage), pilot)
+
+
+def texts_of(path: Path) -> list[str]:
+    """Return the texts of a module, without docstrings and the keys and search words of commands."""
+    tree = ast.parse(path.read_text())
+    left_out = set[ast.AST]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            left_out.add(node.value)
+        if isinstance(node, ast.keyword) and node.arg in {"key", "words"}:
+            left_out.add(node.value)
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in left_out
+    ]
+
+
+def test_no_command_names_a_key_that_may_be_another() -> None:
+    named = re.compile(r"\b(?:ctrl\+[a-z]|(?:shift\+)?f\d{1,2}|shift\+tab)\b", re.IGNORECASE)
+    for path in sorted(Path(commands_module.__file__).parent.glob("*.py")):
+        if path.stem == "names_elsewhere":
+            # Its answers are about keys of other programs.
+            continue
+        assert [text for text in texts_of(path) if named.search(text)] == [], path.name

@@ -175,7 +175,7 @@ async def test_the_command_needs_no_prompt_and_the_taken_one_goes_on(tmp_path: P
     entry = harness.path()[-1]
     assert isinstance(entry, RaceEntry)
     assert entry.prompt == "Go on with the work."
-    assert words[-1].endswith("Its work is not done: F8 continues it.")
+    assert words[-1].endswith("Its work is not done: f8 continues it.")
     harness.client.script = [Reply("Done.")]
     assert await do(controller, "retry")
     await harness.until(lambda: not harness.agent.running)
