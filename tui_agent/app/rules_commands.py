@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NO_RULES = "There are no rules here, such as “never …”, “always …”, “only …”, “don't …”, “must …”."
 HOW = (
     "Rules are recognised by their words and kept verbatim when the history is summarised. "
-    "A pin (p in the context map, Ctrl+G) keeps a whole message; "
+    "A pin (p in /context) keeps a whole message; "
     "rules for every session belong in AGENTS.md."
 )
 
