@@ -14,7 +14,7 @@ from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 from tests import slow_machine
-from tests.support.thoroughness import NIGHTLY
+from tests.support.thoroughness import NIGHTLY, for_the_night
 from tests.support.tooling import Workspace
 
 if TYPE_CHECKING:
@@ -77,12 +77,10 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is for the night, and begin with what takes long."""
-    kept = [item for item in items if NIGHTLY or not item.get_closest_marker("nightly")]
-    if len(kept) < len(items):
-        config.hook.pytest_deselected(
-            items=[item for item in items if item.get_closest_marker("nightly")]
-        )
-        items[:] = kept
+    left_out = set() if NIGHTLY else for_the_night(items)
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
     # What looks at the whole program takes seconds a test: no process is to be waited for alone at the end.
     items.sort(key=lambda item: item.path.parent != Path(__file__).parent)
 
