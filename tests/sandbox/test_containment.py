@@ -90,6 +90,7 @@ async def run_in(box: Contained, command: str, view: View, jobs: Jobs, *, backgr
     return result.output + job.note
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("background", [False, True], ids=["foreground", "job"])
 @EVERY_MODE
 async def test_nothing_that_other_programs_obey_is_left_in_outputs(
@@ -151,6 +152,7 @@ async def test_a_job_sees_edits_and_its_output_is_there_when_it_is_looked_at(
     await jobs.aclose()
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("cache", [".pytest_cache", ".ruff_cache", "src/.hypothesis"])
 async def test_a_cache_that_ignores_itself_is_changed_without_a_question(
     box: Contained, cache: str
@@ -166,6 +168,7 @@ async def test_a_cache_that_ignores_itself_is_changed_without_a_question(
     assert names.read_text() == "two\n"
 
 
+@pytest.mark.daily(1)
 @EVERY_MODE
 async def test_a_second_name_of_a_file_outside_changes_nothing_there(
     box: Contained, view: View
@@ -209,6 +212,7 @@ async def test_a_job_at_work_takes_no_outputs_from_other_commands(box: Contained
     assert (await box.run("cat dist/a/.vscode/tasks.json", OUTPUTS)).output == "old\n"
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("inherits", [True, False], ids=["command", "server"])
 async def test_keyrings_and_shared_memory_of_the_user_are_not_there(
     box: Contained, *, inherits: bool
@@ -244,6 +248,7 @@ async def test_a_job_does_not_change_files_of_the_project(box: Contained) -> Non
 
 
 @needs_layer
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("where", ["dist/bare", "bare"])
 async def test_a_bare_repository_is_kept_by_no_mode(plain: Contained, where: str) -> None:
     plain.file("dist/x")
@@ -294,6 +299,7 @@ async def test_the_shell_is_never_the_projects(tmp_path: Path, *, held: bool) ->
     assert not mark.exists()
 
 
+@pytest.mark.daily(1)
 @EVERY_MODE
 async def test_a_projects_hook_runs_in_the_sandbox_of_the_mode(box: Contained, view: View) -> None:
     box.file(".ssh/id", "canary-key", at=box.home)

@@ -26,7 +26,7 @@ from tui_agent.files.secret_search import SecretSearch
 from tui_agent.sandbox import Grants, View
 from tui_agent.sandbox.sandbox import MAX_MOUNTS
 
-pytestmark = needs_layer
+pytestmark = [needs_layer, pytest.mark.daily(2, any_of=("plain",))]
 
 TOKEN = "ghp" + "_0a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f"
 

@@ -20,7 +20,10 @@ from tui_agent.sandbox.authority import Authority
 from tui_agent.sandbox.masks import Hiding, Masks, with_values
 from tui_agent.web.fetching import system_tls
 
-pytestmark = pytest.mark.skipif(find_sandbox().kind != "bubblewrap", reason="needs bubblewrap")
+pytestmark = [
+    pytest.mark.skipif(find_sandbox().kind != "bubblewrap", reason="needs bubblewrap"),
+    pytest.mark.daily(2, any_of=("plain",)),
+]
 
 TOKEN = "gho_16C7e42F292c6912E7710c838347Ae178B4a"
 PASSWORD = "S3cretP4ssOfMine"

@@ -23,6 +23,7 @@ from tui_agent.sandbox.open_ports import listening_ports
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.tools.bash import BashInput, BashTool
 
+pytestmark = pytest.mark.daily(2, any_of=("plain",))
 linux = pytest.mark.skipif(find_sandbox().kind != "bubblewrap", reason="needs bubblewrap")
 
 

@@ -12,7 +12,7 @@ from tests.support.contained import NOTHING, OUTPUTS, PROJECT, Contained, needs_
 from tests.support.project_scans import scan_project
 from tui_agent.sandbox import Grants
 
-pytestmark = needs_layer
+pytestmark = [needs_layer, pytest.mark.daily(2, any_of=("plain",))]
 
 
 @pytest.fixture
