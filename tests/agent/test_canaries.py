@@ -47,7 +47,7 @@ def watched(place: Path, *, lines: int, form: str) -> Seen:
 @pytest.mark.timeout(600 if not LINES else 7_200)
 @pytest.mark.parametrize("form", ["none", *FORMS])
 def test_no_line_that_runs_unasked_harms_a_canary(tmp_path: Path, form: str) -> None:
-    lines = LINES or (250 if NIGHTLY else 24)
+    lines = LINES or (250 if NIGHTLY else 12)
     if form in FORMS:
         state_of(form, tmp_path)
     seen = watched(tmp_path, lines=lines, form=form)

@@ -126,6 +126,7 @@ def harm(aviary: Aviary, said: str, mode: str) -> list[str]:
     return found + planted + changed
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("form", FORMS)

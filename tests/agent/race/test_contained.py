@@ -124,6 +124,7 @@ async def test_a_copy_shows_no_secret_that_the_project_would_not(tmp_path: Path)
     await harness.agent.aclose()
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("form", ["layer", "landlock"])
 @pytest.mark.parametrize("seconds", [0.0, 0.01, 0.05, 3.0])
 async def test_a_copy_shows_no_secret_that_was_not_searched_for_in_time(
