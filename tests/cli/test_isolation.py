@@ -60,6 +60,7 @@ def ran(project: Path) -> set[str]:
     return {path.stem for path in project.glob("*.ran")}
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("path", [".", "{project}", "", "lib:.", "{project}/src:{project}"])
 @pytest.mark.parametrize("linked", [False, True])
 def test_the_command_runs_nothing_of_a_project(

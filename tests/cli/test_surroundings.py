@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections import ChainMap
 from pathlib import Path
 
 import pytest
@@ -152,7 +153,8 @@ def test_a_home_that_cannot_be_written_to_is_told_with_the_variable_that_helps(
     assert "I am a script" in kept_nowhere.stdout
 
 
-@pytest.mark.parametrize("place", ["./d", "a/../d", "d/"])
+@pytest.mark.daily(0)
+@pytest.mark.parametrize("place", ["a/../d/", "./d", "a/../d", "d/"])
 def test_a_relative_data_directory_is_one(
     tmp_path: Path, environment: dict[str, str], place: str
 ) -> None:
@@ -161,15 +163,20 @@ def test_a_relative_data_directory_is_one(
     assert (tmp_path / "d").is_dir()
 
 
+ODD = (
+    {"LC_ALL": "C"}, {"LC_ALL": "POSIX"}, {"LC_ALL": "en_US.ISO-8859-1"}, {"LANG": "xx_YY"}, {"TERM": "dumb"},
+    {"TERM": ""}, {"PATH": ""}, {"TZ": "Nowhere/Land"}, {"HOME": ""}, {"HOME": "relative"}, {"HOME": "/dev/null"},
+    {"TMPDIR": "/nowhere"}, {"SHELL": "/nowhere"}, {"COLUMNS": "x"}, {"NO_PROXY": "[", "ALL_PROXY": "socks://x"},
+)  # fmt: skip
+TOGETHER = tuple(dict(ChainMap(*ODD[first::3])) for first in range(3))
+"""As many of them at once as have different names; one may hide what another would do, so every night each is alone."""
+
+
 @pytest.mark.parametrize(
     "surroundings",
-    [
-        {"LC_ALL": "C"}, {"LC_ALL": "POSIX"}, {"LC_ALL": "en_US.ISO-8859-1"}, {"LANG": "xx_YY"}, {"TERM": "dumb"},
-        {"TERM": ""}, {"PATH": ""}, {"TZ": "Nowhere/Land"}, {"HOME": ""}, {"HOME": "relative"}, {"HOME": "/dev/null"},
-        {"TMPDIR": "/nowhere"}, {"SHELL": "/nowhere"}, {"COLUMNS": "x"}, {"NO_PROXY": "[", "ALL_PROXY": "socks://x"},
-    ],
+    [*TOGETHER, *(pytest.param(alone, marks=pytest.mark.nightly) for alone in ODD)],
     ids=str,
-)  # fmt: skip
+)
 def test_odd_variables_change_nothing(
     tmp_path: Path, environment: dict[str, str], surroundings: dict[str, str]
 ) -> None:
@@ -187,6 +194,7 @@ def test_odd_variables_change_nothing(
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.daily(0)
 @pytest.mark.parametrize("mask", ["000", "077", "777"])
 def test_any_umask(tmp_path: Path, environment: dict[str, str], mask: str) -> None:
     done = run(f'umask {mask}; "$0" "$@" --demo --no-session -p hello', environment, tmp_path)
