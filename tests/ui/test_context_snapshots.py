@@ -135,12 +135,12 @@ SCENES: dict[str, Act] = {
 
 PICTURES = pictures(
     *((name, SMALL, DARK) for name in SCENES),
-    *(("timeline", size, DARK) for size in (PHONE, LARGE)),
-    ("compact", NARROW, DARK),
+    ("timeline", PHONE, DARK),
     ("map_asks", LARGE, LIGHT),
     ("panel", SMALL, ANSI),
     nightly=(
-        ("summary", NARROW, DARK),
+        ("timeline", LARGE, DARK),
+        *((name, NARROW, DARK) for name in ("compact", "summary")),
         ("markers", LARGE, DARK),
         ("map", WIDE, DARK),
         ("panel", WIDE, LIGHT),

@@ -417,6 +417,7 @@ async def test_letters_that_do_nothing_to_a_block_go_to_the_prompt(stage: Stage)
         await until(lambda: "esc back" not in str(stage.main.status.render()), pilot)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("running", [False, True])
 @pytest.mark.parametrize("row", [0, 2, 4])
 async def test_whoever_clicked_and_types_writes(stage: Stage, row: int, running: bool) -> None:

@@ -157,6 +157,7 @@ async def test_interruptions_and_changes_of_model_and_mode_are_calm_lines(tmp_pa
         (("plan", "yolo"), ["Mode: yolo"]),
     ],
 )
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("while_working", [False, True])
 async def test_mode_changes_in_a_row_leave_one_line_or_none(
     tmp_path: Path, modes: tuple[str, ...], shown: list[str], *, while_working: bool

@@ -107,6 +107,7 @@ def test_pages() -> None:
     assert lines == ["1 of 3 done", "", "● read", "◐ write  (now)", "○ test"]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 35), (200, 50)])
 @pytest.mark.parametrize(
     "dialog",

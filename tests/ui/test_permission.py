@@ -44,7 +44,8 @@ from tui_agent.ui.widgets.asked import AskedPermission
 from tui_agent.ui.widgets.prompt_lines import QuestionChip
 from tui_agent.ui.widgets.question_prompt import QuestionChoices
 
-SENTENCES = 500 if NIGHTLY else 60
+MIDDLE = ((80, 28), (120, 35))
+SENTENCES = 500 if NIGHTLY else 20
 COMMAND = "rm -rf build && make [all]\necho \x1b]0;owned\x07 \u202edone"
 
 
@@ -323,7 +324,10 @@ async def test_a_question_on_a_tiny_screen_offers_the_other_answers_without_scro
         assert "y  yes, once" in screen_text(stage)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (80, 28), (120, 35), (200, 50)])
+@pytest.mark.parametrize(
+    "size",
+    [(80, 24), *(pytest.param(size, marks=pytest.mark.nightly) for size in MIDDLE), (200, 50)],
+)
 async def test_a_long_diff_scrolls_and_leaves_the_answers_in_sight(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:

@@ -11,7 +11,7 @@ from rich.style import Style
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
-from tests.support.thoroughness import pictures
+from tests.support.thoroughness import NIGHTLY, pictures
 from tests.support.ui_app import Stage, strips
 from tests.support.ui_scenes import SCENES, play, scene_stage
 from tui_agent.ui.contrast import (
@@ -33,16 +33,15 @@ DARK, LIGHT, ANSI = "textual-dark", "textual-light", "ansi-dark"
 
 PICTURES = pictures(
     *((name, SMALL, DARK) for name in SCENES if name not in {"themes", "elsewhere"}),
-    *((name, NARROW, DARK) for name in ("ask_edit", "welcome")),
+    ("welcome", NARROW, DARK),
     ("conversation", LARGE, DARK),
     ("sessions", SMALL, LIGHT),
     ("models", SMALL, ANSI),
-    ("ask_edit", SMALL, "high-contrast"),
     ("elsewhere", SMALL, "high-contrast-light"),
     nightly=(
-        *((name, NARROW, DARK) for name in ("conversation", "models")),
+        *((name, NARROW, DARK) for name in ("ask_edit", "conversation", "models")),
         *((name, LARGE, DARK) for name in ("ask_edit", "found")),
-        ("ask_edit", SMALL, ANSI),
+        *(("ask_edit", SMALL, theme) for theme in (ANSI, "high-contrast")),
     ),
 )
 
@@ -119,15 +118,18 @@ def test_a_terminal_that_keeps_its_own_colours_has_every_role(name: str) -> None
     assert set(variables) >= {*TEXT_ROLES, *TINTS, *SIGNS}
 
 
-@pytest.mark.parametrize(
-    "scene", ["conversation", "ask_edit", "failed", "sessions", "found", "models", "palette"]
-)
+READ = ("conversation", "ask_edit", "failed", "sessions", "found", "models", "palette")
+"""Scenes that are read in every theme; by day each theme in one of them."""
+
+
+@pytest.mark.parametrize("scene", READ)
 async def test_all_text_on_screen_can_be_read_in_every_theme(tmp_path: Path, scene: str) -> None:
     stage = scene_stage(tmp_path, scene)
+    themes = [name for name, theme in THEMES.items() if not theme.ansi]
     async with stage.run() as pilot:
         await play(stage, pilot, scene)
         found = {}
-        for name in [name for name, theme in THEMES.items() if not theme.ansi]:
+        for name in themes if NIGHTLY else themes[READ.index(scene) :: len(READ)]:
             stage.app.theme = name
             await pilot.pause()
             # One letter alone is the placeholder's under the cursor.
@@ -170,6 +172,7 @@ async def test_all_text_of_the_conversation_can_be_read(stage: Stage, theme: str
         assert {key: found for key, found in ratios.items() if found < 4.5} == {}
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("theme", ["high-contrast", "high-contrast-light"])
 @pytest.mark.parametrize(
     "scene", ["conversation", "ask_edit", "streaming", "failed", "sessions", "found", "models"]

@@ -56,7 +56,17 @@ def check_who_got_keys(stage: Stage) -> None:
         assert text is None or KEYS in text
 
 
-@pytest.mark.parametrize("name", sorted({c.name for c in command_table()} - LEAVES))
+KEYED = {c.name for c in command_table() if c.key and c.name not in LEAVES}
+"""Commands that a key runs, too: by day that stands for both."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.nightly if name in KEYED else ())
+        for name in sorted({c.name for c in command_table()} - LEAVES)
+    ],
+)
 async def test_keys_after_a_command_go_to_what_it_opens(tmp_path: Path, name: str) -> None:
     stage = real_stage(tmp_path, [Reply("Well.")] * 9)
     async with stage.run(after=["go", "on"]) as pilot:
@@ -130,6 +140,7 @@ QUESTIONS: list[Question[Any]] = [
 """One question of each kind and form."""
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("page", [None, Output("A text", "text"), TextLine("Name?")], ids=repr)
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: type(question).__name__)
 async def test_a_question_that_comes_by_itself_takes_no_key_that_is_not_for_it(

@@ -129,12 +129,11 @@ STATES: dict[str, Act] = {
 }
 PICTURES = pictures(
     *((name, SMALL, DARK) for name in STATES),
-    ("unfolded", LARGE, DARK),
     ("search", LARGE, LIGHT),
     ("wide", NARROW, DARK),
     ("unfolded", SMALL, ANSI),
     nightly=(
-        *((name, LARGE, DARK) for name in ("opened", "wide", "diff")),
+        *((name, LARGE, DARK) for name in ("opened", "unfolded", "wide", "diff")),
         ("opened", LARGE, LIGHT),
         ("unfolded", SMALL, LIGHT),
         ("opened", NARROW, DARK),
