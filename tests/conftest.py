@@ -14,7 +14,7 @@ from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 from tests import slow_machine
-from tests.support.thoroughness import NIGHTLY, for_the_night
+from tests.support.thoroughness import EXAMPLES, NIGHTLY, for_the_night
 from tests.support.tooling import Workspace
 
 if TYPE_CHECKING:
@@ -32,7 +32,11 @@ os.umask(0o022)
 
 # How fast examples are made says something of the machine, not of the program.
 settings.register_profile(
-    "steady", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=not NIGHTLY
+    "steady",
+    deadline=None,
+    max_examples=100 if NIGHTLY else EXAMPLES,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=not NIGHTLY,
 )
 settings.load_profile("steady")
 

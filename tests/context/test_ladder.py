@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.support.entry_strategies import paths
 from tests.support.request_validator import validate
 from tests.support.session_paths import PathBuilder
-from tests.support.thoroughness import EXAMPLES
+from tests.support.thoroughness import EXAMPLES, NIGHTLY
 from tui_agent.context.budget import ContextSize, estimate_path
 from tui_agent.context.commit_plan import Commit, Measures, plan_commit, plan_cuts, provisional
 from tui_agent.context.compaction import (
@@ -184,7 +184,7 @@ def test_then_the_oldest_kept_turns_go():
 
 def test_hundreds_of_short_turns_are_few_rungs():
     build = long_session(6, answer=100)
-    for _ in range(400):
+    for _ in range(400 if NIGHTLY else 200):
         build.user("yyyy")
         build.say("nnnn")
     weighed: list[int] = []

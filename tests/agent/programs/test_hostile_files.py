@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.knowledge import folders, write
+from tests.support.thoroughness import examples
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, decide
 from tui_agent.agent.programs.hooks import foreign_hooks
@@ -91,7 +92,7 @@ def read_all(tmp_path: Path, *, trusted: bool = False) -> None:
         assert not hooks
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(FILES), CONTENTS)
 def test_no_value_raises_or_lets_an_untrusted_project_act(name: str, value: object) -> None:
     with tempfile.TemporaryDirectory() as place:
