@@ -117,6 +117,7 @@ def test_what_the_pages_say_works_where_only_the_wheel_is(installed: Path, tmp_p
     try_documents(installed / "python", tmp_path / "newcomer")
 
 
+@pytest.mark.daily(0)
 @pytest.mark.parametrize("system", TAGS)
 def test_musl_has_a_wheel_without_the_bundled_bubblewrap(tmp_path: Path, system: str) -> None:
     wheel = build("wheel", tmp_path / "dist")

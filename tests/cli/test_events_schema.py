@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
 from tests.support.entry_strategies import paths
-from tests.support.thoroughness import examples
+from tests.support.thoroughness import NIGHTLY, examples
 from tui_agent.agent.events import EntryAppended
 from tui_agent.cli.events import VERSION, Line, event_json, event_name, events_schema
 from tui_agent.cli.main import run
@@ -84,7 +84,9 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
     "kind", [kind for kind in get_args(Line) if kind is not EntryAppended], ids=event_name
 )
 @given(data=st.data())
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=8 if NIGHTLY else 3, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 def test_every_kind_of_line_keeps_to_it(kind: type, data: st.DataObject) -> None:
     line = json.loads(json.dumps(event_json(data.draw(values(kind)))))
     assert not problems(line)
