@@ -25,6 +25,9 @@ _WRITING = frozenset({MAIN, PROMPT})
 RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
 """Keys that can't be rebound: the user needs them to get out."""
 
+KEPT_WITHOUT = 'In [keys], name = "" keeps an action without a key.'
+"""Says how to end the notice about keys that actions have lost."""
+
 
 @frozen
 class Rebindable:
@@ -114,10 +117,7 @@ def _taken(
             if other.id in good or not gone:
                 continue
             lost[other.id] = ",".join(key for key in keys if key not in wanted)
-            told.append(
-                f"{' and '.join(gone)} now runs {name} ([keys] in the settings);"
-                f" {other.id} has lost this key."
-            )
+            told.append(f"{' and '.join(gone)} now runs {name}; {other.id} has lost this key.")
     return lost, told
 
 
@@ -195,7 +195,7 @@ def use_keys(
     """Apply the user's keymap in place of the one ``before``; return its valid bindings.
 
     Keymaps map action ids to keys. Each invalid binding is shown as a warning. A changed keymap
-    also shows which actions lost a key.
+    also shows which actions lost a key, in one notice.
     """
     if not keymap:
         if before:
@@ -205,7 +205,6 @@ def use_keys(
     main.app.set_keymap({name: keys or NO_KEY for name, keys in found.keymap.items()})
     for problem in found.problems:
         main.notify(problem, severity="warning")
-    if found.keymap != before:
-        for sentence in found.taken:
-            main.notify(sentence)
+    if found.taken and found.keymap != before:
+        main.notify(" ".join([*found.taken, KEPT_WITHOUT]))
     return found.keymap
