@@ -65,15 +65,13 @@ class Setup:
 
 def may_have(setup: Setup, url: str) -> set[str]:
     """Return the secrets that a server may be sent."""
-    whole = Addresses(setup.environ, {}, setup.providers).of(setup.provider)
     allowed = set()
     if url == OF_MODEL:
         allowed.add("secret-of-model")
     else:
         # One of the provider's addresses: a key set for the model is sent there with its requests.
         allowed |= {"secret-of-model", "secret-of-provider", "secret-of-header"}
-    is_the_users = not setup.provider.has_server and url == whole.url
-    if url not in (OF_MODEL, OF_PROVIDER) or is_the_users:
+    if url != OF_MODEL:
         allowed.add("secret-of-environment")
     return allowed
 

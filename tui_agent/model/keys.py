@@ -69,14 +69,10 @@ class Keys:
 
     def _takes_environment(self, provider: Provider, model: str | None) -> bool:
         """Return whether the keys in the provider's variables belong to the model's server."""
+        if self._takes_login(provider, model):
+            return True
         place = self._addresses.of(provider, model)
-        its = self._environment.of(provider)
-        if place == its or is_same_server(place.url, its.url):
-            return True
-        if is_same_server(place.url, provider.url):
-            return True
-        # The variables of a provider without a server of its own are for the one that the user names.
-        return self.is_at_provider(provider, model) and not provider.has_server
+        return is_same_server(place.url, self._environment.of(provider).url)
 
     def _takes_login(self, provider: Provider, model: str | None) -> bool:
         """Return whether a stored key belongs to the model's server.

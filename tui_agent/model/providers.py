@@ -260,12 +260,6 @@ class Provider:
         return {self.auth: key, **account}
 
     @property
-    def has_server(self) -> bool:
-        """Whether it is a known service at an address of its own, not a server of the user's."""
-        is_the_users = self.local_url is not None or "api_base" in self.required
-        return self.id in PROVIDERS and not is_the_users
-
-    @property
     def variables(self) -> Parameters:
         return {
             **self.parameters,
