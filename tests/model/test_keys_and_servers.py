@@ -107,7 +107,8 @@ def test_no_server_is_sent_the_key_of_another(
 
 
 @pytest.mark.parametrize(
-    ("provider", "place"), product(("openai", "anthropic", "gemini"), ("provider", "environment"))
+    ("provider", "place"),
+    [*product(("openai", "anthropic", "gemini"), ("provider", "environment"))],
 )
 def test_a_key_is_sent_to_the_address_set_beside_it(provider: str, place: str) -> None:
     setup = Setup(provider, frozenset({place}), frozenset({place}))
