@@ -94,7 +94,7 @@ def test_a_file_that_would_be_gone_with_its_command_is_asked_about_before(
         for need in needs_of(BashTool(), command, context)
         if decide(need, DEFAULT_RULES, "bash").action is Action.ASK
     ]
-    assert asked == [str(project.parent / "new.txt")]
+    assert asked == [str(project.parent / "new.txt"), str(project.parent)]
 
 
 def test_in_a_sandbox_plan_mode_refuses_only_what_is_known_to_change_something(

@@ -118,8 +118,10 @@ KINDS: list[tuple[str, str, str, list[tuple[str, str]]]] = [
     ("Pi", "home/.pi/agent/SYSTEM.md", "x", [("~/.pi/agent/SYSTEM.md", WITHOUT)]),
     ("Pi", "home/.pi/agent/prompts/q.md", "x", [("/q", USED)]),
     ("Pi", "home/.pi/agent/skills/r/SKILL.md", AGENT.format("r", ""), [("r", USED)]),
-    ("Pi", "home/.pi/agent/models.json", "{}", [("~/.pi/agent/models.json", WITHOUT)]),
-    ("Pi", "home/.pi/agent/settings.json", "{}", [("~/.pi/agent/settings.json", WITHOUT)]),
+    ("Pi", "home/.pi/agent/models.json", json.dumps({"providers": {"corp": {
+        "baseUrl": "http://127.0.0.1:9/v1", "api": "openai-completions", "models": [{"id": "bench"}],
+    }}}), [("bench", WITHOUT)]),
+    ("Pi", "home/.pi/agent/settings.json", '{"theme": "dark"}', [("theme", WITHOUT)]),
     ("Pi", "home/.pi/agent/extensions/x.ts", "x", [("~/.pi/agent/extensions", WITHOUT)]),
     ("Pi", ".pi/mcp.json", SERVERS.replace('"s"', '"pi"'), [("pi", WAITS)]),
     ("Pi", ".pi/prompts/t.md", "x", [("/t", WAITS)]),

@@ -166,7 +166,11 @@ async def test_a_key_that_cannot_be_sent_says_so_and_is_not_shown(key: str) -> N
 async def test_the_end_of_a_line_behind_a_key_does_not_count_and_a_date_is_sent_in_words(
     server: ModelServer,
 ) -> None:
-    settings = ModelSettings(base_url=server.openai_url, options={"since": date(2026, 1, 31)})
+    settings = ModelSettings(
+        base_url=server.openai_url,
+        api_key_env="OPENAI_API_KEY",
+        options={"since": date(2026, 1, 31)},
+    )
     server.play(Turn("fine"))
     answer = await answer_of(own(settings, {"OPENAI_API_KEY": f" {OPENAI_KEY}\n"}))
 

@@ -17,7 +17,7 @@ NOT_USER_TEXT = {
     ),
     "protocols, and formats of other programs' data": (
         "files/own_git files/published json_text model/demo model/discovery model/error_body model/forms "
-        "model/sign_in model/wires/http model/wires/wire sandbox/network sandbox/open_ports "
+        "model/sign_in model/wires/http model/wires/wire sandbox/network sandbox/open_ports sandbox/judging "
         "sandbox/project_scan session/formats/gemini "
         "session/formats/html session/formats/linear_writers session/formats/native session/formats/reading "
         "agent/race/copies cli/update plugin_sources sandbox/masks "

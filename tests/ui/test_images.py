@@ -122,7 +122,7 @@ async def test_an_image_of_the_clipboard_is_shown_and_sent(
         await write(pilot, "what is")
         text = await pasted(stage, pilot)
         assert text.startswith("what is @clipboard-")
-        assert "2×2 · ~1 tokens" in screen_text(stage)
+        assert "2×2 · ~1 token" in screen_text(stage)
         await write(pilot, "?")
         await pilot.press("enter")
         await until(lambda: stage.agent.sent, pilot)
