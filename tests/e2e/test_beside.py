@@ -10,11 +10,11 @@ from tests.support.place import Place
 from tests.support.terminal import ask
 from tui_agent.sandbox import find_sandbox
 
-SLOW = "echo begun; sleep 8; echo made > made.txt"
+SLOW = "echo begun; while [ ! -e go ]; do sleep 0.1; done; echo made > made.txt"
 
 
 def test_a_slow_command_moves_to_the_background_and_ends_there(
-    place: Place, warm_server: ModelServer
+    place: Place, warm_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     warm_server.play(
         Turn(tool_calls=(Call("bash", {"command": SLOW}),)),
@@ -22,6 +22,8 @@ def test_a_slow_command_moves_to_the_background_and_ends_there(
         Turn(text="A title"),
         Turn(text="It has ended."),
     )
+    # The command has to see the file "go".
+    monkeypatch.setitem(place.variables, "TUI_AGENT_SANDBOX__MODE", "off")
     terminal = place.start("--mode", "yolo")
     ask(terminal, "make it")
     terminal.wait_for("ctrl+x ctrl+b: background")
@@ -31,6 +33,8 @@ def test_a_slow_command_moves_to_the_background_and_ends_there(
     sent = str(warm_server.calls[-1].json["messages"])
     assert "begun" in sent
     assert "moved the command to the background" in sent
+    assert "1 job" in terminal.text
+    (place.project / "go").touch()
     terminal.wait_until((place.project / "made.txt").exists, "what it made")
     terminal.wait_until(lambda: "1 job" not in terminal.text, "the end of the job")
     ask(terminal, "how is it")

@@ -17,7 +17,7 @@ from tui_agent.errors import ToolError
 from tui_agent.processes import jobs
 from tui_agent.processes.environment import own
 from tui_agent.processes.jobs import Jobs, JobState, MovedJob
-from tui_agent.processes.process import Watch
+from tui_agent.processes.process import CommandRun, Watch
 from tui_agent.processes.table import children_of, zombies_among
 from tui_agent.tools import bash
 from tui_agent.tools.base import ToolResult
@@ -518,3 +518,18 @@ async def test_a_call_that_is_stopped_before_it_is_moved_leaves_nothing(
     assert not any(alive(pid) for pid in pids_in(pids))
     assert not list(running)
     assert running.move() == 0
+
+
+async def test_a_moved_command_has_ended_also_where_its_end_fails(
+    space: Workspace, running: Jobs, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail() -> str:
+        raise OSError("the disk is full")
+
+    with running.foreground("make") as command:
+        job = running.take_over(
+            command, CommandRun(), asyncio.ensure_future(fail()), space.put_blob
+        )
+    await asyncio.wait_for(job.ended.wait(), 10)
+    await eventually(lambda: "the disk is full" in caplog.text, "it was not logged")
+    assert not only(running).running

@@ -367,10 +367,10 @@ class MovedJob(Job):
 
     async def watch(self, put_blob: Callable[[bytes], str]) -> None:
         await asyncio.wait({self._ending})
-        if not self._ending.cancelled():
-            self.note = self._ending.result()
         self._ended_at = self._clock()
         try:
+            if not self._ending.cancelled():
+                self.note = self._ending.result()
             if self._run.capture.total_bytes:
                 self.stored = put_blob(self._run.capture.raw())
         finally:
