@@ -336,6 +336,7 @@ class MovedJob(Job):
         foreground: Foreground,
         run: CommandRun,
         ending: "asyncio.Task[str]",
+        *,
         clock: Callable[[], float],
         on_output: Callable[[], None],
     ) -> None:
@@ -469,7 +470,14 @@ class Jobs:
         ``ending`` is the task that runs it to its end and returns a note for the model; ``put_blob``
         stores the output then.
         """
-        job = MovedJob(self._next, foreground, run, ending, self._clock, self._announce_soon)
+        job = MovedJob(
+            self._next,
+            foreground,
+            run,
+            ending,
+            clock=self._clock,
+            on_output=self._announce_soon,
+        )
         self._next += 1
         self._list(job, asyncio.get_running_loop().create_task(job.watch(put_blob)))
         return job

@@ -110,7 +110,7 @@ def _models(file: ForeignFile) -> Iterator[FoundItem]:
         if not models and common.get("baseUrl"):
             row = _address_and_key(common)
             key = f"providers.{_quoted(_provider_of(str(name)))}"
-            yield _item(file, "provider", str(name), key, row, common)
+            yield _item(file, "provider", str(name), key=key, row=row, given=common)
         for model in models:
             own = {**common, **model}
             model_id = f"{_server_of(str(name), own)}/{own['id']}"
@@ -118,20 +118,26 @@ def _models(file: ForeignFile) -> Iterator[FoundItem]:
             row = {**_address_and_key(own), **_facts(model)}
             if own.get("api") == "openai-responses":
                 row["wire"] = "responses"
-            yield _item(file, "model", str(model["id"]), key, row, own)
+            yield _item(file, "model", str(model["id"]), key=key, row=row, given=own)
         for model_id, changes in overrides.items():
             key = f"models.{_quoted(f'{_provider_of(str(name))}/{model_id}')}"
-            yield _item(file, "model", str(model_id), key, _facts(as_dict(changes)), {})
+            row = _facts(as_dict(changes))
+            yield _item(file, "model", str(model_id), key=key, row=row, given={})
 
 
 def _item(
     file: ForeignFile,
     kind: str,
     name: str,
+    *,
     key: str,
     row: Mapping[str, Any],
     given: Mapping[str, Any],
 ) -> FoundItem:
+    """Return a provider or model of the file, with the command that sets it up here.
+
+    ``key`` is the setting's name here, ``row`` its table; ``given`` is Pi's table.
+    """
     parts = []
     for field, value in row.items():
         parts.append(f"{field} = {json.dumps(value, ensure_ascii=False)}")
