@@ -141,3 +141,23 @@ async def test_a_job_that_ended_with_the_program_is_told_when_the_session_goes_o
     assert [text.count("Job 1 no longer runs here") for text in said] == [1, 1]
     assert "Job 2 no longer" not in said[1]
     await agent.aclose()
+
+
+async def test_lost_jobs_are_those_of_the_path_wherever_the_session_stands(tmp_path: Path) -> None:
+    first = make_agent(
+        tmp_path, [start("sleep 300 # a"), Reply("It runs."), Reply("Yes."), Reply("And yes.")]
+    )
+    await first.say("start it")
+    await first.agent.aclose()
+    again = Session(first.store, first.session.id, estimate=lambda _entry: 1)
+    agent = Agent(again, first.agent.ports, model=first.agent.model)
+    before = again.leaf
+    lost = agent.lost_jobs
+    entry = lost.entry()
+    assert entry is not None
+    assert "Job 1 no longer runs here: sleep 300 # a" in entry.text
+    again.append(entry)
+    assert lost.entry() is None, "the model knows"
+    again.move(before)
+    assert lost.entry() is not None, "on this branch it does not"
+    await agent.aclose()

@@ -6,12 +6,13 @@ Also finds the jobs that ended with the program that ran them. The jobs themselv
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 
 from tui_agent.agent.channel import Journal
 from tui_agent.agent.events import AgentEvent, JobsChanged, Notice
 from tui_agent.agent.port_watch import PortWatch
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.context.arguments import parse_object
+from tui_agent.context.arguments import text_argument
 from tui_agent.lazy import LazyPattern
 from tui_agent.processes.jobs import Jobs, JobState
 from tui_agent.safe_text import one_line
@@ -26,6 +27,8 @@ JOB_ENDED = "job"
 _RUNS = LazyPattern(r"^\[?Job (\d+) has been running\b|\bIt is job (\d+)\.", re.MULTILINE)
 _ENDED = LazyPattern(r"^\[?Job (\d+) (?:ended|was stopped|no longer runs)\b", re.MULTILINE)
 """Match what results and reports say of jobs; see `job_line`."""
+_WORD = "job "
+_UNKNOWN = "its command is not known"
 _TOOLS = ("bash", "job")
 _COMMAND_CHARS = 100
 """Maximum characters shown of a lost job's command."""
@@ -76,58 +79,81 @@ class LostJobs:
         self._is_main = not ports.is_subagent and ports.stands_for is None
         self._jobs = jobs
         self._said = SayOnce()
+        self._ledger = _JobLedger()
+        self._read_up_to = 0
+        """Id of the last entry that the ledger has; 0 before the first."""
 
     def tell(self) -> None:
         """Show the user a notice for each lost job, once."""
-        for line in self._lines():
-            if self._said.remember(line):
-                self._journal.channel.say(line, "warning")
+        self._tell(self._lines())
 
     def entry(self) -> UserEntry | None:
         """Return an entry that names the lost jobs, and tell the user; None if there are none."""
-        self.tell()
-        lines = "\n".join(self._lines())
+        lines = self._lines()
         if not lines:
             return None
+        self._tell(lines)
+        listed = "\n".join(lines)
         text = (
-            f"<system-reminder>\n{lines}\nStart them again if they are needed.\n</system-reminder>"
+            f"<system-reminder>\n{listed}\nStart them again if they are needed.\n</system-reminder>"
         )
         return UserEntry(parts=(TextPart(text=text),), synthetic=JOB_ENDED)
 
+    def _tell(self, lines: Sequence[str]) -> None:
+        for line in self._said.remember_all(lines):
+            self._journal.channel.say(line, "warning")
+
     def _lines(self) -> list[str]:
+        """Return a line for each lost job; reads only the entries that came since the last call."""
         session = self._journal.session
         if not self._is_main or session.read_only or any(True for _job in self._jobs):
             return []
-        return lost_jobs(session.active_path())
+        if not session.on_path(self._read_up_to):
+            self._ledger = _JobLedger()
+            self._read_up_to = 0
+        path = session.active_path()
+        new = takewhile(lambda entry: entry.id > self._read_up_to, reversed(path))
+        for entry in reversed(list(new)):
+            self._ledger.take(entry)
+            self._read_up_to = entry.id
+        return self._ledger.lines()
 
 
-def lost_jobs(path: Sequence[Entry]) -> list[str]:
-    """Return a line for each job that a path says is running: its number and command."""
-    running: dict[str, str] = {}
-    commands: dict[str, str] = {}
-    for entry in path:
+class _JobLedger:
+    """The jobs that the entries of a path, taken in their order, say are running."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, str] = {}
+        """By number of the job, the arguments of the call that started it."""
+        self._arguments: dict[str, str] = {}
+        """By call id."""
+
+    def take(self, entry: Entry) -> None:
         if isinstance(entry, AssistantEntry):
             for part in entry.tool_calls:
-                commands[part.call_id] = part.arguments
+                self._arguments[part.call_id] = part.arguments
         elif isinstance(entry, ToolResultEntry) and entry.tool in _TOOLS:
             for number in _numbers(_RUNS, entry.output):
-                running.setdefault(number, commands.get(entry.call_id, ""))
-            for number in _numbers(_ENDED, entry.output):
-                running.pop(number, None)
+                self._running.setdefault(number, self._arguments.get(entry.call_id, ""))
+            self._end(entry.output)
         elif isinstance(entry, UserEntry) and entry.synthetic == JOB_ENDED:
-            for number in _numbers(_ENDED, entry.text):
-                running.pop(number, None)
-    return [
-        f"Job {number} no longer runs here: {_command(text)}" for number, text in running.items()
-    ]
+            self._end(entry.text)
+
+    def _end(self, text: str) -> None:
+        for number in _numbers(_ENDED, text):
+            self._running.pop(number, None)
+
+    def lines(self) -> list[str]:
+        found: list[str] = []
+        for number, arguments in self._running.items():
+            command = one_line(text_argument(arguments, "command"), _COMMAND_CHARS)
+            found.append(f"Job {number} no longer runs here: {command or _UNKNOWN}")
+        return found
 
 
 def _numbers(pattern: re.Pattern[str], text: str) -> Iterator[str]:
+    # Looking for the word first spares long outputs the regular expression.
+    if _WORD not in text.lower():
+        return
     for found in pattern.finditer(text):
         yield next(filter(None, found.groups()))
-
-
-def _command(arguments: str) -> str:
-    """Return the command in the arguments of a call, in one line."""
-    values = parse_object(arguments or "{}") or {}
-    return one_line(str(values.get("command", "")), _COMMAND_CHARS) or "its command is not known"

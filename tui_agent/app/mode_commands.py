@@ -173,6 +173,7 @@ async def outside(controller: Controller, argument: str) -> None:
 
 def _last_command(agent: Agent) -> str:
     """Return the command of the newest bash call on the path; "" if there is none."""
+    from tui_agent.context.arguments import text_argument
     from tui_agent.session.entries import AssistantEntry
     from tui_agent.tools.registry import tool_traits
 
@@ -181,14 +182,5 @@ def _last_command(agent: Agent) -> str:
             continue
         for call in reversed(entry.tool_calls):
             if tool_traits()[call.tool].output == "log":
-                return _command_of(call.arguments)
+                return text_argument(call.arguments, "command")
     return ""
-
-
-def _command_of(arguments: str) -> str:
-    from tui_agent.json_text import as_dict, loads
-
-    try:
-        return str(as_dict(loads(arguments)).get("command", ""))
-    except ValueError:
-        return ""

@@ -19,6 +19,12 @@ def parse_object(arguments: str) -> dict[str, Any] | None:
     return values if isinstance(values, dict) else None
 
 
+def text_argument(arguments: str, name: str) -> str:
+    """Return an argument of a call as text; "" if there is none, or the arguments are unreadable."""
+    values = parse_object(arguments) or {}
+    return str(values.get(name, ""))
+
+
 def strings_in(value: object) -> Iterator[str]:
     """Yield all strings in a JSON value, including nested ones but not keys."""
     if isinstance(value, str):
