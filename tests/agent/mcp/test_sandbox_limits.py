@@ -1,5 +1,7 @@
 """A server that the sandbox keeps something from: the message names it, and the setting that gives it."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -53,21 +55,30 @@ def test_paths_that_are_there_and_not_in_the_view_are_named(tmp_path: Path) -> N
     )
 
 
-@needs_layer
-async def test_a_server_reads_what_the_user_lets_it_read(tmp_path: Path) -> None:
-    box = Contained(tmp_path / "home")
-    program = box.file("tools/server.py", PLAIN_SERVER.read_text(), at=box.home)
+@asynccontextmanager
+async def hub_of(box: Contained, program: Path, scratch: Path) -> AsyncIterator[McpHub]:
+    """Give the hub of a project's server "tracker", which is a Python program, and close it."""
     settings = McpServerSettings(command="python3", args=(str(program), "/tmp"), sandboxed=True)
     spec = ServerSpec("tracker", settings, "project", box.root)
     around = ConnectionContext(
         {},
         {"PATH": SYSTEM_PATH, "HOME": str(box.home)},
-        tmp_path / "log",
-        tmp_path / "tokens",
+        scratch / "log",
+        scratch / "tokens",
         sandbox=lambda _project: box.sandbox,
     )
     hub = McpHub(lambda: FoundServers((spec,)), around, QUICK)
     try:
+        yield hub
+    finally:
+        await hub.aclose()
+
+
+@needs_layer
+async def test_a_server_reads_what_the_user_lets_it_read(tmp_path: Path) -> None:
+    box = Contained(tmp_path / "home")
+    program = box.file("tools/server.py", PLAIN_SERVER.read_text(), at=box.home)
+    async with hub_of(box, program, tmp_path) as hub:
         await hub.settle()
         (failed,) = hub.status()
         assert failed.state is ServerState.FAILED
@@ -80,8 +91,6 @@ async def test_a_server_reads_what_the_user_lets_it_read(tmp_path: Path) -> None
         assert not ready.hidden
         await hub.reload()
         assert hub.status()[0].state is ServerState.READY
-    finally:
-        await hub.aclose()
 
 
 @pytest.mark.parametrize(
@@ -126,17 +135,7 @@ async def test_a_linked_server_reads_its_package(tmp_path: Path) -> None:
     link = box.home / "tools/node_modules/.bin/s"
     link.parent.mkdir()
     link.symlink_to("../s/dist/s.py")
-    settings = McpServerSettings(command="python3", args=(str(link), "/tmp"), sandboxed=True)
-    spec = ServerSpec("tracker", settings, "project", box.root)
-    around = ConnectionContext(
-        {},
-        {"PATH": SYSTEM_PATH, "HOME": str(box.home)},
-        tmp_path / "log",
-        tmp_path / "tokens",
-        sandbox=lambda _project: box.sandbox,
-    )
-    hub = McpHub(lambda: FoundServers((spec,)), around, QUICK)
-    try:
+    async with hub_of(box, link, tmp_path) as hub:
         await hub.settle()
         (failed,) = hub.status()
         assert failed.hidden == (link,)
@@ -144,8 +143,6 @@ async def test_a_linked_server_reads_its_package(tmp_path: Path) -> None:
         await hub.let_read("tracker", directories_of(failed.hidden, box.home))
         await hub.settle()
         assert hub.status()[0].state is ServerState.READY
-    finally:
-        await hub.aclose()
 
 
 NODE = """node:internal/modules/esm/resolve:283
