@@ -4,7 +4,6 @@ Its rules are converted by ``codex_rules``, its MCP servers are read by ``foreig
 Sources: Codex's documentation of its configuration and agents.
 """
 
-import shlex
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from tui_agent.agent.programs.found import (
     ForeignSettings,
     FoundItem,
     ItemState,
+    set_command,
     settings_files,
     unreadable,
     unused_settings,
@@ -70,10 +70,10 @@ def _instead_of(file: ForeignFile) -> dict[str, str]:
     address = str(file.section("model_providers", provider).get("base_url", ""))
     instead = dict(_INSTEAD)
     if model:
-        instead["model"] = f"tui-agent config set model {shlex.quote(f'{provider}/{model}')}"
+        instead["model"] = set_command("model", f"{provider}/{model}")
     if address:
-        key = shlex.quote(f"providers.{provider}.base_url")
-        instead["model_provider"] = f"tui-agent config set {key} {shlex.quote(address)}"
+        key = f"providers.{provider}.base_url"
+        instead["model_provider"] = set_command(key, address)
     return instead
 
 

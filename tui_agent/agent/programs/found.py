@@ -5,6 +5,7 @@ Each program's module decides the state of its items; this module reads files an
 """
 
 import os
+import shlex
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
@@ -101,6 +102,11 @@ def settings_files(
 def without_effect(program: str, kind: str, name: str, *, place: str, why: str) -> FoundItem:
     """Return a `FoundItem` in the state ``WITHOUT_EFFECT``; ``why`` may be ""."""
     return FoundItem(program, kind, name, place, state=ItemState.WITHOUT_EFFECT, why=why)
+
+
+def set_command(key: str, value: str) -> str:
+    """Return the command that sets a setting of this program, for a shell."""
+    return f"tui-agent config set {shlex.quote(key)} {shlex.quote(value)}"
 
 
 def unreadable(program: str, file: ForeignFile) -> Iterator[FoundItem]:

@@ -6,7 +6,6 @@ models.
 
 import json
 import re
-import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.programs.found import (
     ForeignSettings,
     FoundItem,
+    set_command,
     settings_files,
     unreadable,
     unused_settings,
@@ -95,9 +95,9 @@ def _instead_of(file: ForeignFile) -> dict[str, str]:
     level = str(file.table.get("defaultThinkingLevel", ""))
     instead = dict(_INSTEAD)
     if model and provider:
-        instead["defaultModel"] = _set("model", f"{provider}/{model}")
+        instead["defaultModel"] = set_command("model", f"{provider}/{model}")
     if level:
-        instead["defaultThinkingLevel"] = _set("effort", _EFFORTS.get(level, level))
+        instead["defaultThinkingLevel"] = set_command("effort", _EFFORTS.get(level, level))
     return instead
 
 
@@ -141,7 +141,7 @@ def _item(
     parts = []
     for field, value in row.items():
         parts.append(f"{field} = {json.dumps(value, ensure_ascii=False)}")
-    why = _set(key, "{ " + ", ".join(parts) + " }")
+    why = set_command(key, "{ " + ", ".join(parts) + " }")
     if given.get("apiKey") and "api_key_env" not in row:
         why += "; its key is not copied: add api_key_env, if the server needs one"
     return without_effect(PROGRAM, kind, name, place=file.place(name), why=why)
@@ -196,7 +196,3 @@ def _quoted(name: str) -> str:
     if name.isidentifier():
         return name
     return json.dumps(name, ensure_ascii=False)
-
-
-def _set(key: str, value: str) -> str:
-    return f"tui-agent config set {shlex.quote(key)} {shlex.quote(value)}"
