@@ -120,8 +120,6 @@ def parse(argv: list[str]) -> argparse.Namespace:
     except UsageError:
         _refuse_foreign(argv)
         raise
-    from tui_agent.cli.names_elsewhere import MODES as MODES_ELSEWHERE
-
     arguments.command = "run"
     arguments.given = argv
     _refuse_slip(arguments.prompt or "", argv)
@@ -132,8 +130,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
             )
         arguments.print = arguments.prompt
         arguments.prompt = None
-    if instead := MODES_ELSEWHERE.get(arguments.mode):
-        raise UsageError(f"There is no --mode {arguments.mode}: {instead}. See: tui-agent --help")
+    if arguments.mode is not None:
+        _refuse_foreign_mode(arguments.mode)
     if arguments.model is not None:
         _take_demo(arguments)
     _check(arguments)
@@ -274,6 +272,14 @@ def _refuse_foreign(argv: list[str]) -> None:
         raise UsageError(
             f'A file is named in the prompt: tui-agent "{files[0]} …". See: tui-agent --help'
         )
+
+
+def _refuse_foreign_mode(mode: str) -> None:
+    """Raise UsageError for a value of ``--mode`` that only other programs have."""
+    from tui_agent.cli.names_elsewhere import MODES as MODES_ELSEWHERE
+
+    if instead := MODES_ELSEWHERE.get(mode):
+        raise UsageError(f"There is no --mode {mode}: {instead}. See: tui-agent --help")
 
 
 def _refuse_foreign_action(action: str) -> None:
