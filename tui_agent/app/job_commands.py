@@ -90,7 +90,7 @@ async def ports(controller: Controller, argument: str) -> None:
         return
     closed = sorted(listening - sandbox.opened_ports.keys())
     if not closed:
-        controller.say(_open_ports(sandbox.opened_ports))
+        controller.say(_where_open(sandbox.opened_ports))
         return
     port = await _chosen(controller, closed)
     if port is not None:
@@ -139,7 +139,8 @@ def _port(text: str, among: Collection[int]) -> int:
     raise CommandError(f"There is no port “{text.strip()}” here. Ports: {known}.")
 
 
-def _open_ports(opened: Mapping[int, int]) -> str:
+def _where_open(opened: Mapping[int, int]) -> str:
+    """Return a sentence that names the addresses by which a browser reaches the opened ports."""
     if not opened:
         return "No job listens on a port in the sandbox."
     places = ", ".join(f"http://127.0.0.1:{here}" for here in opened.values())

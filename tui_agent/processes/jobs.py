@@ -446,17 +446,20 @@ class Jobs:
     @property
     def movable(self) -> int:
         """The number of running commands that `move` would make jobs."""
-        return sum(command.is_running for command in self._foreground)
+        return len(self._running_in_foreground())
 
     def move(self) -> int:
         """Turn the running commands that tool calls are waiting for into jobs; return their number.
 
         `MAX_RUNNING` doesn't apply here, as these commands are already running.
         """
-        found = [command for command in self._foreground if command.is_running]
+        found = self._running_in_foreground()
         for command in found:
             command.moved.set()
         return len(found)
+
+    def _running_in_foreground(self) -> list[Foreground]:
+        return [command for command in self._foreground if command.is_running]
 
     def take_over(
         self,

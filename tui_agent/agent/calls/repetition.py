@@ -14,8 +14,9 @@ from tui_agent.agent.events import Decision, PermissionRequest
 from tui_agent.agent.gate import Gate
 from tui_agent.agent.permissions import Action
 from tui_agent.agent.repeated_text import MAX_REPEATED_ANSWERS, Repetition, repeated_answers
+from tui_agent.context.compaction_policy import newest_user_id
 from tui_agent.permission import Permission, PermissionNeed, with_note
-from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry, UserEntry
+from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
 from tui_agent.session.session import Session
 
 ANSWER_PATTERN = "repeated answer"
@@ -93,7 +94,9 @@ class RepetitionWatch:
         """Whether to stop answers that repeat themselves, which a rule or the user may allow."""
         is_allowed = ANSWER_PATTERN in self._allowed
         if self._allowed_in_run is not None:
-            is_allowed = is_allowed or self._allowed_in_run == self._message()
+            is_allowed = is_allowed or self._allowed_in_run == newest_user_id(
+                self._session.active_path()
+            )
         return not is_allowed and self._gate.decide(_REPEATED_ANSWER).action is not Action.ALLOW
 
     async def after_answer(self, answer: AssistantEntry, found: Repetition) -> str:
@@ -127,15 +130,8 @@ class RepetitionWatch:
             return with_note(self._prompt("repeating").strip(), reply.note)
         if reply.decision is Decision.SESSION:
             self._allowed.add(ANSWER_PATTERN)
-        self._allowed_in_run = self._message()
+        self._allowed_in_run = newest_user_id(self._session.active_path())
         return self._prompt("continue")
-
-    def _message(self) -> int:
-        """Return the id of the user's last message; 0 if there is none."""
-        for entry in reversed(self._session.active_path()):
-            if isinstance(entry, UserEntry) and entry.synthetic is None:
-                return entry.id
-        return 0
 
 
 def _outputs_of(loop: DoomLoop, path: Sequence[Entry]) -> tuple[str, ...]:
