@@ -14,6 +14,7 @@ from tests.support.agents import make_agent
 from tests.support.headless import run_headless
 from tests.support.races import writes
 from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.events import QuestionAsked, QuestionsAnswered
 from tui_agent.app.controller import Controller
 from tui_agent.app.frontend import Choice, Frontend, Question
 from tui_agent.app.services import OpenRequest
@@ -90,6 +91,17 @@ async def test_one_question_is_asked_without_more(tmp_path: Path) -> None:
     harness, frontend, _ = await talk(tmp_path, replies, "\0words", "neither: files")
     assert results(harness) == ["Which database?\n→ neither: files"]
     assert [type(question).__name__ for question in frontend.asked] == ["Choice", "TextLine"]
+
+
+async def test_the_agent_says_when_a_question_waits_and_when_none_does_any_more(
+    tmp_path: Path,
+) -> None:
+    replies = [Reply(calls=(asks(DATABASE),)), Reply("Thank you.")]
+    harness, _, _ = await talk(tmp_path, replies, "SQLite")
+    heard = [
+        event for event in harness.events if isinstance(event, QuestionAsked | QuestionsAnswered)
+    ]
+    assert heard == [QuestionAsked("Which database?"), QuestionsAnswered()]
 
 
 async def test_going_back_asks_the_question_before(tmp_path: Path) -> None:

@@ -13,9 +13,12 @@ from tui_agent.agent.events import (
     Decision,
     PermissionAsked,
     PermissionSettled,
+    QuestionAsked,
+    QuestionsAnswered,
     RunEnded,
     RunStarted,
 )
+from tui_agent.app.run_state import describe_run
 from tui_agent.config import ConfigError, load_config
 from tui_agent.ui import terminal
 from tui_agent.ui.attention import TerminalCall
@@ -191,6 +194,33 @@ async def test_the_progress_bar_follows_the_run(
         assert [call.removeprefix("\x1b]9;4;").removesuffix("\x1b\\") for call in calls(stage)] == [
             "3", "4;100", "3", "2", "0",
         ]  # fmt: skip
+
+
+async def test_a_question_of_the_model_calls_the_user_as_a_permission_question_does(
+    tmp_path: Path,
+) -> None:
+    stage, clock = a_stage(tmp_path, notify="bell")
+    async with stage.run() as pilot:
+        await look(stage, pilot, here=False)
+        await emit(stage, pilot, RunStarted())
+        await emit(stage, pilot, QuestionAsked("Which database?"))
+        clock.now += 30
+        assert calls(stage) == ["\a"]
+        assert stage.app.sub_title == "?"
+        assert describe_run(stage.main.status.state, clock.now, 0) == "waiting for your answer"
+        await emit(stage, pilot, QuestionsAnswered())
+        assert stage.app.sub_title == "◐"
+        await emit(stage, pilot, RunEnded("done"))
+
+
+async def test_a_server_that_asks_an_idle_agent_leaves_it_idle(tmp_path: Path) -> None:
+    stage, _clock = a_stage(tmp_path, notify="bell")
+    async with stage.run() as pilot:
+        await emit(stage, pilot, QuestionAsked("db: Which host?"))
+        assert stage.app.sub_title == "?"
+        await emit(stage, pilot, QuestionsAnswered())
+        assert stage.app.sub_title == ""
+        assert not stage.main.status.state.active
 
 
 def test_a_project_cannot_name_a_command(tmp_path: Path) -> None:

@@ -184,6 +184,21 @@ class PermissionSettled:
 
 
 @frozen
+class QuestionAsked:
+    """The user is asked a question of the model or an MCP server, and its call waits for the answer.
+
+    ``text`` is the question, or the first of several.
+    """
+
+    text: str
+
+
+@frozen
+class QuestionsAnswered:
+    """No question of the model or an MCP server is open any more."""
+
+
+@frozen
 class RetryScheduled:
     """A request failed and is repeated after ``seconds``.
 
@@ -373,6 +388,8 @@ AgentEvent = (
     | ChecksAwaited
     | PermissionAsked
     | PermissionSettled
+    | QuestionAsked
+    | QuestionsAnswered
     | RetryScheduled
     | QueueChanged
     | MessageRefused

@@ -387,18 +387,24 @@ class Controller:
         Waits until the agent's session is on the screen. If asking fails, the answer's action is
         "cancel".
         """
-        from tui_agent.app.server_questions import ask
+        from tui_agent.agent.events import QuestionAsked, QuestionsAnswered
+        from tui_agent.app.server_questions import ask, text_of
         from tui_agent.tools.questions import Answer
 
+        agent.person.open_questions += 1
+        agent.channel.emit(QuestionAsked(text_of(question)))
         aside = self.asides.get(agent.session.id)
         if aside is not None:
-            await aside.ask_when_shown("there is a question")
+            await aside.shown.wait()
         unasked = requested_at.set(BY_ITSELF)
         try:
             # A failure counts as cancelled.
             return await self.attempt(ask(self, question)) or Answer()
         finally:
             requested_at.reset(unasked)
+            agent.person.open_questions -= 1
+            if not agent.person.open_questions:
+                agent.channel.emit(QuestionsAnswered())
 
     # -- sessions side by side
 

@@ -12,6 +12,8 @@ from tui_agent.agent.events import (
     PermissionAsked,
     PermissionSettled,
     PromptProgress,
+    QuestionAsked,
+    QuestionsAnswered,
     ReasoningProgress,
     RequestStarted,
     RetryScheduled,
@@ -61,10 +63,12 @@ def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
         case PermissionAsked(request=request):
             # A race's runner asks through this agent, which may be idle.
             in_run = state.active and state.in_run
-            return replace(
-                state, phase=Phase.PERMISSION, since=now, detail=request.tool, in_run=in_run
-            )
-        case PermissionSettled():
+            return replace(state, phase=Phase.ASKING, since=now, detail=request.tool, in_run=in_run)
+        case QuestionAsked():
+            # A server may ask while the agent is idle.
+            in_run = state.active and state.in_run
+            return replace(state, phase=Phase.ASKING, since=now, detail="", in_run=in_run)
+        case PermissionSettled() | QuestionsAnswered():
             return _with_tools(state, state.tools, now)
         case RetryScheduled(loading=float(waited)):
             return RunState(Phase.LOADING, now - waited, one_line(event.reason.rstrip("."), 80))
@@ -96,10 +100,10 @@ def _entered(state: RunState, phase: Phase, now: float) -> RunState:
 def _with_tools(state: RunState, tools: tuple[tuple[str, str], ...], now: float) -> RunState:
     """Return the state with ``tools`` as the running calls.
 
-    While a permission is asked for, only the calls change. Without calls, the agent waits in a run,
+    While the user is asked something, only the calls change. Without calls, the agent waits in a run,
     and is idle outside of one.
     """
-    if state.phase is Phase.PERMISSION and tools != state.tools:
+    if state.phase is Phase.ASKING and tools != state.tools:
         return replace(state, tools=tools)
     if not state.active:
         return state

@@ -26,7 +26,8 @@ class Phase(StrEnum):
     STREAMING = "streaming"
     TOOL = "tool"
     CHECKING = "checking"
-    PERMISSION = "permission"
+    ASKING = "asking"
+    """The user is asked for a permission, or a question of the model or an MCP server."""
     RETRY = "retry"
     LOADING = "loading"
     READING = "reading"
@@ -74,8 +75,10 @@ def describe(state: RunState, now: float) -> str:  # noqa: PLR0911 - one arm per
             return f"running {names} {passed}"
         case Phase.CHECKING:
             return f"checking with {state.detail} {passed}"
-        case Phase.PERMISSION:
+        case Phase.ASKING if state.detail:
             return f"asks about {one_line(state.detail, 20)}"
+        case Phase.ASKING:
+            return "asks you"
         case Phase.RETRY:
             left = max(0.0, (state.until or now) - now)
             return f"retry in {seconds(left + 0.999)}, {state.detail}"
@@ -116,7 +119,7 @@ def describe_run(state: RunState, now: float, characters: int, *, background_key
         if written:
             count = f" · ~{token_count(written)}"
         what = f"working {seconds(now - state.began)}{doing}{count}"
-    if state.phase is Phase.PERMISSION:
+    if state.phase is Phase.ASKING:
         return "waiting for your answer"
     if background_key and now - state.since >= _PATIENCE:
         return f"{what} · {_STOPS} · {background_key}: background"

@@ -41,6 +41,15 @@ class Dialogs(Protocol):
     def say(self, message: str, severity: Severity = "information") -> None: ...
 
 
+def text_of(question: ServerQuestion | ModelQuestions) -> str:
+    """Return a question in one line, with its server's name; of several questions the first."""
+    match question:
+        case ModelQuestions(fields=fields):
+            return one_line(fields[0].title, 200)
+        case ServerForm() | ServerLink():
+            return one_line(f"{question.server}: {question.message}", 200)
+
+
 async def ask(dialogs: Dialogs, question: ServerQuestion | ModelQuestions) -> Answer:
     """Ask the user a question of a server or the model.
 

@@ -15,6 +15,8 @@ from tui_agent.agent.events import (
     JobsChanged,
     PermissionAsked,
     PermissionSettled,
+    QuestionAsked,
+    QuestionsAnswered,
     RaceEnded,
     RunEnded,
     RunStarted,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tui_agent.agent.agent import Agent
+    from tui_agent.agent.events import PermissionRequest
     from tui_agent.agent.race.race import Race
 
 MAX_TITLE = 40
@@ -81,6 +84,8 @@ class Aside:
         """First line of the newest answer."""
         self.question = ""
         """What the session needs the user for, in words; "" for nothing."""
+        if (waiting := agent.questions.open) is not None:
+            self.question = _about(waiting)
         self.shown = asyncio.Event()
         """Set when the session is back on the screen, or is being closed."""
         self._clock = clock
@@ -109,15 +114,6 @@ class Aside:
             return AsideState.DONE
         return AsideState.STOPPED
 
-    async def ask_when_shown(self, question: str) -> None:
-        """Report that the session needs the user for ``question``, and wait until it is shown.
-
-        Also returns when the session is closed.
-        """
-        self.question = question
-        self._tell()
-        await self.shown.wait()
-
     def leave(self) -> None:
         """Stop watching, because the session is back on the screen or is being closed."""
         self._leave()
@@ -131,8 +127,10 @@ class Aside:
             case RunEnded():
                 self._ended = event
             case PermissionAsked(request=request):
-                self.question = one_line(f"{request.tool} {request.title}", MAX_LINE)
-            case PermissionSettled():
+                self.question = _about(request)
+            case QuestionAsked(text=text):
+                self.question = one_line(text, MAX_LINE)
+            case PermissionSettled() | QuestionsAnswered():
                 self.question = ""
             case EntryAppended(entry=AssistantEntry() as entry):
                 self.last_line = _first_line(entry) or self.last_line
@@ -188,6 +186,10 @@ def news_of(aside: Aside) -> str:
             return f"“{aside.title}” stopped."
         case AsideState.WORKING:
             return f"“{aside.title}” goes on."
+
+
+def _about(request: PermissionRequest) -> str:
+    return one_line(f"{request.tool} {request.title}", MAX_LINE)
 
 
 def _first_line(entry: AssistantEntry) -> str:

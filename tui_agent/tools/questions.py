@@ -182,6 +182,8 @@ class Person:
 
     asker: Asker | None = None
     """Asks the user; None if no one can be asked."""
+    open_questions: int = 0
+    """Number of questions that the user has not answered yet."""
 
 
 class Host(Protocol):

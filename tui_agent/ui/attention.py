@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from tui_agent.agent.agent import Agent
-    from tui_agent.agent.events import PermissionRequest, RunEnded
+    from tui_agent.agent.events import RunEnded
     from tui_agent.app.controller import Controller
     from tui_agent.app.side_by_side import Aside
 
@@ -87,6 +87,7 @@ class Attention:
         self._controller = controller
         self._last_typed = last_typed
         self._since = 0.0
+        self._is_running = False
         self._is_focus_known = False
         self._repeat: Timer | None = None
         self._running: set[asyncio.Task[None]] = set()
@@ -101,18 +102,32 @@ class Attention:
         if self.sign in {Sign.DONE, Sign.FAILED}:
             self.show(Sign.IDLE)
 
+    def opened(self, agent: Agent) -> None:
+        """Show the state of a session that came on the screen, which may be at work already."""
+        self._since = self._controller.clock()
+        self._is_running = agent.running
+        if agent.questions.open is not None or agent.person.open_questions:
+            self.show(Sign.ASKING)
+        else:
+            self.answered()
+
     def run_started(self) -> None:
         self._since = self._controller.clock()
+        self._is_running = True
         self.show(Sign.WORKING)
 
-    def asked(self, request: PermissionRequest) -> None:
+    def asked(self, about: str) -> None:
+        """Show that a question waits for the user's answer; ``about`` says what it asks."""
         self.show(Sign.ASKING)
-        self._call(
-            "asks", f"asks about {one_line(request.tool, 20)}: {one_line(request.title, 100)}"
-        )
+        self._call("asks", f"asks {about}")
+
+    def answered(self) -> None:
+        """Show that no question waits any more."""
+        self.show(Sign.WORKING if self._is_running else Sign.IDLE)
 
     def run_ended(self, ended: RunEnded) -> None:
         took = self._controller.clock() - self._since
+        self._is_running = False
         if ended.reason == "interrupted" or (took < LONG and self._is_looked_at):
             self.show(Sign.IDLE)
             return

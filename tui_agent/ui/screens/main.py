@@ -33,7 +33,6 @@ from tui_agent.app.frontend import (
 )
 from tui_agent.app.intent import CommandIntent, MessageIntent, parse
 from tui_agent.app.services import Look, OpenRequest
-from tui_agent.ui.attention import Sign
 from tui_agent.ui.bindings import hidden, keys_of
 from tui_agent.ui.later import Later
 from tui_agent.ui.screens.session_frame import SessionFrame
@@ -316,7 +315,7 @@ class MainScreen(SessionFrame):
     def opened(self, agent: Agent, entry: int | None = None) -> None:
         self.notice.clear()
         self.gauge.measure(None)
-        self.attention.show(Sign.IDLE)
+        self.attention.opened(agent)
         self.prompt.read_only = agent.session.read_only
         kind = agent.session.info.agent
         notes = [

@@ -29,6 +29,8 @@ from tui_agent.agent.events import (
     Notice,
     PermissionAsked,
     PermissionSettled,
+    QuestionAsked,
+    QuestionsAnswered,
     QueueChanged,
     RaceEnded,
     RaceStarted,
@@ -39,13 +41,12 @@ from tui_agent.agent.events import (
 )
 from tui_agent.app.cold_cache import ColdCache, warn_of_missed_cache
 from tui_agent.app.commands import remedy_of
-from tui_agent.app.format import plural, tokens
+from tui_agent.app.format import one_line, plural, tokens
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import Phase, RunState, describe_run
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, ShellEntry
 from tui_agent.session.path_queries import newest
-from tui_agent.ui.attention import Sign
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.later import Later
 from tui_agent.ui.widgets.asked import AskedChoice, AskedPermission
@@ -247,8 +248,12 @@ class SessionView(Room):
             case PermissionAsked(request=request):
                 self._permission_asked(request)
             case PermissionSettled(call_id=call_id):
-                self._main.attention.show(Sign.WORKING)
+                self._main.attention.answered()
                 self.end_question(call_id)
+            case QuestionAsked(text=text):
+                self._main.attention.asked(f"you: {one_line(text, 100)}")
+            case QuestionsAnswered():
+                self._main.attention.answered()
             case QueueChanged():
                 self._queue_changed(event)
             case MessageRefused(text=text, reason=reason):
@@ -279,7 +284,8 @@ class SessionView(Room):
             self._main.refresh_files()
 
     def _permission_asked(self, request: PermissionRequest) -> None:
-        self._main.attention.asked(request)
+        about = f"{one_line(request.tool, 20)}: {one_line(request.title, 100)}"
+        self._main.attention.asked(f"about {about}")
         self._ask(request)
         self.announce_question()
         self._main.refresh_bindings()
