@@ -672,3 +672,25 @@ async def test_the_first_message_of_an_imported_session_switches_no_model(tmp_pa
         )
     await harness.say("Go on.")
     assert [prune.reason for prune in harness.entries(PruneEntry)] == ["prompt cache is cold"]
+
+
+@pytest.mark.parametrize("has_past", [True, False])
+async def test_a_message_longer_than_the_window_is_shortened_with_a_warning(
+    tmp_path: Path, has_past: bool
+) -> None:
+    def script(request: ModelRequest) -> Reply:
+        return Reply(SUMMARY if is_summary_call(request) else "Noted.")
+
+    harness = make_agent(tmp_path, script, window=20_000)
+    if has_past:
+        for number in range(4):
+            await harness.say(f"Message {number}. " + "detail " * 600)
+    pasted = " ".join(f"line{number}" for number in range(40_000))
+    await harness.say(pasted)
+
+    sent = next(e for e in harness.path() if isinstance(e, UserEntry) and e.text == pasted)
+    warned = [one.message for one in harness.of(Notice) if one.severity == "warning"]
+    assert [one for one in warned if one.startswith(f"Your message #{sent.id} is too long")]
+    prunes = [e for e in harness.path() if isinstance(e, PruneEntry) and sent.id in e.targets]
+    assert prunes
+    assert all(prune.effect.startswith("shortened") for prune in prunes)

@@ -35,7 +35,7 @@ from tui_agent.context.plain_compaction import PlainOrder, plain_compactions
 from tui_agent.context.summariser import SummaryFailure
 from tui_agent.context.view import resolve
 from tui_agent.errors import UserFacingError
-from tui_agent.session.entries import CompactionEntry, Entry
+from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry, UserEntry
 
 log = logging.getLogger(__name__)
 
@@ -224,6 +224,8 @@ class Compactor(Drafter):
     def _append(self, entries: Iterable[Entry]) -> None:
         hooks = self._ports.hooks
         for entry in self._journal.append_many(entries):
+            if isinstance(entry, PruneEntry):
+                self._warn_about_cut_messages(entry)
             if isinstance(entry, CompactionEntry):
                 self._warn_about_lost_rules(entry)
                 hooks.tell(
@@ -237,6 +239,19 @@ class Compactor(Drafter):
                         tokens_after=entry.tokens_after,
                         model=entry.model,
                     )
+                )
+
+    def _warn_about_cut_messages(self, prune: PruneEntry) -> None:
+        """Tell the user which of their messages the model no longer gets whole."""
+        if not prune.keep_chars or prune.removes_images:
+            return
+        for target in map(self._session.entry, prune.targets):
+            if isinstance(target, UserEntry) and target.synthetic is None:
+                left = f"{prune.keep_chars:,} of its {len(target.text):,} characters"
+                self._channel.say(
+                    f"Your message #{target.id} is too long for the window: the model gets {left}, "
+                    "and can recall the rest.",
+                    "warning",
                 )
 
     def _warn_about_lost_rules(self, entry: CompactionEntry) -> None:

@@ -27,6 +27,7 @@ from tui_agent.context.settings import ImageSettings, PruneSettings
 from tui_agent.context.view import ContextView, EntryState
 from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
+    ALL_TEXT,
     AssistantEntry,
     Entry,
     ImagePart,
@@ -46,8 +47,6 @@ _OWN_WORTH = 8
 it can't be read again."""
 _ENOUGH = 0.75
 """Smallest share of ``PruneRules.wanted`` that a prune under pressure must free to be made."""
-_ALL_TEXT = 1_000_000_000
-"""``PrunePlan.keep_chars`` of a prune that removes only images: longer than any text."""
 
 
 class Occasion(StrEnum):
@@ -427,7 +426,7 @@ def plan_image_prune(
     if not targets:
         return None
     reason = Occasion.IMAGES if too_many else Occasion.HEAVY_IMAGES
-    return PrunePlan(tuple(sorted(targets)), freed, reason, _ALL_TEXT)
+    return PrunePlan(tuple(sorted(targets)), freed, reason, ALL_TEXT)
 
 
 def newest_seen(entries: Sequence[Entry]) -> int:

@@ -39,6 +39,9 @@ REASONING = "reasoning"
 INTERRUPTED_OUTPUT = "[Tool execution was interrupted]"
 """Output of a tool call that was cut off before it returned."""
 
+ALL_TEXT = 1_000_000_000
+"""`PruneEntry.keep_chars` of a prune that removes only images: longer than any text."""
+
 
 Role = Literal["asked", "attached", "said", "reasoned", "called", "returned", "noted"]
 """The role of a text in an entry.
@@ -847,6 +850,23 @@ class PruneEntry(BookkeepingEntry):
     notes: tuple[str, ...] = ()
     """A text to add to the placeholder of each of ``targets``, in their order; empty if none has
     one."""
+
+    @property
+    def removes_images(self) -> bool:
+        """Whether only images were removed, and every text is kept whole."""
+        return self.keep_chars >= ALL_TEXT
+
+    @property
+    def effect(self) -> str:
+        """What was done, in words: ``cleared 2 tool outputs``."""
+        count = len(self.targets)
+        entries = "1 entry" if count == 1 else f"{count} entries"
+        if self.removes_images:
+            return f"cleared the images of {entries}"
+        if self.keep_chars:
+            # Messages and the arguments of calls are shortened, too.
+            return f"shortened {entries}"
+        return f"cleared {count} tool output{'' if count == 1 else 's'}"
 
 
 class ContextEditEntry(BookkeepingEntry):

@@ -80,7 +80,7 @@ def _preview_source(entry: Entry) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
         case SubagentEntry():
             return f"{entry.agent}: {entry.task}"
         case PruneEntry():
-            return f"{len(entry.targets)} tool outputs · {entry.reason}"
+            return f"{entry.effect} · {entry.reason}"
         case ContextEditEntry():
             return entry.note or f"{entry.action} #{entry.target} {entry.text}".rstrip()
         case ModelChangeEntry():

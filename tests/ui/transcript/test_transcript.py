@@ -24,6 +24,7 @@ from tui_agent.agent.events import (
 from tui_agent.context.pruning import Occasion
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.entries import (
+    ALL_TEXT,
     AssistantEntry,
     Entry,
     PruneEntry,
@@ -303,7 +304,9 @@ async def test_an_agent_can_be_opened_in_the_middle_of_a_run() -> None:
 
 
 async def test_a_prune_of_images_says_that_it_took_images() -> None:
-    prune = PruneEntry(id=2, targets=(1,), tokens_freed=10, reason=Occasion.IMAGES)
+    prune = PruneEntry(
+        id=2, targets=(1,), tokens_freed=10, reason=Occasion.IMAGES, keep_chars=ALL_TEXT
+    )
     async with shown(list_source([user(1), prune])) as view:
         assert "Cleared the images of 1 entry · 10 tokens freed · too many images" in view.text()
 

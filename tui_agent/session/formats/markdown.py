@@ -131,7 +131,7 @@ def marker_of(entry: Entry) -> str | None:  # noqa: PLR0911 - one arm per kind
         case BranchSummaryEntry():
             return f"Summary of the branch left at #{entry.from_id}"
         case PruneEntry():
-            return f"{len(entry.targets)} old tool outputs cleared from the model's view"
+            return f"{entry.effect.capitalize()} in the model's view"
         case ContextEditEntry():
             return f"#{entry.target} {_EDITS.get(entry.action, entry.note)}"
         case ModelChangeEntry():

@@ -364,18 +364,11 @@ def _context_edit(entry: ContextEditEntry) -> Block:
 
 
 def _prune(entry: PruneEntry, around: BuildContext) -> Block:
-    from tui_agent.context.pruning import Occasion
-
     freed = wording.tokens(entry.tokens_freed)
-    cleared = wording.plural(len(entry.targets), "tool output")
     left = "The model gets a placeholder for each."
-    if entry.reason in (Occasion.IMAGES, Occasion.HEAVY_IMAGES):
-        # Messages may contain images, too.
-        cleared = f"the images of {wording.plural(len(entry.targets), 'entry')}"
+    if entry.removes_images:
         left = "The model still gets the text beside them."
     elif entry.keep_chars:
-        # Calls with long arguments are shortened, too.
-        cleared = wording.plural(len(entry.targets), "entry")
         left = f"The model gets {entry.keep_chars:,} characters of each long text."
     left = f"{left} The originals are still shown here."
     notes = dict(zip(entry.targets, entry.notes, strict=False))
@@ -393,7 +386,7 @@ def _prune(entry: PruneEntry, around: BuildContext) -> Block:
             if note := notes.get(target.id):
                 yield from map(ShiftedLine, _text_body(note)(max(width - len(INDENT), 1)))
 
-    text = f"Cleared {cleared} · {freed} tokens freed · {entry.reason}"
+    text = f"{entry.effect.capitalize()} · {freed} tokens freed · {entry.reason}"
     rule = style_of(Standing.CLEARED)
     copied = "\n".join(
         [left, *(f"#{target}  {notes.get(target, '')}".rstrip() for target in entry.targets)]

@@ -222,7 +222,7 @@ class RowTexts:
         if not isinstance(entry, PruneEntry):
             return "prune"
         freed = wording.tokens(entry.tokens_freed)
-        return f"cleared {wording.plural(len(entry.targets), 'tool output')} · {freed} tokens freed"
+        return f"{entry.effect} · {freed} tokens freed"
 
     def _fold(self, line: TreeLine) -> str:
         segment = line.segment
