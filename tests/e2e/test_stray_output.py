@@ -42,3 +42,20 @@ def test_an_add_on_that_writes_to_the_terminal_does_not_destroy_the_screen(
     assert b"STRAY" not in terminal.raw
     [log] = tmp_path.rglob("stray-output.log")
     assert log.read_text() == "STRAY-ONESTRAY-TWO"
+
+
+def test_ctrl_l_removes_what_another_program_wrote_on_the_screen(
+    own_place: Place, warm_server: ModelServer
+) -> None:
+    own_place.configure(warm_server.openai_url)
+    terminal = own_place.start()
+    terminal.wait_for(PROMPT_HINT)
+    terminal.type("hello\r")
+    terminal.wait_for("You said: hello")
+    terminal.scribble("\x1b[3;5HGARBAGE\x1b[12;1HGARBAGE\x1b[24;30HGARBAGE")
+    assert terminal.text.count("GARBAGE") == 3
+
+    terminal.press("ctrl+l")
+
+    terminal.wait_until(lambda: "GARBAGE" not in terminal.text, "no garbage")
+    terminal.wait_for("You said: hello")

@@ -286,6 +286,11 @@ class Terminal:
                     ) from None
                 self.pump(0.01)
 
+    def scribble(self, text: str) -> None:
+        """Write to the terminal's screen, as another program could; the program isn't told."""
+        self._draw()
+        self._stream.feed(text)
+
     def _draw(self) -> None:
         """Feed what was read to the screen, holding back a sequence that is not whole yet."""
         if not self._undrawn:

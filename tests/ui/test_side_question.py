@@ -8,7 +8,7 @@ from tests.support.real_stage import RealStage, real_stage
 from tests.support.scripted_client import Call, Reply
 from tests.support.ui_app import until
 from tui_agent.session.entries import AssistantEntry, UserEntry
-from tui_agent.ui.screens.dialogs import ChoiceScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen
 
 
 def texts(stage: RealStage) -> list[str]:
@@ -44,7 +44,7 @@ async def test_it_is_asked_with_the_whole_context_and_without_tools(tmp_path: Pa
         assert texts(stage) == ["hi", "Hello."]
 
 
-@pytest.mark.parametrize("key", ["escape", "d"])
+@pytest.mark.parametrize("key", ["escape", "4"])
 async def test_dropped_it_leaves_no_trace(tmp_path: Path, key: str) -> None:
     stage = staged(tmp_path)
     async with stage.run(after=["hi"]) as pilot:
@@ -77,6 +77,25 @@ async def test_t_puts_it_into_the_context(tmp_path: Path) -> None:
         sent = "\n".join(message.text for message in stage.client.requests[-1].messages[1:])
         assert "why a list?" in sent
         assert "Order matters." in sent
+
+
+async def test_a_second_question_knows_the_first_and_both_are_kept(tmp_path: Path) -> None:
+    stage = staged(tmp_path)
+    async with stage.run(after=["hi"]) as pilot:
+        await asked(stage, pilot)
+        # Somebody who types on at once asks on.
+        await pilot.press("a")
+        await until(lambda: isinstance(stage.screen, LineScreen), pilot)
+        await pilot.press(*"nd more")
+        await pilot.press("enter")
+        await stage.until_text("Onward.", pilot)
+        sent = [message.text for message in stage.client.requests[-1].messages[-3:]]
+        assert "why a list?" in sent[0]
+        assert sent[1] == "Order matters."
+        assert "nd more" in sent[2]
+        await pilot.press("enter")
+        await stage.until_text("Kept as a branch", pilot)
+        assert everything(stage)[2:] == ["why a list?", "Order matters.", "nd more", "Onward."]
 
 
 async def test_while_a_call_runs_it_is_taken_before_the_next_step(tmp_path: Path) -> None:

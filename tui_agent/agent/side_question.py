@@ -1,6 +1,6 @@
-"""Asks the model a side question: it answers once, with the whole context and without tools.
+"""Asks the model side questions: it answers with the whole context and without tools.
 
-Question and answer don't become part of the conversation unless the user wants that, which
+Questions and answers don't become part of the conversation unless the user wants that, which
 ``app.side_commands`` asks.
 """
 
@@ -14,7 +14,8 @@ from tui_agent.agent.clients import CallCost, complete
 from tui_agent.agent.events import CostKnown
 from tui_agent.context.request import ContentText, Message
 from tui_agent.context.templates import fill
-from tui_agent.session.entries import AssistantEntry, TextPart, UserEntry
+from tui_agent.lazy import frozen
+from tui_agent.session.entries import AssistantEntry, Entry, TextPart, UserEntry
 from tui_agent.session.records import Purpose
 
 if TYPE_CHECKING:
@@ -24,23 +25,31 @@ REASON = "btw"
 """``UserEntry.synthetic`` of a side question and its answer that the user put into the context."""
 
 
-class SideQuestion:
-    """One side question and its answer.
+@frozen
+class Exchange:
+    """A side question and its answer."""
 
-    After `ask` has returned, one of `keep_beside`, `put_into_context` and `drop` has to be called, to
-    record the cost. If `ask` raises, it has called `drop`.
+    question: str
+    answer: str
+
+
+class SideQuestion:
+    """A side question, and those that the user asks after it.
+
+    At the end one of `keep_beside`, `put_into_context` and `drop` has to be called, to record the
+    cost.
     """
 
-    def __init__(self, agent: Agent, question: str) -> None:
-        self.question = question
-        self.answer = ""
+    def __init__(self, agent: Agent) -> None:
+        self.exchanges: list[Exchange] = []
+        """The answered questions, in order."""
         self._agent = agent
         self._leaf = agent.session.leaf
         self._model = agent.model
         self._spent = CallCost()
 
-    async def ask(self) -> None:
-        """Send the question and set ``answer``; after an error `drop` is called.
+    async def ask(self, question: str) -> bool:
+        """Ask a question after the earlier ones; return False if the model gave no answer.
 
         The request begins like the session's next one, so most of it is cached.
 
@@ -49,37 +58,46 @@ class SideQuestion:
         """
         ports = self._agent.ports
         request = self._agent.context.next_request(tools_allowed=False)
-        text = fill(ports.prompt("btw"), question=self.question)
-        asked = Message("user", (ContentText(text),))
-        request = replace(request, messages=(*request.messages, asked))
-        try:
-            self.answer = (await complete(ports.client, request, self._spent)).text.strip()
-        except BaseException:
-            self.drop()
-            raise
+        messages = list(request.messages)
+        for earlier in self.exchanges:
+            messages.append(self._question(earlier.question))
+            messages.append(Message("assistant", (ContentText(earlier.answer),)))
+        messages.append(self._question(question))
+        request = replace(request, messages=tuple(messages))
+        answer = (await complete(ports.client, request, self._spent)).text.strip()
+        if answer:
+            self.exchanges.append(Exchange(question, answer))
+        return bool(answer)
+
+    def _question(self, question: str) -> Message:
+        text = fill(self._agent.ports.prompt("btw"), question=question)
+        return Message("user", (ContentText(text),))
 
     def keep_beside(self) -> None:
-        """Store question and answer as a branch below the leaf at the time of asking.
+        """Store questions and answers as a branch below the leaf at the time of the first.
 
-        The leaf stays.
+        The leaf stays. The last answer has the usage and cost of all.
         """
-        answer = AssistantEntry(
-            model=self._model,
-            parts=(TextPart(text=self.answer),),
-            usage=self._spent.usage,
-            cost=self._spent.cost,
-        )
-        question = UserEntry(parts=(TextPart(text=self.question),))
-        self._agent.session.beside(self._leaf).append_many([question, answer])
+        entries: list[Entry] = []
+        for exchange in self.exchanges:
+            entries.append(UserEntry(parts=(TextPart(text=exchange.question),)))
+            entries.append(
+                AssistantEntry(model=self._model, parts=(TextPart(text=exchange.answer),))
+            )
+        spent = {"usage": self._spent.usage, "cost": self._spent.cost}
+        entries[-1] = entries[-1].model_copy(update=spent)
+        self._agent.session.beside(self._leaf).append_many(entries)
         self._agent.channel.emit(CostKnown())
 
     def put_into_context(self) -> None:
-        """Append question and answer as one message for the model.
+        """Append questions and answers as one message for the model.
 
         During a run that is done before its next step.
         """
+        questions = "\n\n".join(exchange.question for exchange in self.exchanges)
+        answers = "\n\n".join(exchange.answer for exchange in self.exchanges)
         template = self._agent.ports.prompt("btw_kept")
-        text = fill(template, question=self.question, answer=self.answer)
+        text = fill(template, question=questions, answer=answers)
         self._agent.keep(UserEntry(parts=(TextPart(text=text),), synthetic=REASON))
         self.drop()
 

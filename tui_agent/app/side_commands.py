@@ -6,18 +6,22 @@ from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import one_line, visible
-from tui_agent.app.frontend import Choice
+from tui_agent.app.frontend import Choice, TextLine
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
+    from tui_agent.agent.side_question import SideQuestion
     from tui_agent.app.controller import Controller
 
 KEEP = "k"
 TAKE = "t"
-DROP = "d"
+ASK_ON = "a"
+DROP = "drop"
+"""Not a letter: somebody who types a second question at once would lose the answer."""
 _ANSWERS = (
     (KEEP, "keep it in the tree, as a branch"),
     (TAKE, "put it into the context"),
+    (ASK_ON, "ask on"),
     (DROP, "drop it"),
 )
 
@@ -34,7 +38,8 @@ _ANSWERS = (
 async def btw(controller: Controller, argument: str) -> None:
     """Ask the model a question and show the answer.
 
-    The user keeps it as a branch, adds it to the context or drops it.
+    The user asks on, or keeps questions and answers as a branch, adds them to the context or drops
+    them.
     """
     from tui_agent.agent.side_question import SideQuestion
 
@@ -43,18 +48,10 @@ async def btw(controller: Controller, argument: str) -> None:
         raise CommandError("Use /btw QUESTION.")
     agent = controller.open_agent
     controller.require_writable()
-    controller.say(f"Asking the side question: {one_line(question, 60)}")
-    side = SideQuestion(agent, question)
-    await side.ask()
-    controller.frontend.clear_notice()
-    if not side.answer:
-        side.drop()
-        controller.say("The model gave no answer.")
-        return
-    shown = Choice(one_line(question, 200), _ANSWERS, visible(side.answer), at=KEEP, wide=True)
+    side = SideQuestion(agent)
     wanted = DROP
     try:
-        wanted = await controller.ask(shown) or DROP
+        wanted = await _converse(controller, side, question)
     finally:
         if wanted == DROP:
             side.drop()
@@ -65,3 +62,31 @@ async def btw(controller: Controller, argument: str) -> None:
         side.put_into_context()
         controller.say("The model sees question and answer from its next request on.")
     controller.frontend.refresh_facts()
+
+
+async def _converse(controller: Controller, side: SideQuestion, question: str) -> str:
+    """Ask ``question`` and what the user asks after it; return what to do with the answers."""
+    while True:
+        controller.say(f"Asking the side question: {one_line(question, 60)}")
+        answered = await side.ask(question)
+        controller.frontend.clear_notice()
+        if not answered:
+            controller.say("The model gave no answer.")
+        if not side.exchanges:
+            return DROP
+        question = ""
+        while not question:
+            last = side.exchanges[-1]
+            shown = Choice(
+                one_line(last.question, 200),
+                _ANSWERS,
+                visible(last.answer),
+                at=KEEP,
+                numbered=True,
+                wide=True,
+            )
+            wanted = await controller.ask(shown) or DROP
+            if wanted != ASK_ON:
+                return wanted
+            line = TextLine("What else do you want to ask?", confirm="ask")
+            question = (await controller.ask(line) or "").strip()

@@ -43,6 +43,22 @@ ALL_TEXT = 1_000_000_000
 """`PruneEntry.keep_chars` of a prune that removes only images: longer than any text."""
 
 
+_OCCASIONS = {
+    "btw": "side question",
+    "check_failed": "the check failed",
+    "diagnostics": "new problems",
+    "goal_missed": "the goal isn't reached",
+    "instructions": "a directory's instructions",
+    "job": "background job",
+    "repeating": "the answer repeated itself",
+    "says_nothing": "no answer",
+    "sent_back": "a hook asks for more",
+    "step_limit": "the last step",
+    "unread_call": "a tool call that can't be read",
+}
+"""Values of `UserEntry.synthetic` whose words for the user differ from the stored value."""
+
+
 Role = Literal["asked", "attached", "said", "reasoned", "called", "returned", "noted"]
 """The role of a text in an entry.
 
@@ -530,6 +546,12 @@ class UserEntry(EntryBase):
     def text(self) -> str:
         """The message's text as sent to the model, without attachments."""
         return joined_text(self.parts)
+
+    @property
+    def occasion(self) -> str:
+        """Why the program wrote the message, in words for the user; "" if the user wrote it."""
+        stored = self.synthetic or ""
+        return _OCCASIONS.get(stored, stored)
 
     @property
     def attached(self) -> list[FilePart]:

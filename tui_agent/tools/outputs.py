@@ -64,9 +64,12 @@ async def finish(output: Output, context: ToolContext) -> ToolResult:
     else:
         cut = _cut(output, context.limits)
     truncation = cut.truncation
+    count = output.metadata.count
     if truncation is not None and output.seen is not None:
         kept = {"kept_lines": truncation.kept_lines, "kept_bytes": truncation.kept_bytes}
         truncation = output.seen.model_copy(update=kept)
+        if count is not None:
+            count = min(count, truncation.kept_lines)
     parts = [cut.text.rstrip("\n"), output.footer]
     if output.keep == "head" and cut.next_line is not None and truncation is not None:
         # The truncation's own note counts only this text; the tool knows the total.
@@ -85,7 +88,7 @@ async def finish(output: Output, context: ToolContext) -> ToolResult:
         is_error=output.is_error,
         attachments=output.attachments,
         full_output=full_output,
-        metadata=output.metadata.model_copy(update={"truncation": truncation}),
+        metadata=output.metadata.model_copy(update={"truncation": truncation, "count": count}),
     )
 
 

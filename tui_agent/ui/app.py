@@ -398,6 +398,11 @@ class TuiAgentApp(ErrorBoundary[int]):
                 severity="warning",
             )
 
+    def action_redraw(self) -> None:
+        """Clear the terminal and draw everything, after something else has written to it."""
+        self._write(terminal.CLEAR)
+        self._resumed()
+
     def _resumed(self, _app: object = None) -> None:
         """Redraw everything after another program has used the terminal."""
         self._title_changed(self.sub_title)

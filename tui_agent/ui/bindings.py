@@ -52,6 +52,7 @@ def find_binding(name: str, bindings: Iterable[BindingType]) -> Binding | None:
 
 EVERYWHERE: Final = (
     hidden("ctrl+z", "suspend_process", "suspend the program", id="suspend"),
+    hidden("ctrl+l", "redraw", "draw the screen again", id="redraw", priority=True),
     hidden(
         "ctrl+p",
         "command_palette",

@@ -19,8 +19,9 @@ _UNSAFE = LazyPattern("[\x00-\x1f\x7f-\x9f]")
 THEMES = "textual-dark", "textual-light"
 """Themes for a dark and for a light terminal background."""
 
+CLEAR = "\x1b[2J"
+"""Clears the terminal's screen."""
 PUSH_TITLE = "\x1b[22;2t"
-
 POP_TITLE = "\x1b[23;2t"
 """Sequences that save the terminal's title and restore it."""
 

@@ -17,6 +17,7 @@ from tui_agent.session.entries import (
     ToolMetadata,
     ToolResultEntry,
     ToolStatus,
+    Truncation,
     UserEntry,
 )
 from tui_agent.ui.widgets.transcript import lexing
@@ -180,6 +181,7 @@ def test_a_very_long_message_is_shown_in_part() -> None:
             ("retry",),
         ),
         ({"finish": "length"}, "■ The answer was cut off at the model's output limit", ()),
+        ({}, "■ The model answered nothing", ()),
     ],
 )
 def test_an_answer_that_did_not_end_says_so(
@@ -292,3 +294,34 @@ def test_what_checkers_found_is_one_line_that_opens() -> None:
     assert rows(block) == ["▸ 3 new problems in a.py, b.py"]
     block.cycle()
     assert rows(block)[1:] == ["  a.py:3: Bad (ruff)", "  b.py:3: Bad (ruff)"]
+
+
+@pytest.mark.parametrize(
+    ("truncation", "shown"),
+    [
+        (
+            Truncation(total_lines=9_000, total_bytes=90_000, kept_lines=52, kept_bytes=600),
+            "Output was cut, 52 of 9,000 lines shown",
+        ),
+        (
+            Truncation(total_lines=1, total_bytes=1_300_000, kept_lines=1, kept_bytes=12_000),
+            "Output was cut, 12.0 kB of 1.3 MB shown",
+        ),
+        (None, "Some control characters or bytes are left out"),
+    ],
+)
+def test_a_card_says_how_much_of_an_output_it_shows(
+    truncation: Truncation | None, shown: str
+) -> None:
+    call = ToolCallPart(call_id="c1", tool="bash", arguments='{"command": "make"}')
+    result = ToolResultEntry(
+        call_id="c1",
+        tool="bash",
+        status=ToolStatus.COMPLETED,
+        output="some",
+        full_output="blob",
+        metadata=ToolMetadata(truncation=truncation),
+    )
+    card = CardBlock(call, result)
+    card.choose_fold(Fold.FULL)
+    assert any(shown in row for row in rows(card))

@@ -206,7 +206,7 @@ class _Page:
     def _user(self, entry: UserEntry) -> str:
         who = "You"
         if entry.synthetic:
-            who = f"Note ({_line(entry.synthetic)})"
+            who = f"Note ({_line(entry.occasion)})"
         link = f'<a class="where" href="#e{entry.id}">{who} · #{entry.id} · {when(entry.created_at)}</a>'
         pieces = [link + self._label(entry.id)]
         for part in entry.parts:

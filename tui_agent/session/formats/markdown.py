@@ -197,7 +197,7 @@ def _blocks(section: Section, labels: Mapping[int, str]) -> Iterator[str]:
         label = f" [{_inline(labels[entry.id])}]" if entry.id in labels else ""
         match entry:
             case UserEntry():
-                who = f"Note ({_inline(entry.synthetic)})" if entry.synthetic else "You"
+                who = f"Note ({_inline(entry.occasion)})" if entry.synthetic else "You"
                 yield f"### {who} · #{entry.id}{label}"
                 yield from _user(entry)
             case AssistantEntry():

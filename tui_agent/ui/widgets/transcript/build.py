@@ -14,6 +14,7 @@ from tui_agent.app.format import dotted
 from tui_agent.app.status_marks import style_of
 from tui_agent.context.context_status import Standing
 from tui_agent.context.rendering import line_count
+from tui_agent.context.verdict import Verdict, verdict_on
 from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -82,10 +83,13 @@ GO_ON = "continue"
 """Origin (``synthetic``) of the program's message that tells the model to continue."""
 _RULE = "compaction:"
 """Prefix of the keys of blocks that are a compaction's rule."""
-_FINISHES = {
-    "length": "The answer was cut off at the model's output limit",
-    "content_filter": "The provider's content filter stopped the answer",
+_ENDINGS = {
+    Verdict.CUT: "The answer was cut off at the model's output limit",
+    Verdict.REFUSED: "The provider's content filter stopped the answer",
+    Verdict.SILENT: "The model answered nothing",
+    Verdict.THINKING: "The model only thought and answered nothing",
 }
+"""Markers of answers that are not whole."""
 
 
 @frozen
@@ -170,7 +174,7 @@ def _user(entry: UserEntry) -> Block:
     if entry.synthetic:
         return MarkerBlock(
             "synthetic",
-            f"Note to the model · {entry.synthetic}",
+            f"Note to the model · {entry.occasion}",
             body=_text_body(entry.text),
             copied=entry.text,
         )
@@ -269,8 +273,8 @@ def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
         if around.mended:
             ending.settle(mended=True)
         yield ending
-    elif entry.finish in _FINISHES:
-        yield EndingBlock(_FINISHES[entry.finish], icon="■", style="status-warning")
+    elif words := _ENDINGS.get(verdict_on(entry)):
+        yield EndingBlock(words, icon="■", style="status-warning")
 
 
 def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:

@@ -15,7 +15,9 @@ from tui_agent.session.entries import (
     ToolMetadata,
     ToolResultEntry,
     ToolStatus,
+    Truncation,
 )
+from tui_agent.tools.outputs import size_text
 from tui_agent.tools.registry import tool_traits
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.blocks import (
@@ -350,12 +352,7 @@ class CardBlock(FoldingBlock):
         if metadata.count is not None:
             facts.append((wording.plural(metadata.count, self.traits.counts or "line"), "muted"))
         if metadata.truncation is not None:
-            facts.append(
-                (
-                    f"{metadata.truncation.kept_lines:,} of {metadata.truncation.total_lines:,} shown",
-                    "muted",
-                )
-            )
+            facts.append((f"{_share_shown(metadata.truncation)} shown", "muted"))
         if self.status in {ToolStatus.COMPLETED, ToolStatus.ERROR} and self._seconds >= 0.05:
             facts.append((wording.duration(self._seconds), "muted"))
         if self._edited and self.standing is not None:
@@ -374,13 +371,12 @@ class CardBlock(FoldingBlock):
         self._width = width
         yield from body_lines(self._shown_body(width), width, *self._window(), opens=True)
         if self._result is not None and self._result.full_output and self.fold is not Fold.CLOSED:
-            total = 0
-            if self.metadata.truncation:
-                total = self.metadata.truncation.total_lines
-            cut = "Output was cut · "
-            if total:
-                cut = f"Output was cut, {total:,} lines · "
-            yield Line(prefix=((INDENT, "text"), (cut, "muted"), WHOLE))
+            # Without a truncation, it was stored because the text lacks some of its bytes.
+            what = "Some control characters or bytes are left out"
+            if self.metadata.truncation is not None:
+                share = _share_shown(self.metadata.truncation, lines=" lines")
+                what = f"Output was cut, {share} shown"
+            yield Line(prefix=((INDENT, "text"), (f"{what} · ", "muted"), WHOLE))
 
     def _argument_rows(self) -> list[str]:
         """Return the arguments to show above the output, as rows of text.
@@ -484,3 +480,13 @@ class ShellBlock(FoldingBlock):
         return body_lines(
             self._rows, width, None if self.fold is Fold.FULL else _SHELL_ROWS, "tail"
         )
+
+
+def _share_shown(truncation: Truncation, lines: str = "") -> str:
+    """Return how much is shown of how much: in lines, or in bytes if only lines were shortened.
+
+    ``lines`` is written after numbers of lines.
+    """
+    if truncation.kept_lines < truncation.total_lines:
+        return f"{truncation.kept_lines:,} of {truncation.total_lines:,}{lines}"
+    return f"{size_text(truncation.kept_bytes)} of {size_text(truncation.total_bytes)}"

@@ -189,7 +189,7 @@ def _facts_of(entry: Entry, *, size: int, cost: float | None, when: str) -> str:
             if entry.synthetic is None:
                 who = "you"
             else:
-                who = sanitize.line(entry.synthetic)
+                who = sanitize.line(entry.occasion)
         case AssistantEntry() | SummaryEntry() if entry.model:
             who = wording.short_model(entry.model)
         case SystemEntry():
