@@ -80,9 +80,9 @@ async def test_a_commit_touches_neither_index_nor_working_tree(
     message = git(clone, "log", "-1", "--format=%B")
     assert message.splitlines()[0]
     assert f"Tui-Agent-Session: {result.session.id}#" in message
-    with pytest.raises(GitWriteError, match="can't be made"):
+    with pytest.raises(GitWriteError, match="can't be created"):
         result.write("branch:agent/work")
-    with pytest.raises(GitWriteError, match="not a valid name"):
+    with pytest.raises(GitWriteError, match="not a valid branch name"):
         result.write("branch:a..b")
 
 

@@ -37,7 +37,7 @@ def few_bytes() -> Iterator[None]:
 async def test_an_ignore_file_that_never_ends_holds_up_nothing(
     space: Workspace, name: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ripgrep, "LONG", 0.05)
+    monkeypatch.setattr(ripgrep, "PIPE_CHECK_DELAY", 0.05)
     space.file("a.txt", "needle\n")
     space.file("below/b.txt", "needle\n")
     if kind == "pipe":

@@ -100,9 +100,9 @@ def test_small_files_come_first_and_what_there_was_no_time_for_is_not_known(tmp_
         states.append(FileState(str(path), state.st_ctime_ns, state.st_size))
     turns = iter([True, True, True, True])
     search = SecretSearch()
-    search.look(states, lambda: next(turns, False))
+    search.run(states, lambda: next(turns, False))
     assert [search.known(state) for state in states] == [None, None, False, False, False]
-    search.look(states, lambda: True)
+    search.run(states, lambda: True)
     assert {search.known(state) for state in states} == {False}
 
 

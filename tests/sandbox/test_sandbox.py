@@ -217,7 +217,7 @@ async def test_what_there_was_no_time_to_search_is_not_shown_yet(
     for number in range(count):
         box.file(f"data/d{number % 7}/f{number}.txt", "words\n")
     with monkeypatch.context() as patched:
-        patched.setattr(SecretSearch, "look", lambda *_given: None)
+        patched.setattr(SecretSearch, "run", lambda *_given: None)
         ran = await box.run("cat src/app.py; cat data/*/*; true")
         assert ran.output.replace("cat: 'data/*/*': No such file or directory\n", "") == "code\n"
         assert f"not searched for secrets yet: {count} files" in ran.outcome.note

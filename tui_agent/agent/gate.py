@@ -35,7 +35,7 @@ from tui_agent.agent.permissions import (
 )
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.errors import ToolError
-from tui_agent.files.sensitive import is_sensitive, rules_programs
+from tui_agent.files.sensitive import has_steering_part, is_sensitive
 from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_among, is_file
 from tui_agent.permission import Change, Permission, PermissionNeed, rule_path, with_note
@@ -397,7 +397,7 @@ def needs_inside(
                     yield need
             case Permission.EDIT:
                 path = Path(need.pattern)
-                if rules_programs(path) or is_sensitive(project / path):
+                if has_steering_part(path) or is_sensitive(project / path):
                     yield need
             case _:
                 yield need
@@ -450,7 +450,7 @@ def grants_of(need: PermissionNeed, project: Path) -> Grants:
             grants = Grants(read=frozenset({Path(os.path.realpath(need.detail or need.pattern))}))
         case Permission.EDIT if need.pattern.startswith("/") or "data" in need.changes:
             grants = Grants(write=one)
-        case Permission.EDIT if rules_programs(Path(need.pattern)):
+        case Permission.EDIT if has_steering_part(Path(need.pattern)):
             grants = Grants(protected=one)
         case Permission.EDIT if is_sensitive(real):
             grants = Grants(secrets=one, sources=True)
@@ -486,8 +486,8 @@ def _needs_of_grants(
         else:
             yield PermissionNeed(Permission.EDIT, str(path), detail=command)
     if apart := sorted(wanted.read | {p for p in wanted.write if not p.is_relative_to(project)}):
-        from tui_agent.shell.needs import outside
+        from tui_agent.shell.needs import outside_need
 
-        yield from dict.fromkeys(map(outside, apart))
+        yield from dict.fromkeys(map(outside_need, apart))
     for host in sorted(wanted.hosts):
         yield PermissionNeed(Permission.NETWORK, host, detail=command, aliases=(command,))

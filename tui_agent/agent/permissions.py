@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from tui_agent.agent.mcp.records import SERVER_PREFIX, pattern_of_tools
-from tui_agent.files.sensitive import is_sensitive, rules_programs
+from tui_agent.files.sensitive import has_steering_part, is_sensitive
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.path_checks import is_file
 from tui_agent.permission import (
@@ -424,7 +424,7 @@ def is_protected(need: PermissionNeed) -> bool:
     if need.permission is not Permission.EDIT:
         return False
     path = PurePath(need.pattern)
-    return rules_programs(path) or is_sensitive(path)
+    return has_steering_part(path) or is_sensitive(path)
 
 
 def _covers(rule: Rule, need: PermissionNeed) -> bool:

@@ -23,7 +23,7 @@ from tui_agent.files.git_writing import (
     commit_to_branch,
     make_patch,
     merge,
-    not_of_git,
+    uncommittable,
 )
 from tui_agent.files.own_git import find_project
 from tui_agent.lazy import frozen
@@ -169,7 +169,7 @@ class SessionResult:
                 refused[file.path] = f"of the repository {repository}"
             else:
                 own.append(file.path)
-        refused |= not_of_git(project, own)
+        refused |= uncommittable(project, own)
         for path, reason in refused.items():
             left_out.append(Conflict(path, reason))
         return cls(

@@ -1,1 +1,1 @@
-"""Finds, opens and writes a project's files safely, asks git, and recognises secrets."""
+"""Safe access to a project's files: opening, writing, listing, git, secrets, memory and notes."""

@@ -1,4 +1,4 @@
-"""Writes files so that a crash leaves the old file or the new one, never a part."""
+"""Writes files atomically: after a crash, a file has either its old content or the new one."""
 
 import os
 import tempfile
@@ -10,8 +10,9 @@ from tui_agent.path_checks import is_there, real_path
 def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """Replace a file's contents, following symlinks; creates missing files and directories.
 
-    ``mode`` None keeps the file's permission bits, or gives a new one those of the umask. Raises
-    OSError with the path if the file can't be written; it is then unchanged.
+    ``mode`` is the new permission bits. None keeps those of an existing file, and gives a new file
+    0o666 without the bits of the umask. If the file can't be written, it stays unchanged, and
+    OSError with its path is raised.
     """
     path = real_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

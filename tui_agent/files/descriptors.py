@@ -1,8 +1,9 @@
-"""Opens, copies and removes files by directory descriptors, in trees that others may change.
+"""Opens, copies and removes files relative to directory descriptors.
 
-A path is looked up again at each call, and another process may have replaced a part of it by a
-link; a descriptor always means the same directory. No function here follows a link below the
-descriptor that it gets, or waits for a pipe.
+That is safe in trees that other processes may change. The kernel looks up a path again at each
+call, and another process may have replaced part of it with a link; a descriptor always means the
+same directory. No function here follows a link below the descriptor that it gets, or waits for a
+pipe.
 """
 
 import contextlib
@@ -26,7 +27,7 @@ REGULAR = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """Flags to open a file for reading that must not be a link. Without ``O_NONBLOCK``, opening a pipe
 would wait for a writer."""
 _PASSED = DIRECTORY | getattr(os, "O_PATH", 0)
-"""Flags to open a directory only to reach an entry in it; it need not be readable."""
+"""Flags to open a directory on the way to another one; it need not be readable."""
 PERMISSIONS = 0o777
 """Mask of the permission bits, without setuid, setgid and the sticky bit."""
 
@@ -44,7 +45,7 @@ _CURRENT = -100
 
 
 def descend(descriptor: int, folders: Iterable[str], *, make: bool = False) -> int:
-    """Go down the named folders from a directory, and return the last one's descriptor.
+    """Descend from a directory through the named folders, and return the last one's descriptor.
 
     ``descriptor`` is closed, also after an error. With ``make``, missing directories are created.
     Raises OSError if a directory doesn't exist, or one is a link (``ELOOP``, ``ENOTDIR``).
@@ -81,7 +82,7 @@ def open_path(path: Path, *, make: bool = False) -> int:
 
 @contextlib.contextmanager
 def using(descriptor: int) -> Iterator[int]:
-    """Return a context that gives ``descriptor``, and closes it at the end."""
+    """Yield ``descriptor``, and close it after the block."""
     try:
         yield descriptor
     finally:
@@ -104,7 +105,7 @@ def open_beneath(root: int, path: str, *, make: bool = False) -> int:
 
 @contextlib.contextmanager
 def parent_beneath(root: int, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
-    """Give the descriptor of the directory that contains ``path``, and the last name of the path.
+    """Yield the descriptor of the directory that contains ``path``, and the path's last name.
 
     ``path`` is relative to the directory ``root``. The descriptor is closed after the block. Raises
     OSError as `open_beneath` does.
@@ -116,9 +117,10 @@ def parent_beneath(root: int, path: str, *, make: bool = False) -> Iterator[tupl
 
 @lru_cache(maxsize=1)
 def _openat2() -> Callable[[int, str], int] | None:
-    """Return a function that opens a relative path by openat2(2), which refuses links by itself.
+    """Return a function that opens a path below a directory by openat2(2), which refuses links.
 
-    None if the kernel or a container doesn't allow this call.
+    The function takes the directory's descriptor and the relative path. None if the kernel or the
+    container lacks this call, and on systems other than Linux on x86-64 and ARM64.
     """
     if sys.platform != "linux" or platform.machine() not in {"x86_64", "aarch64"}:
         return None
@@ -142,7 +144,7 @@ def _openat2() -> Callable[[int, str], int] | None:
 
 
 def state_at(parent: int, name: str) -> os.stat_result | None:
-    """Return the state of an entry in a directory, links not followed; None if it can't be read."""
+    """Return the status of an entry in a directory, links not followed; None if unavailable."""
     try:
         return os.stat(name, dir_fd=parent, follow_symlinks=False)
     except OSError:
@@ -159,9 +161,10 @@ def entries(descriptor: int) -> list["os.DirEntry[str]"]:
 
 
 def open_regular(parent: int, name: str) -> tuple[int, os.stat_result]:
-    """Open a regular file in a directory for reading; returns its descriptor and state.
+    """Open a regular file in a directory for reading; returns its descriptor and status.
 
-    Raises OSError if it doesn't exist, can't be read or is something else, such as a link.
+    Raises OSError if it doesn't exist, can't be read, or is not a regular file, but a link for
+    example.
     """
     descriptor = os.open(name, REGULAR, dir_fd=parent)
     state = os.fstat(descriptor)
@@ -187,10 +190,10 @@ def set_mode(parent: int, name: str, mode: int) -> None:
 
 
 def open_directory(parent: int, name: str) -> int:
-    """Open a directory in another one and return its descriptor.
+    """Open a subdirectory and return its descriptor.
 
-    If the owner lacks a right to it, the permissions are changed before. Raises OSError if it
-    doesn't exist or is not a directory.
+    If its permissions deny its owner reading, writing or searching, these are allowed first. Raises
+    OSError if it doesn't exist or is not a directory.
     """
     state = os.stat(name, dir_fd=parent, follow_symlinks=False)
     if stat.S_ISDIR(state.st_mode) and state.st_mode & stat.S_IRWXU != stat.S_IRWXU:
@@ -203,7 +206,7 @@ def make_directory(parent: int, name: str, mode: int) -> int:
     """Create a directory, or use the existing one, and return its descriptor.
 
     Its permissions are set to those in ``mode``; an inherited setgid bit stays. Raises OSError if
-    there is something else of that name.
+    ``name`` exists and is not a directory.
     """
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, 0o700, dir_fd=parent)
@@ -225,8 +228,8 @@ def set_times(descriptor: int, state: os.stat_result) -> None:
 def copy_data(reading: int, writing: int, size: int) -> None:
     """Copy the first ``size`` bytes of the file ``reading`` to the empty file ``writing``.
 
-    Both are descriptors. Shares blocks if the file system can do that, and keeps holes. Raises
-    OSError if there is no space.
+    Both are descriptors. If the file system can do that, the files share their blocks; holes are
+    kept. Raises OSError if there is no space.
     """
     with contextlib.suppress(OSError):
         fcntl.ioctl(writing, _FICLONE, reading)
@@ -245,7 +248,7 @@ def copy_data(reading: int, writing: int, size: int) -> None:
 
 
 def remove(parent: int, name: str) -> None:
-    """Remove an entry of a directory with everything in it; a missing one is no error.
+    """Remove an entry of a directory and everything in it; does nothing if it doesn't exist.
 
     Nested directories are moved to the top and emptied there, so that only two are open at a time
     whatever the depth. Raises OSError if something can't be removed.
@@ -274,8 +277,8 @@ def _empty(top: int) -> None:
 def _clear(here: int, top: int, names: Iterable[str]) -> Iterator[str]:
     """Remove the files in the directory ``here``, and move its directories to ``top``.
 
-    Yields the moved directories' names in ``top``, taken from ``names``; if ``here`` is ``top``,
-    their present names.
+    Yields the names that the moved directories have in ``top``, taken from ``names``. If ``here``
+    is ``top``, nothing is moved, and their present names are yielded.
     """
     free = iter(names)
     for row in entries(here):
@@ -284,7 +287,7 @@ def _clear(here: int, top: int, names: Iterable[str]) -> Iterator[str]:
         elif here == top:
             yield row.name
         else:
-            # A directory that may not be written to can't be moved either.
+            # A directory without write permission can't be moved either.
             os.close(open_directory(here, row.name))
             name = next(free)
             os.rename(row.name, name, src_dir_fd=here, dst_dir_fd=top)
@@ -292,6 +295,6 @@ def _clear(here: int, top: int, names: Iterable[str]) -> Iterator[str]:
 
 
 def remove_tree(place: Path) -> None:
-    """Remove a file or directory tree that this program made; stops silently at an error."""
+    """Remove a file or directory tree that this program made; silently stops at the first error."""
     with contextlib.suppress(OSError), using(os.open(place.parent, FOLLOWED_DIRECTORY)) as parent:
         remove(parent, place.name)

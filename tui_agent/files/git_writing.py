@@ -1,4 +1,4 @@
-"""Makes patches, merges and commits with git, without the repository's settings and hooks.
+"""Makes patches, merges and commits with git, without running a repository's hooks or filters.
 
 A patch is made in a temporary repository, a commit from a temporary working tree and index. The
 user's repository only gets objects and one branch; its index and files stay unchanged.
@@ -12,13 +12,19 @@ from pathlib import Path
 from subprocess import SubprocessError
 
 from tui_agent.errors import UserFacingError
-from tui_agent.files.own_git import call_git, furnish, head_of, repository_of, shared_directory
+from tui_agent.files.own_git import (
+    call_git,
+    head_of,
+    link_repository,
+    repository_of,
+    shared_directory,
+)
 from tui_agent.lazy import frozen
 
 GIT_SECONDS = 120.0
 """Time limit of one git command, in seconds."""
 _AUTHOR = "tui-agent <tui-agent@localhost>"
-"""Author of commits if git knows no name of the user."""
+"""Author of commits if git has no name for the user."""
 _NOT_PLAIN = re.compile(rb'[\x00-\x1f"\\]')
 _PATCH_OPTIONS = "--binary --full-index --no-color --no-ext-diff --no-textconv --find-renames"
 _LINK = b"160000 "
@@ -31,7 +37,7 @@ class GitWriteError(UserFacingError):
 
 @frozen
 class FileVersion:
-    """A file at one moment: its content, None if it didn't exist, and whether it is executable."""
+    """A file at one moment. ``content`` is None if the file didn't exist."""
 
     content: bytes | None = None
     is_executable: bool = False
@@ -49,7 +55,7 @@ class FileEdit:
 def make_patch(edits: Sequence[FileEdit]) -> bytes:
     """Return a patch of all edits for ``git apply``, with binary files, modes and renames.
 
-    b"" for no edits. Blocks, so call it in a thread. Raises GitWriteError if git is missing or
+    Without edits b"". Blocks, so call it in a thread. Raises GitWriteError if git is missing or
     fails.
     """
     if not edits:
@@ -72,7 +78,7 @@ def _stream(edits: Sequence[FileEdit]) -> Iterable[bytes]:
             version = edit.before if branch == "before" else edit.after
             if version.content is not None:
                 mode = b"100755" if version.is_executable else b"100644"
-                # In quotes, with octal escapes.
+                # The stream's format wants the name in quotes, with octal escapes.
                 name = _NOT_PLAIN.sub(_as_octal, os.fsencode(edit.path))
                 content = version.content
                 yield b'M %s inline "%s"\ndata %d\n%s\n' % (mode, name, len(content), content)
@@ -84,9 +90,9 @@ def _as_octal(byte: "re.Match[bytes]") -> bytes:
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """Return ``base`` with the changes of both other versions; None for a conflict or binary files.
+    """Return ``base`` with the changes of ``ours`` and ``theirs``.
 
-    Also None if git is missing.
+    None if the changes conflict, a version is binary, or git is missing or fails.
     """
     with tempfile.TemporaryDirectory(prefix="tui-agent-merge-") as name:
         place = Path(name)
@@ -102,7 +108,7 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
 class Committed:
     """A commit that `commit_to_branch` made: its full id and its branch.
 
-    ``left_out`` has the relative paths of edits that are not in it, each with the reason.
+    ``left_out`` maps the relative path of each edit that is not in the commit to the reason.
     """
 
     commit: str
@@ -139,11 +145,11 @@ def commit_to_branch(
         own = place / "git"
         for directory in (tree, own):
             directory.mkdir()
-        furnish(own, repository)
+        link_repository(own, repository)
         (own / "index").unlink(missing_ok=True)
         git = _Git(tree, own)
         if git.try_run("check-ref-format --branch", branch) is None:
-            raise GitWriteError(f"“{branch}” is not a valid name for a branch.")
+            raise GitWriteError(f"“{branch}” is not a valid branch name.")
         git.run("read-tree", head)
         left_out, mixed = _write_tree(git, tree, edits)
         paths = _listed(edit.path for edit in edits if edit.path not in left_out)
@@ -171,7 +177,7 @@ def commit_to_branch(
                 "-c core.hooksPath=/dev/null update-ref", f"refs/heads/{branch}", commit, ""
             )
         except GitWriteError as error:
-            raise GitWriteError(f"The branch {branch} can't be made: {error}") from None
+            raise GitWriteError(f"The branch {branch} can't be created: {error}") from None
     return Committed(commit, branch, left_out, tuple(mixed))
 
 
@@ -195,7 +201,7 @@ def _write_tree(
     return left_out, mixed
 
 
-def not_of_git(project: Path, paths: Sequence[str]) -> dict[str, str]:
+def uncommittable(project: Path, paths: Sequence[str]) -> dict[str, str]:
     """Return those of the relative paths that can't be committed, each with the reason.
 
     {} if there is no repository, or git is missing or fails.
@@ -206,7 +212,7 @@ def not_of_git(project: Path, paths: Sequence[str]) -> dict[str, str]:
     with tempfile.TemporaryDirectory(prefix="tui-agent-result-") as name:
         own = Path(name) / "git"
         own.mkdir()
-        furnish(own, repository)
+        link_repository(own, repository)
         try:
             return _unwritable(_Git(project, own), paths)
         except GitWriteError:
@@ -262,9 +268,10 @@ def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
 
 @frozen
 class _Git:
-    """Runs git in the directory ``tree``, on ``repository``, or on ``tree`` itself if that is None.
+    """Runs git in the directory ``tree`` on the git directory ``repository``.
 
-    A ``repository`` other than ``tree`` has ``tree`` as its working tree.
+    ``repository`` is None if ``tree`` itself is the git directory. If it is another directory than
+    ``tree``, ``tree`` is its working tree.
     """
 
     tree: Path
@@ -274,8 +281,8 @@ class _Git:
         """Run git and return its output; ``text`` is its input.
 
         The arguments are ``command``, split at spaces, then ``more``. ``author`` is "NAME
-        <ADDRESS>". Raises GitWriteError if git is missing or fails, then with the first line of
-        git's errors.
+        <ADDRESS>". Raises GitWriteError if git is missing or fails; if git printed errors, the
+        message is their first line.
         """
         environment = {"GIT_DIR": str(self.repository or self.tree)}
         if self.repository is not None and self.repository != self.tree:
@@ -303,7 +310,7 @@ class _Git:
             return None
 
     def text(self, command: str, *more: str, text: bytes = b"", author: str = "") -> str:
-        """Run git as `run` does and return its output as text, without spaces at both ends.
+        """Run git as `run` does and return its output as text, without surrounding white space.
 
         Raises as `run` does.
         """

@@ -1,4 +1,4 @@
-"""Glob patterns of the tools, turned into regular expressions for paths separated by ``/``.
+"""Translates the tools' glob patterns into regular expressions for paths separated by ``/``.
 
 ``*`` and ``?`` match within one name, ``**`` across directories, ``{a,b}`` either text, ``[abc]``
 and ``[!abc]`` one character. A pattern without a slash matches a file's name at any depth; one with
@@ -47,15 +47,16 @@ def is_costly(pattern: str) -> bool:
     return stars > _MAX_STARS or pattern.count("**") > _MAX_STARS
 
 
-def is_open(pattern: str) -> bool:
-    """Return True if a bracket or brace of the pattern isn't closed, so that it matches itself."""
+def has_unclosed_bracket(pattern: str) -> bool:
+    """Return True if a bracket or brace of the pattern isn't closed and so only matches itself."""
     return pattern.count("{") > pattern.count("}") or pattern.count("[") > pattern.count("]")
 
 
 def split_glob(pattern: str) -> tuple[str, str]:
-    """Split a pattern after its plain directories: ``src/a/**/*.py`` → ``src/a``, ``**/*.py``.
+    """Split a pattern after its leading literal directories.
 
-    The first part is "" if there is no plain directory.
+    ``src/a/**/*.py`` gives ``src/a`` and ``**/*.py``. The first part is "" if the pattern doesn't
+    begin with a literal directory.
     """
     parts = PurePosixPath(pattern).parts
     literal = 0
@@ -70,13 +71,13 @@ def split_glob(pattern: str) -> tuple[str, str]:
 def name_globs(pattern: str) -> tuple[str, ...]:
     """Return globs for ripgrep that match the names of all files that the pattern matches.
 
-    They may match more, so the pattern has to be applied to the results. Empty if the pattern has
-    directories, or parts that ripgrep treats differently.
+    They may match more names, so apply the pattern to the results. Empty if the pattern has
+    directories, or syntax that ripgrep treats differently.
     """
     rest = pattern.removeprefix("./").removeprefix("**/")
     if not rest or "/" in rest or "**" in rest or "[" in rest or "\\" in rest or not rest.isascii():
         return ()
-    # Another kind of space, of several bytes, may stand in the file's name.
+    # The file's name may have another kind of space there, several bytes long.
     rest = re.sub(r"\s", "*", rest)
     if "{" not in rest and "}" not in rest:
         return (rest,)
@@ -97,9 +98,9 @@ def _translate(pattern: str, depth: int = 0) -> str:
 
 
 def _piece(pattern: str, position: int, depth: int) -> tuple[str, int]:
-    """Return the expression for the part of a pattern at ``position``, and the next position.
+    """Return the regular expression for the part of a pattern at ``position``, and the part's end.
 
-    ``depth`` is the number of braces around it.
+    ``depth`` is the number of braces around that part.
     """
     wild = next((row for row in _WILD if pattern.startswith(row[0], position)), None)
     if wild is not None:

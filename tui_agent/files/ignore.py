@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.files.inside import directory as opened_directory
 from tui_agent.files.inside import read_regular
-from tui_agent.files.sensitive import is_repository
+from tui_agent.files.sensitive import is_repository_name
 from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_file
 from tui_agent.text_files.encodings import user_text
@@ -23,9 +23,10 @@ _IGNORE_FILES = (".gitignore", ".ignore")
 
 @frozen
 class IgnoreRules:
-    """The ignore rules that hold in one directory.
+    """The ignore rules that apply in one directory.
 
-    ``chain`` has, for each directory with ignore files, outermost first, its path and its patterns.
+    ``chain`` has one row for each directory with ignore files, outermost first: the directory's
+    path and its patterns.
     """
 
     chain: tuple[tuple[str, "GitIgnoreSpec"], ...] = ()
@@ -55,6 +56,7 @@ class IgnoreRules:
         return self
 
     def ignored(self, path: str, *, directory: bool) -> bool:
+        """Return True if the rules ignore an absolute path; ``directory``: it is a directory's."""
         for base, spec in reversed(self.chain):
             relative = os.path.relpath(path, base).replace(os.sep, "/")
             is_ignored = spec.check_file(f"{relative}/" if directory else relative).include
@@ -86,7 +88,7 @@ def _lines_in(directory: str | Path) -> list[str]:
     lines: list[str] = []
     for name in _IGNORE_FILES:
         # Like git, follow no link, and read only regular files.
-        data = read_regular(os.path.join(directory, name), MAX_BYTES)  # noqa: PTH118 - asked for every directory of a walk
+        data = read_regular(os.path.join(directory, name), MAX_BYTES)  # noqa: PTH118 - called for every directory of a walk
         lines += user_text(data).replace("\r\n", "\n").split("\n") if data else []
     return lines
 
@@ -103,15 +105,15 @@ class ListedPath:
 
 
 def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
-    """Return a directory's entries sorted by name, directories first, without repository data.
+    """Return a directory's entries sorted by name, directories first, without ``.git`` and the like.
 
-    ``directory`` is absolute, ``rules`` are those that hold in it. A link doesn't count as a
+    ``directory`` is absolute, ``rules`` are those that apply in it. A link doesn't count as a
     directory. Raises OSError if the directory can't be listed, or its path contains a link.
     """
     found = []
     with opened_directory(Path(directory)) as descriptor, os.scandir(descriptor) as entries:
         for entry in entries:
-            if is_repository(entry.name):
+            if is_repository_name(entry.name):
                 continue
             path = f"{directory}/{entry.name}"
             is_directory = entry.is_dir(follow_symlinks=False)
@@ -121,10 +123,10 @@ def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
 
 
 def walk_files(root: Path, *, limit: int | None = None) -> Iterator[Path]:
-    """Yield the regular files below ``root``, without ignored ones and links, at most ``limit``.
+    """Yield the regular files below ``root``, without ignored ones and links.
 
-    The paths begin with ``root``. A directory's files come before those in its subdirectories; both
-    are sorted by name.
+    At most ``limit`` files, None for all. Their paths begin with ``root``. A directory's files come
+    before those in its subdirectories; both are sorted by name.
     """
     real = Path(os.path.realpath(root))
     pending = [(str(real), IgnoreRules.above(real).entering(real))]

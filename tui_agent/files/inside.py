@@ -1,9 +1,9 @@
-"""Opens files so that no link leads to another place than the one that was checked or allowed.
+"""Opens files so that no link can lead away from the path that was checked or allowed.
 
 A repository can contain a link to a private file of the user (``AGENTS.md -> ../.ssh/id_rsa``), so
 `read_inside` and `open_inside` refuse paths that lead out of the project. A command in the
-background could replace a directory by a link after the user has allowed a path, so `directory` and
-the functions that use it follow no link at all.
+background could replace a directory with a link after the user has allowed a path, so `directory`
+and the functions that use it follow no link at all.
 """
 
 import errno
@@ -37,7 +37,7 @@ class OutsideError(OSError):
 def read_inside(
     project: Path, path: Path, limit: int | None = None
 ) -> tuple[bytes, os.stat_result]:
-    """Return the first ``limit`` bytes of a project's file (None: all of it) and the file's state.
+    """Return the first ``limit`` bytes of a project's file (None: all of it) and its status.
 
     Links inside the project are followed. If one is changed between the check and the opening, the
     opening fails.
@@ -51,7 +51,7 @@ def read_inside(
 
 
 def open_inside(project: Path, path: Path) -> int:
-    """Return a descriptor of a project's file for reading; links inside the project are followed.
+    """Open a project's file for reading and return its descriptor, following links in the project.
 
     Raises OutsideError if the path leads out of the project, OSError if it can't be opened.
     """
@@ -65,7 +65,7 @@ def open_inside(project: Path, path: Path) -> int:
 
 
 def read_file(path: Path, limit: int | None = None) -> tuple[bytes, os.stat_result]:
-    """Return the first ``limit`` bytes of a regular file anywhere (None: all of it), and its state.
+    """Return the first ``limit`` bytes of a regular file anywhere (None: all), and its status.
 
     Links are followed.
 
@@ -79,8 +79,8 @@ def read_file(path: Path, limit: int | None = None) -> tuple[bytes, os.stat_resu
 def read_regular(path: str | Path, limit: int) -> bytes | None:
     """Return the first ``limit`` bytes of a regular file.
 
-    None if it is a link or something else, or can't be read. Links to directories on the path are
-    followed.
+    None if it is not a regular file, for example a link, or can't be read. Links to directories on
+    the path are followed.
     """
     try:
         with using(os.open(path, REGULAR)) as descriptor:
@@ -90,9 +90,9 @@ def read_regular(path: str | Path, limit: int) -> bytes | None:
 
 
 def read_known(path: str, size: int) -> bytes:
-    """Return the first ``size`` bytes of a file, b"" if it is a link or can't be read.
+    """Return the first ``size`` bytes of a file that is known to be regular.
 
-    Faster than `read_regular`, for many files.
+    b"" if it is a link or can't be read. Faster than `read_regular`, because it checks less.
     """
     try:
         with using(os.open(path, REGULAR)) as descriptor:
@@ -121,7 +121,7 @@ def _read(descriptor: int, path: str | Path, limit: int | None) -> tuple[bytes, 
 
 @contextmanager
 def directory(path: Path) -> Iterator[int]:
-    """Give a descriptor of the directory at an absolute path, closed after the block.
+    """Yield a descriptor of the directory at an absolute path, and close it after the block.
 
     Raises:
         OSError: it doesn't exist, or the path contains a link (``ELOOP``, ``ENOTDIR``).
@@ -132,7 +132,7 @@ def directory(path: Path) -> Iterator[int]:
 
 @contextmanager
 def file_beneath(root: int, path: str) -> Iterator[BinaryIO]:
-    """Open a regular file for reading, closed after the block.
+    """Open a regular file for reading, and close it after the block.
 
     ``path`` is relative to the directory whose descriptor is ``root``.
 
@@ -155,7 +155,7 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def make_directories(path: Path) -> None:
-    """Create the directory at an absolute path and its parents, if missing.
+    """Create the directory at an absolute path and its parents, unless they exist.
 
     Raises OSError if one can't be created, or the path contains a link.
     """
@@ -172,8 +172,8 @@ def walk_beneath(
     """Yield ``top`` and the directories below it: path, descriptor and entries of each.
 
     A subdirectory is entered if ``enters`` returns True for its parent's path and its name. Links
-    are not followed. A descriptor is valid until the next step. Directories that can't be opened
-    are skipped, also ``top``.
+    are not followed. A descriptor is closed at the next iteration. Directories that can't be opened
+    are skipped, even ``top``.
     """
     with suppress(OSError), directory(top) as root:
         pending = [""]

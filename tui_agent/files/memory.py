@@ -2,7 +2,7 @@
 
 The model can only propose lines; a proposal is never sent until the user accepts it. Lines and
 proposals are stored in the program's data directory. The methods of `MemoryState` are pure; those
-of `Memory` write, and drop and restore the notes in the project's file, too.
+of `Memory` write that file, and also remove and restore notes in the project's notes file.
 """
 
 import hashlib
@@ -32,15 +32,15 @@ from tui_agent.word_lists import listed
 
 USER = ""
 MODEL = "the model"
-"""Origins of a line whose words don't come from a web page, file or command; see `MemoryLine`."""
+"""Origins of a line whose words were written by the user or the model; see `MemoryLine`."""
 
 MAX_CHARS = 500
 """Maximum characters of a line, topic included."""
 MAX_TOPIC_CHARS = 24
 MAX_LINES = 200
 MAX_PROPOSED = 12
-"""Maximum proposals that wait for an answer; of more, the oldest foreign one, else the oldest, is
-dropped."""
+"""Maximum number of waiting proposals. When one more arrives, the oldest with foreign words is
+dropped, or the oldest of all if none has such words."""
 MAX_DECLINED = 200
 MAX_CHANGES = 50
 """Maximum changes that can be undone."""
@@ -54,14 +54,14 @@ _UNSPACED = LazyPattern("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """Characters of scripts without spaces between words; each counts as a word."""
 _WORD = LazyPattern(r"\w[\w.+-]*\w|\w")
 _SHORT = 3
-"""Longest word, in characters, whose final s isn't taken for a plural and removed."""
+"""Length in characters up to which a word's final s isn't taken for a plural and removed."""
 _COMMON = listed(
     "a after all also always an and any are at avoid be been before by can do don ensure every first "
     "for from has have here i in is it its make must need needs never no not now of on only or our out please "
     "remember run should so sure that the their them then there they this to up us use used "
     "using was we when with you your",
 )
-"""Common words, in lower case, which don't say what a line is about."""
+"""Common words, in lower case, that don't tell what a line is about."""
 
 
 class NotKeptError(UserFacingError):
@@ -71,10 +71,10 @@ class NotKeptError(UserFacingError):
 class MemoryLine(BaseModel):
     """A remembered line about a topic.
 
-    ``source`` is the entry it comes from, as ``SESSION#ENTRY``, `NOTES_FILE` for a note in the
-    project's file, "" for a line that the user wrote. ``origin`` is where its words come from:
-    `USER`, `MODEL`, or for example ``webfetch example.com``. ``topic`` is "" until one is chosen.
-    Times are milliseconds since the epoch.
+    ``source`` is the entry that the line comes from, as ``SESSION#ENTRY``, `NOTES_FILE` for a note
+    in the project's file, or "" for a line that the user wrote. ``origin`` is where the line's
+    words come from: `USER`, `MODEL`, or for example ``webfetch example.com``. ``topic`` is "" until
+    one is chosen. Times are milliseconds since the epoch.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -102,9 +102,9 @@ class MemoryLine(BaseModel):
 
 
 class Proposal(BaseModel):
-    """A proposed line, to be added or to replace the line on its topic; or a proposed removal.
+    """A proposal to add ``line``, or to put it in place of the line on its topic.
 
-    If it ``removes``, ``line`` is the line to remove.
+    If ``removes`` is True, a proposal to remove ``line``.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -114,10 +114,11 @@ class Proposal(BaseModel):
 
 
 class MemoryChange(BaseModel):
-    """One change of the lines or proposals that can be undone.
+    """One change of the lines or proposals, recorded so that it can be undone.
 
-    ``before`` and ``after`` are the line changed; None before an added and after a removed line,
-    both None if only a proposal was declined. ``proposal`` is the one that the change answered.
+    ``before`` and ``after`` are the two states of the line. ``before`` is None for an added line,
+    ``after`` for a removed one, and both if only a proposal was declined. ``proposal`` is the
+    proposal that the change answered, None if there was none.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -159,9 +160,9 @@ class MemoryState(BaseModel):
     ) -> "MemoryState":
         """Add a line, in place of ``instead_of`` or else of the line that has its topic.
 
-        ``answers`` is the proposal that is accepted by this, perhaps edited. A line that the user
-        hasn't seen is not replaced: if the topic differs from that of ``instead_of`` or of the
-        proposal and is in use, the line gets a free one, such as ``build 2``.
+        ``answers`` is the proposal that the user accepted with this line, perhaps edited. A line
+        that the user hasn't seen is not replaced: if the topic differs from that of ``instead_of``
+        or of the proposal and is in use, the line gets a free one, such as ``build 2``.
 
         Raises:
             NotKeptError: a line would be added, and there are `MAX_LINES` already.
@@ -178,9 +179,9 @@ class MemoryState(BaseModel):
         return _changed(self, MemoryChange(before=before, after=line, proposal=answers))
 
     def on_free_topic(self, line: MemoryLine) -> MemoryLine:
-        """Return the line with a topic that no line and no proposal has: its own, or with a number.
+        """Return the line with a topic that no line or proposal has, numbered if necessary.
 
-        A line without a topic gets the first uncommon word of its text.
+        A line without a topic gets the first uncommon word of its text as its topic.
         """
         taken = {one.topic for one in self.lines} | {one.line.topic for one in self.proposed}
         topic = line.topic or _topic_of(line.text)
@@ -211,9 +212,9 @@ class MemoryState(BaseModel):
     def with_proposals(self, proposals: Iterable[Proposal]) -> "MemoryState":
         """Add proposals; a new one replaces the waiting proposal on its topic.
 
-        Left out are lines that the memory has, that wait or that were declined, and a removal if
-        there is no such line or a proposal on its topic waits. If more than `MAX_PROPOSED` wait,
-        some are dropped.
+        Proposals of lines that the memory has, that already wait, or that were declined are left
+        out. So is a removal if no line has its topic or a proposal on that topic waits. If more
+        than `MAX_PROPOSED` wait, some are dropped.
         """
         state = self
         for proposal in proposals:
@@ -281,9 +282,10 @@ class MemoryState(BaseModel):
 
 
 class Memory:
-    """The memory of one project, in a file in ``folder``; all worktrees of a repository share it.
+    """The memory of one project, stored in a file in ``folder``.
 
-    The methods block. Several programs may use the same memory at once.
+    All worktrees of a repository share one memory, and several programs may use it at once. The
+    methods block.
     """
 
     def __init__(self, folder: Path, project: Path) -> None:
@@ -294,7 +296,10 @@ class Memory:
         self.path = folder / f"{name}-{digest}.json"
 
     def read(self) -> MemoryState:
-        """Return the memory on disk, empty if there is no file; raises NotKeptError if invalid."""
+        """Return the memory on disk, empty if there is no file.
+
+        Raises NotKeptError if the file is not valid.
+        """
         if not is_there(self.path):
             return MemoryState.model_construct()
         try:
@@ -329,8 +334,8 @@ class Memory:
     def add(self, text: str, now: int) -> MemoryLine:
         """Add a line that the user wrote, on a free topic, and return it; ``now`` in milliseconds.
 
-        Raises NotKeptError if it is known already, too long or can't be stored; NoteError and
-        OSError if the project's notes can't be read.
+        Raises NotKeptError if the line is empty, too long, known already or can't be stored;
+        NoteError and OSError if the project's notes can't be read.
         """
         line = line_of(text)
         if line.text in map(line_text, self.notes()):
@@ -356,7 +361,7 @@ class Memory:
         self.change(lambda state: _noted(state, MemoryChange(before=line)))
 
     def undo(self) -> MemoryChange | None:
-        """Undo the newest change and return it, None if there is none.
+        """Undo the newest change and return it; None if there is nothing to undo.
 
         Raises the errors of `drop`.
         """
@@ -374,12 +379,15 @@ class Memory:
         return undone[0] if undone else None
 
     def notes(self) -> list[str]:
-        """Return the notes in the project's file, [] without one; raises NoteError, OSError."""
+        """Return the notes in the project's notes file, [] if there is no file.
+
+        Raises NoteError and OSError as `read_notes` does.
+        """
         return notes_in(read_notes(self.project))
 
 
 def line_text(text: str) -> str:
-    """Return a text as one line, with runs of spaces as one, and hidden characters made visible."""
+    """Return a text as one line, with single spaces and with hidden characters made visible."""
     return visible(" ".join(text.split()))
 
 
@@ -403,7 +411,7 @@ def line_of(text: str) -> MemoryLine:
 def words_of(text: str) -> frozenset[str]:
     """Return the words that tell what a text is about: in lower case, without common words.
 
-    A plural s is removed. In scripts without spaces each character counts as a word.
+    A plural s is removed. In scripts without spaces between words, each character is a word.
     """
     words = set[str]()
     for word in frozenset(_WORD.findall(text.lower())) - _COMMON:
@@ -426,9 +434,9 @@ def _same(one: str, other: str) -> bool:
 
 
 def _changed(state: MemoryState, change: MemoryChange) -> MemoryState:
-    """Return the state after a change of its lines, which is recorded for undo.
+    """Return the state with a change applied to its lines and recorded for undo.
 
-    The proposal that the change answers, if any, is removed from the waiting ones.
+    The proposal that the change answers, if any, no longer waits.
     """
     update: dict[str, object] = {"lines": _replaced(state.lines, change.before, change.after)}
     if change.proposal is not None:

@@ -1,4 +1,4 @@
-"""Finds the nearest files below some directories, for trees too large to walk."""
+"""Lists the files nearest to some directories, for trees too large to walk completely."""
 
 import os
 from collections import deque
@@ -9,10 +9,11 @@ from pathlib import Path
 def nearest_files(
     places: Iterable[Path], enters: Callable[[str], bool], *, names: int, depth: int
 ) -> Iterator["os.DirEntry[str]"]:
-    """Yield entries below ``places`` that are not directories, the nearest ones first.
+    """Yield the entries below the directories ``places`` that are not directories, nearest first.
 
     Enters a subdirectory if ``enters`` returns True for its name and it is at most ``depth`` levels
-    down. Stops after the directory with the ``names``-th entry. Follows no links; yields them.
+    down. Stops after the directory in which the ``names``-th entry was seen. Links are yielded, not
+    followed.
     """
     pending = deque((str(place), 0) for place in places)
     looked_at = 0

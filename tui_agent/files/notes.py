@@ -1,4 +1,4 @@
-"""Reads and writes the project's notes: a Markdown file in the repository, one list item a note."""
+"""Reads and writes a project's notes: a Markdown file in the project, one list item per note."""
 
 from pathlib import Path
 
@@ -48,7 +48,10 @@ def without_note(text: str, note: str) -> str:
 
 
 def write_notes(project: Path, text: str) -> None:
-    """Replace the notes file in one step, created if missing; raises as `read_notes`."""
+    """Replace the notes file atomically, or create it.
+
+    Raises NoteError if it leads out of the project, OSError if it can't be written.
+    """
     path = _notes_path(project)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text.encode())

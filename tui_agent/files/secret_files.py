@@ -1,10 +1,11 @@
 """Decides which files hold secrets, and redacts secrets in texts, for tools, commands and diffs.
 
-The user is asked about a file whose name says that it holds secrets, or whose text is mostly
-secret. In all other files secrets are redacted and the rest is shown. Exceptions: source code, text
-for people and files made to be shared (``.env.example``) are judged by name only, because their
+A file counts as secret as a whole if its name says so or its text is mostly secret; callers ask the
+user about it. In all other files secrets are redacted and the rest is shown. Exceptions: source
+code, Markdown and files made to be shared (``.env.example``) are judged by name only, because their
 keys are made up; a file of an installed Python package is shown if the package lists its digest; of
-other installed files only small ones are searched.
+the other files of installed packages only small ones are searched. Reads files and caches what it
+found in them.
 """
 
 import os
@@ -21,7 +22,7 @@ from tui_agent.text_files.encodings import UTF_8, detect
 from tui_agent.word_lists import listed
 
 MAX_BYTES = 1_000_000
-"""Number of bytes at the start of a file that are searched for secrets in one go; later lines are
+"""Number of bytes at the start of a file that are searched for secrets together. Later lines are
 searched one by one when they are shown."""
 
 _REMEMBERED = 16_384
@@ -40,7 +41,7 @@ _MAX_SETTINGS_BYTES = 4_096
 """Maximum size of an installed program's file that is searched, in bytes; larger ones are data of
 the program, not settings."""
 _FEWEST_BETWEEN_ZEROS = 16
-"""A text has at most one zero byte for this many bytes; programs and databases have more."""
+"""A file with more than one zero byte per this many bytes is a program or database, not text."""
 _PACKAGES = ("/node_modules/", "/site-packages/")
 _LIBRARIES = listed(
     """
@@ -53,11 +54,11 @@ _LIBRARIES = listed(
 
 @frozen
 class _Content:
-    """What was found in a file.
+    """The secrets found in a file.
 
     ``lines`` are the lines with secrets, redacted, by number from 1; ``secrets`` are the secrets,
-    one string for each line of them. ``is_secret``: the file as a whole is a secret. ``is_longer``:
-    it has more than `MAX_BYTES`, and only these were searched.
+    one string for each of their lines. ``is_secret``: the file as a whole is a secret.
+    ``is_longer``: it has more than `MAX_BYTES` bytes, and the rest was not searched.
     """
 
     lines: Mapping[int, str]
@@ -72,23 +73,23 @@ _NOTHING = _Content({})
 def is_secret_file(path: Path) -> bool:
     """Return True if a file as a whole is a secret, which is shown only with the user's permission.
 
-    Judged by its name and its content. False if it can't be read and its name says nothing.
+    Judged by its name and its content; a file that can't be read is judged by its name alone.
     """
     return (is_sensitive(path) or _content_of(path).is_secret) and not _is_published(path)
 
 
 def file_holds_secret(path: Path) -> bool:
-    """Return True if a file holds a secret, judging by its name or by the first `MAX_BYTES` bytes.
+    """Return True if a file holds a secret, judging by its name and by its first `MAX_BYTES` bytes.
 
-    False if it can't be read or isn't regular and its name says nothing.
+    Of a file that can't be read or isn't regular, only the name is judged.
     """
     return (is_sensitive(path) or bool(_content_of(path).lines)) and not _is_published(path)
 
 
-def is_looked_into(path: str, size: int) -> bool:
-    """Return True if a file of this path and size, in bytes, is searched for secrets.
+def is_searched(path: str, size: int) -> bool:
+    """Return True if a file with this path and size (in bytes) is searched for secrets.
 
-    Not source code, files made to be shared, and files of installed packages over 4 kB.
+    False for source code, files made to be shared, and files of installed packages over 4 kB.
     """
     if _is_code(path) or is_made_to_be_shared(path):
         return False
@@ -98,7 +99,7 @@ def is_looked_into(path: str, size: int) -> bool:
 def text_in(data: bytes) -> str:
     """Return the text of a file's bytes in its detected encoding, "" if they are not text.
 
-    A few zero bytes are replaced by spaces: grep and other commands show such a file as text.
+    A few zero bytes become spaces, because grep and other commands show such a file as text.
     """
     if data.isascii() and b"\0" not in data:
         return data.decode("ascii")
@@ -111,10 +112,11 @@ def text_in(data: bytes) -> str:
 
 
 def secrets_among_programs(places: Iterable[Path]) -> Iterator[Path]:
-    """Yield the files with secrets in directories of installed programs, such as settings.
+    """Yield the files with secrets, such as settings, in directories of installed programs.
 
-    Only files with a telling name and small ones are considered. Directories of libraries are
-    skipped, and the search ends after some thousand names; those nearest to ``places`` come first.
+    A file is one if its name says so, or if it is small and holds a secret. Directories of
+    libraries are skipped. Files nearest to ``places`` come first; the search ends after some
+    thousand names.
     """
     rows = nearest_files(
         places, _may_hold_settings, names=_MAX_PROGRAM_NAMES, depth=_MAX_PROGRAM_DEPTH
@@ -152,7 +154,7 @@ def shown_line(path: Path, number: int, line: str) -> str:
 
 
 def shown_text(path: Path, text: str) -> str:
-    """Return a text of a file, present or proposed, with secrets redacted; doesn't read the file.
+    """Return a file's text, present or proposed, with secrets redacted. Doesn't read the file.
 
     Text of source code and of files made to be shared is returned unchanged.
     """
@@ -164,9 +166,9 @@ def shown_text(path: Path, text: str) -> str:
 
 
 def shown_quote(path: Path, text: str) -> str:
-    """Return a text that may quote a file, such as a checker's output, with the secrets redacted.
+    """Return a text that may quote a file, such as a checker's output, with secrets redacted.
 
-    These are secrets found in the text, and those in the file on disk.
+    Redacts the secrets found in the text and those in the file on disk.
     """
     from tui_agent.secret_detector import remove_known
 
@@ -174,10 +176,10 @@ def shown_quote(path: Path, text: str) -> str:
 
 
 def shown_diff(path: Path, texts: Iterable[str], diff: str) -> str:
-    """Return a diff between ``texts`` of a file, with the secrets in these texts redacted.
+    """Return a diff between versions of a file, with the secrets in these versions redacted.
 
-    Of each text, the first `MAX_BYTES` characters are searched. A diff of source code or of a file
-    made to be shared is returned unchanged.
+    ``texts`` are the versions; the first `MAX_BYTES` characters of each are searched. A diff of
+    source code or of a file made to be shared is returned unchanged.
     """
     from tui_agent.secret_detector import find_secrets, remove_known
 
@@ -210,12 +212,12 @@ def _is_published(path: Path) -> bool:
 
 
 def _content_of(path: Path) -> _Content:
-    """Return what was found in a file; an unchanged file is not read again."""
+    """Return the secrets in a file; an unchanged file is not read again."""
     try:
         state = os.lstat(path)
     except OSError:
         return _NOTHING
-    if not is_looked_into(str(path), state.st_size) or is_published(str(path), state):
+    if not is_searched(str(path), state.st_size) or is_published(str(path), state):
         return _NOTHING
     # Not the modification time, which a program can set back.
     return _content(path, state.st_ctime_ns, state.st_size)

@@ -1,7 +1,7 @@
-"""Finds which of many files hold secrets. A file is searched once, and again after a change.
+"""Finds which of many files hold secrets. Each file is searched once, and again after a change.
 
-Most files hold none, so the texts of a batch are searched together; only if a secret is found, each
-file of the batch is searched.
+Most files hold none, so the texts of a batch are searched together. Only if that finds a secret is
+each file of the batch searched.
 """
 
 import threading
@@ -19,8 +19,8 @@ _APART = "\n\0\n"
 
 _TURN_SECONDS = 0.05
 
-GoesOn = Callable[[], bool]
-"""Returns True as long as the search may go on."""
+MayContinue = Callable[[], bool]
+"""Returns True as long as the search may continue."""
 
 
 class FileState(NamedTuple):
@@ -35,45 +35,45 @@ class FileState(NamedTuple):
 
 
 class SecretSearch:
-    """Searches files for secrets and remembers the results. May be used from any thread.
+    """Searches files for secrets and keeps the results in memory. May be used from any thread.
 
-    Each `Sandbox` has one; nothing is forgotten or stored on disk.
+    Each `Sandbox` has one.
     """
 
     def __init__(self) -> None:
         self._known: dict[FileState, bool] = {}
         self._turn = threading.Lock()
         self.waiting = 0
-        """Number of files that the running search still has to read; 0 without one."""
+        """Number of files that the running search still has to read; 0 if none is running."""
 
     def known(self, file: FileState) -> bool | None:
-        """Return whether a file holds a secret; None if it wasn't searched in this state."""
+        """Return whether a file in this state holds a secret; None if it wasn't searched."""
         return self._known.get(file)
 
-    def look(self, files: Iterable[FileState], goes_on: GoesOn) -> None:
-        """Search the files not searched yet, small ones first, while ``goes_on`` returns True.
+    def run(self, files: Iterable[FileState], may_continue: MayContinue) -> None:
+        """Search the files not searched yet, small ones first, while ``may_continue`` is True.
 
-        Blocks. If another thread is searching, waits for its end.
+        Blocks. If another thread is searching, waits until it has finished.
         """
-        while goes_on():
+        while may_continue():
             if self._turn.acquire(timeout=_TURN_SECONDS):
                 break
         else:
             return
         try:
             unknown = [file for file in files if file not in self._known]
-            self._look(sorted(unknown, key=lambda file: file.size), goes_on)
+            self._search(sorted(unknown, key=lambda file: file.size), may_continue)
         finally:
             self.waiting = 0
             self._turn.release()
 
-    def _look(self, unknown: list[FileState], goes_on: GoesOn) -> None:
+    def _search(self, unknown: list[FileState], may_continue: MayContinue) -> None:
         batch: list[FileState] = []
         texts: list[str] = []
         held = 0
         self.waiting = len(unknown)
         for file in unknown:
-            if not goes_on():
+            if not may_continue():
                 break
             text = text_in(read_known(file.path, file.size))
             batch.append(file)
@@ -98,7 +98,7 @@ class SecretSearch:
 
 
 def _is_key(file: FileState, text: str) -> bool:
-    """Return True if a file consists of a key alone, with white space around it or none."""
+    """Return True if a file contains nothing but a key and white space."""
     from tui_agent.secret_detector import is_secret_value
 
     return is_secret_value(text.strip(), Path(file.path).name)

@@ -1,4 +1,4 @@
-"""Recognises files by name that hold secrets, control other programs, or belong to git. Pure."""
+"""Recognises by their names files that hold secrets, control programs, or belong to git. Pure."""
 
 import fnmatch
 import os
@@ -35,7 +35,7 @@ _PROTECTED = listed(
     """
 )
 """Names, in lower case, of files and directories that other programs execute or obey. A command may
-change one only if the user has allowed this file."""
+change one only if the user has allowed that."""
 
 INERT_NAMES = listed(
     """
@@ -43,7 +43,7 @@ INERT_NAMES = listed(
     .editorconfig .nojekyll package-lock.json npm-shrinkwrap.json pnpm-lock.yaml
     """
 )
-"""Names of dot files and settings files that can't make a program run anything."""
+"""Names of dotfiles and settings files that can't make a program run anything."""
 
 _SETTINGS = in_order(
     """
@@ -54,13 +54,13 @@ _SETTINGS = in_order(
 """Endings, in lower case, of the names of settings files."""
 
 _BARE = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
-"""Sets of names that make git take a directory with these entries for a repository. In lower case,
+"""Sets of names: git takes a directory with all entries of a set for a repository. In lower case,
 because some file systems ignore case."""
 _BARE_NAMES = _BARE[0] | _BARE[1]
 
 
 def is_sensitive(path: str | os.PathLike[str]) -> bool:
-    """Return True if a path's last name is usual for a file with secrets, such as ``.env``."""
+    """Return True if files with a path's last name, such as ``.env``, usually hold secrets."""
     name = os.path.basename(path).lower()  # noqa: PTH119 - called for every file of a project
     return _SENSITIVE.match(name) is not None and not is_made_to_be_shared(name)
 
@@ -76,16 +76,16 @@ def is_bare_repository(names: Iterable[str]) -> bool:
     return any(needed <= held for needed in _BARE)
 
 
-def is_of_repository(name: str) -> bool:
-    """Return True for a name that can make a directory a git repository, or control it.
+def is_repository_part(name: str) -> bool:
+    """Return True for the name of an entry that helps make a directory a git repository.
 
-    That is ``HEAD``, ``objects``, ``refs``, ``commondir`` or ``config``, in any case.
+    That is ``HEAD``, ``objects``, ``refs``, ``commondir`` or ``config``, in upper or lower case.
     """
     return name.casefold() in _BARE_NAMES or name.casefold() == "config"
 
 
 @lru_cache(maxsize=16_384)
-def is_repository(name: str) -> bool:
+def is_repository_name(name: str) -> bool:
     """Return True for the name of a version control directory or file, such as ``.git`` or ``.hg``.
 
     Ignores case, characters outside ASCII, and other spellings that Windows accepts.
@@ -101,7 +101,7 @@ def steers_programs(name: str) -> bool:
 
     For example ``.husky``, ``.vscode`` or ``.git``.
     """
-    return name.lower() in _PROTECTED or is_repository(name)
+    return name.lower() in _PROTECTED or is_repository_name(name)
 
 
 def may_be_settings(name: str) -> bool:
@@ -110,6 +110,6 @@ def may_be_settings(name: str) -> bool:
     return name not in INERT_NAMES and (plain.endswith((*_SETTINGS, "rc")) or ".config." in plain)
 
 
-def rules_programs(path: PurePath) -> bool:
-    """Return True if a name on the path is one of a file or directory that other programs obey."""
+def has_steering_part(path: PurePath) -> bool:
+    """Return True if a file or directory on the path is one that other programs obey."""
     return any(map(steers_programs, path.parts))

@@ -1,15 +1,15 @@
-"""Tells from a file's times and size, without reading it, whether it has changed."""
+"""Makes stamps of files: equal stamps mean that a file hasn't changed. Doesn't read the files."""
 
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 _SETTLED_NS = 2_000_000_000
-"""Age of a change, in nanoseconds, from which on a further change is sure to have another time."""
+"""Minimum age of a change, in nanoseconds. Any later change is then sure to have another time."""
 
 
 class Stamp(NamedTuple):
-    """Values of a file that differ after any change of the file.
+    """Values of a file, at least one of which differs after any change of the file.
 
     ``modified`` and ``changed`` (status change) are times in nanoseconds, ``size`` is in bytes.
     """
@@ -23,8 +23,8 @@ class Stamp(NamedTuple):
 def settled_stamp(path: Path) -> Stamp | None:
     """Return the stamp of a file, links followed.
 
-    None if the file can't be looked at, or was changed less than 2 s ago: another change might not
-    alter its times.
+    None if the file doesn't exist, or was changed less than 2 s ago, because another change right
+    now might not alter its times.
     """
     try:
         status = path.stat()

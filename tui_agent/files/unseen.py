@@ -1,4 +1,4 @@
-"""Finds files that searches skip: ignored ones, links, and the data of repositories."""
+"""Finds files that searches skip: ignored files, links, and files in ``.git`` and the like."""
 
 import os
 import time
@@ -6,20 +6,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tui_agent.files.inside import walk_beneath
-from tui_agent.files.sensitive import is_repository
+from tui_agent.files.sensitive import is_repository_name
 from tui_agent.lazy import frozen
 
 MAX_NAMES = 200_000
 MAX_SECONDS = 2.0
-"""Limits of `unseen_files`: names looked at, and seconds."""
+"""Limits of `unseen_files`: directory entries, and seconds."""
 MAX_FOUND = 100
 
 
 @frozen
 class Unseen:
-    """Relative paths that a search skipped, each with the reason, a phrase for the model.
+    """Relative paths that a search skipped, each with the reason as a phrase for the model.
 
-    ``is_complete`` is False if a limit was reached before everything was looked at.
+    ``is_complete`` is False if a limit was reached before all directories were listed.
     """
 
     paths: dict[str, str]
@@ -27,10 +27,11 @@ class Unseen:
 
 
 def unseen_files(directory: Path, takes: Callable[[str], bool]) -> Unseen:
-    """Return the files below a directory for which ``takes`` returns True, as skipped by a search.
+    """Return the files below a directory that a search for them has skipped, with the reasons.
 
-    ``takes`` gets a path relative to the directory. Use it only after a search that found nothing:
-    files that the search did look at would be listed, too.
+    ``takes`` gets a path relative to the directory and returns True for a file that was searched
+    for. Call this only after a search that found nothing, because it doesn't leave out files that
+    the search did see.
     """
     found: dict[str, str] = {}
     deadline = time.monotonic() + MAX_SECONDS
@@ -48,7 +49,7 @@ def unseen_files(directory: Path, takes: Callable[[str], bool]) -> Unseen:
 
 
 def _reason(row: "os.DirEntry[str]", start: str) -> str:
-    if any(map(is_repository, start.split("/"))):
+    if any(map(is_repository_name, start.split("/"))):
         return "in a repository's own data"
     if row.is_symlink():
         return "links"

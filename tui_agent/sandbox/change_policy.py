@@ -19,7 +19,7 @@ from tui_agent.files.inside import directory
 from tui_agent.files.sensitive import (
     INERT_NAMES,
     is_bare_repository,
-    is_repository,
+    is_repository_name,
     is_sensitive,
     may_be_settings,
     steers_programs,
@@ -215,7 +215,7 @@ def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
     Empty if it is none of these. A new file that a program may read as settings counts as one that
     controls programs.
     """
-    if change.repository or any(map(is_repository, path.parts)):
+    if change.repository or any(map(is_repository_name, path.parts)):
         return Grants(repository=True)
     for depth, part in enumerate(path.parts):
         if steers_programs(part):
@@ -372,7 +372,7 @@ def _made_by_git(paths: set[Path], tracked: Sequence[str]) -> set[Path]:
     for path in paths:
         if any(Path(name).is_relative_to(path) for name in tracked):
             kept.add(path)
-        if path.name not in STEERING and (is_repository(path.name) or _is_in_bare(path)):
+        if path.name not in STEERING and (is_repository_name(path.name) or _is_in_bare(path)):
             kept.add(path)
     return kept
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from tui_agent.files.sensitive import is_repository
+from tui_agent.files.sensitive import is_repository_name
 from tui_agent.lazy import LazyPattern
 from tui_agent.path_checks import at_home, is_among, is_there
 from tui_agent.sandbox.plan import OWN_PLACES, unrestorable
@@ -93,7 +93,7 @@ def _inside(
 ) -> Grants:
     if refusal == errno.ENOENT:
         return Grants()
-    if any(map(is_repository, path.parts)) or not path.is_relative_to(seen.root):
+    if any(map(is_repository_name, path.parts)) or not path.is_relative_to(seen.root):
         return Grants(repository=True)
     if is_among(path, seen.protected):
         return Grants(protected=frozenset({path}))

@@ -41,7 +41,7 @@ from tui_agent.files.descriptors import (
     state_at,
     using,
 )
-from tui_agent.files.sensitive import is_bare_repository, is_of_repository, steers_programs
+from tui_agent.files.sensitive import is_bare_repository, is_repository_part, steers_programs
 from tui_agent.lazy import frozen
 from tui_agent.sandbox.project_scan import (
     MAX_DEPTH,
@@ -281,7 +281,7 @@ def _marked(change: LayerChange, prefix: str) -> LayerChange:
     Other files in such a directory may be the user's work.
     """
     name = change.path.removeprefix(prefix).partition("/")[0]
-    if is_of_repository(name):
+    if is_repository_part(name):
         return replace(change, repository=True)
     return change
 
@@ -389,7 +389,7 @@ def _entries_of_whole(directory: int, prefix: str) -> Iterator[LayerChange]:
         if now is None:
             continue
         is_directory = stat.S_ISDIR(now.st_mode)
-        repository = is_bare and is_of_repository(row.name)
+        repository = is_bare and is_repository_part(row.name)
         if repository or steers_programs(row.name):
             yield LayerChange(
                 name,

@@ -12,10 +12,10 @@ from dataclasses import field
 from pathlib import Path
 
 from tui_agent.files.inside import read_regular
-from tui_agent.files.own_git import held_as_they_are
+from tui_agent.files.own_git import unchanged_since_staged
 from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import MAX_BYTES, file_holds_secret
-from tui_agent.files.sensitive import is_repository
+from tui_agent.files.sensitive import is_repository_name
 from tui_agent.lazy import frozen
 from tui_agent.path_checks import at_home, folders_around, is_among, is_file, is_there, real_path
 from tui_agent.sandbox.detection import SandboxKind, system_mounts
@@ -160,7 +160,7 @@ class ViewPlan:
         for path in self.stand_ins:
             if path.is_relative_to(root) and path not in opened and not self._is_masked(path):
                 found[path] = None
-        for path in held_as_they_are(root, found):
+        for path in unchanged_since_staged(root, found):
             found.pop(path, None)
         for path, said in self.unreadable.items():
             if said == "deny" or path not in opened:
@@ -371,7 +371,7 @@ class ViewPlan:
         with os.scandir(self.machine.home) as rows:
             for row in rows:
                 path = Path(row.path)
-                if not row.name.startswith(".") or path in shown or is_repository(row.name):
+                if not row.name.startswith(".") or path in shown or is_repository_name(row.name):
                     continue
                 if row.is_dir(follow_symlinks=False):
                     yield Mount(path, MountKind.EMPTY)
@@ -434,7 +434,7 @@ def unrestorable(seen: ProjectScan) -> list[Path]:
         with os.scandir(pending.pop()) as rows:
             for row in rows:
                 path = Path(row.path)
-                if is_repository(row.name) or path in seen.outputs or row.is_symlink():
+                if is_repository_name(row.name) or path in seen.outputs or row.is_symlink():
                     continue
                 name = path.relative_to(seen.root).as_posix()
                 is_directory = row.is_dir(follow_symlinks=False)

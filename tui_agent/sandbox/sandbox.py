@@ -32,7 +32,7 @@ from tui_agent.files.ignore import IgnoreRules, lines_above
 from tui_agent.files.own_git import tracked_files
 from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import file_holds_secret
-from tui_agent.files.secret_search import GoesOn, SecretSearch
+from tui_agent.files.secret_search import MayContinue, SecretSearch
 from tui_agent.lazy import LazyPattern, cached_property, dataclass, frozen
 from tui_agent.path_checks import folders_around, is_directory, is_file, is_inside
 from tui_agent.processes.environment_table import without_left_out
@@ -1101,7 +1101,7 @@ class Sandbox:
             anew=False,
         )
 
-    def _scanned(self, root: Path, goes_on: GoesOn, *, anew: bool) -> ProjectScan:
+    def _scanned(self, root: Path, goes_on: MayContinue, *, anew: bool) -> ProjectScan:
         # If another thread's walk takes too long, this one walks, too.
         is_mine = self._walking.acquire(timeout=SCAN_SECONDS)
         try:

@@ -1,4 +1,4 @@
-"""Finds the rule that the answer "always" creates for a command: for its family, or for exactly it.
+"""Finds the rule that answering "always" creates for a command: its family's, or one for it alone.
 
 `git commit -m x` belongs to the family `git commit *`, `npm run test -- x` to `npm run test *`. A
 family is a program, perhaps with a subcommand, and the options listed in `families.txt`. These only
@@ -37,13 +37,16 @@ _BRANCHES = listed("fetch pull")
 but not URLs, which lead to other machines."""
 
 _MODULES_ONLY = listed("unittest doctest compileall coverage build")
-"""Names that are families only as Python modules (``python -m``); programs with these names may be
+"""Names that are families only as Python modules (``python -m``); a program with such a name may be
 something else."""
 
 
 @frozen
 class _Family:
-    """The first words of a family's commands; ``fits``: it covers the command's options."""
+    """A command's family. ``name``: the first words of its commands.
+
+    ``fits`` is True if the family covers all options of the command.
+    """
 
     name: tuple[str, ...]
     fits: bool
@@ -52,8 +55,8 @@ class _Family:
 def family(words: Sequence[Word]) -> tuple[str, str]:
     """Return the pattern of the rule that the answer "always" creates for a simple command.
 
-    The second result is the pattern of the family that doesn't cover the command only because of an
-    option, "" if there is none.
+    The second result is the pattern of the command's family if that doesn't cover one of the
+    command's options, otherwise "".
     """
     exact = escaped(" ".join(word.shown for word in words))
     found = _named(["$" if word.value is None else word.value for word in words])
@@ -62,7 +65,7 @@ def family(words: Sequence[Word]) -> tuple[str, str]:
     pattern = f"{' '.join(found.name)} *"
     if not found.fits:
         return exact, pattern
-    # For a task without arguments the rule is exact; with arguments it is the task's family.
+    # A task without arguments gets a rule for exactly this command, one with arguments its family's.
     is_task = found.name[0] in _TASKS and "run" in found.name
     if is_task and len(found.name) == len(words):
         return exact, ""
@@ -109,7 +112,7 @@ def _named(words: Sequence[str]) -> _Family | None:
 
 
 def _of_script(words: Sequence[str], program: str, second: str) -> _Family | None:
-    """Return the family of a program in the directory (``./x``), a script, or a module (``-m``).
+    """Return the family of a local program (``./x``), a script, or a Python module (``-m``).
 
     None for other commands.
     """
@@ -157,8 +160,8 @@ def _knows_option(name: str, option: str) -> bool:
     if whole in known or f"{whole}:" in known or re.fullmatch(r"-\d{1,6}", option):
         return True
     if option.startswith("--") or name.startswith("go "):
-        return False  # Go has words with one dash
-    # Letters may be joined, the last one with its value.
+        return False  # a long option; Go writes these with one dash
+    # One-letter options may be joined, and the last one may be followed by its value.
     flags = "".join(known_one[1] for known_one in known if len(known_one) == 2)
     rest = option[1:].lstrip(flags)
     return not rest or f"-{rest[0]}:" in known
@@ -168,7 +171,7 @@ def _knows_option(name: str, option: str) -> bool:
 def option_table() -> Mapping[str, frozenset[str]]:
     """Return the options listed in `families.txt`, by family name.
 
-    A letter with a value ends with a colon: ``-m:``.
+    A one-letter option that takes a value ends with a colon: ``-m:``.
     """
     found: dict[str, frozenset[str]] = {}
     for names, options in _BLOCK.findall(_TABLE.read_text(encoding="utf-8")):

@@ -20,7 +20,7 @@ from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory, is_file
 
 MAX_FILES = 20_000
-"""Maximum entries below a directory that may be searched without a question."""
+"""Maximum number of entries in a directory tree that may be searched without a question."""
 
 MAX_SEARCHED_BYTES = 4_000_000
 """Maximum bytes of files below a directory, except source code, that are checked for secrets before
@@ -57,7 +57,7 @@ class CommandPlace:
     folder: Path
 
     def inside(self, text: str) -> Path | None:
-        """Return the absolute path that a command means by ``text``.
+        """Return the absolute path that ``text``, a path in the command, names.
 
         None if it is outside the project or contains a link.
         """
@@ -69,7 +69,7 @@ class CommandPlace:
 
 
 def is_listable(text: str, place: CommandPlace) -> bool:
-    """Return True if ``text`` is a path in the project that has no link and no ``.git`` in it."""
+    """Return True if ``text`` is a path in the project that contains no link and no ``.git``."""
     if text.startswith("-") or not text:
         return False
     path = place.inside(text)
@@ -77,6 +77,7 @@ def is_listable(text: str, place: CommandPlace) -> bool:
 
 
 def below(path: Path, place: CommandPlace) -> list[str]:
+    """Return the names on a path in the project, relative to the project and in lower case."""
     return [part.lower() for part in path.relative_to(place.project).parts]
 
 
@@ -104,7 +105,7 @@ def _file(text: str, place: CommandPlace) -> bool:
 def _tree(text: str, place: CommandPlace) -> bool:
     """Return True for a file as `_file` does, or for a directory that may be searched.
 
-    There must be no secret and no repository in it, and no ignore file that isn't regular.
+    Such a directory contains no secret, no repository, and no ignore file that isn't regular.
     """
     path = None
     if is_listable(text, place):
@@ -149,10 +150,10 @@ class ProgramUsage:
     """The switches and operands that a program may have in a free line.
 
     ``flags`` are the letters of switches without a value, which may be joined (``-la``), ``valued``
-    those with a value; ``long`` is a regular expression for other switches. A value in the same
-    word as its switch may only be a number or a punctuation mark; a value in the next word counts
-    as an operand. ``form`` is the allowed form of operands, None if there may be none; ``first`` is
-    that of the first operand if it differs.
+    those of switches with a value; ``long`` is a regular expression for other switches. A value in
+    the same word as its switch may only be a number or a punctuation mark; a value in the next word
+    counts as an operand. ``form`` is the allowed form of operands, None if operands are not
+    allowed; ``first`` is the form of the first operand if that differs.
     """
 
     flags: str = ""
@@ -165,6 +166,7 @@ class ProgramUsage:
     "" if it never does."""
 
     def admits(self, words: Sequence[str], place: CommandPlace) -> bool:
+        """Return True if all ``words`` after the program's name are allowed. Looks at files."""
         if self.form is _anything:
             return True
         switches, operands = _apart(words)
@@ -193,7 +195,7 @@ class ProgramUsage:
 
 
 def _apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the switches among a command's words, and its operands; all words after ``--`` are."""
+    """Split a command's words into switches and operands. All words after ``--`` are operands."""
     switches: list[str] = []
     operands: list[str] = []
     for at, word in enumerate(words, 1):
@@ -257,7 +259,7 @@ TABLE: dict[str, ProgramUsage] = {
     "which": ProgramUsage("a", _pattern(r"[A-Za-z0-9][\w.+-]*")),
     "whoami": ProgramUsage(),
 }
-"""The programs that a free line may have, besides ``cd``."""
+"""The programs that a free line may run, besides ``cd``."""
 
 
 def is_free(command: str, folder: Path, project: Path) -> bool:
@@ -278,8 +280,8 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
             if not _is_admitted(words, place):
                 return False
         else:
-            # If the cd fails, nothing after it may run in the old directory. In a pipe, a cd
-            # doesn't change the directory of later commands.
+            # After a failed ``cd`` nothing may run in the old directory. A ``cd`` in a pipe doesn't
+            # change the directory of later commands.
             moved = _moved(words, place)
             if moved is None or not stops_on_failure or "|" in {before, end}:
                 return False
@@ -289,7 +291,10 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
 
 
 def _moved(words: Sequence[str], place: CommandPlace) -> CommandPlace | None:
-    """Return the place after a ``cd``, None unless it has one directory that may be listed."""
+    """Return the place of the commands after a ``cd``.
+
+    None unless the ``cd`` has exactly one argument, a directory that may be listed.
+    """
     if len(words) != 2 or not is_listable(words[1], place):
         return None
     path = place.inside(words[1])
@@ -299,7 +304,10 @@ def _moved(words: Sequence[str], place: CommandPlace) -> CommandPlace | None:
 
 
 def _is_admitted(words: Sequence[str], place: CommandPlace) -> bool:
-    """Return True if `TABLE` allows a command, and its program on ``PATH`` isn't in the project."""
+    """Return True if `TABLE` allows a command and ``PATH`` finds its program outside the project.
+
+    Also if ``PATH`` doesn't find it, because nothing runs then.
+    """
     program, *rest = words
     if program not in TABLE or not TABLE[program].admits(rest, place):
         return False
@@ -319,10 +327,10 @@ def _unquoted(quoted: "re.Match[str]") -> str:
 
 
 def read_line(command: str) -> SimpleCommands | None:
-    """Return the simple commands of a line of plain words, quotes removed; None for other lines.
+    """Return the simple commands of a line that consists of plain words, with quotes removed.
 
     Besides words, only separators (``|``, ``&&``, ``||``, ``;``, line feed) and redirections to
-    ``/dev/null`` are allowed. [] for an empty line.
+    ``/dev/null`` are allowed; None for other lines. [] for an empty line.
     """
     line: SimpleCommands = []
     words: list[str] = []

@@ -1,9 +1,9 @@
-"""Finds the permissions that a command line needs: for each simple command, and each place it uses.
+"""Finds the permissions that a command line needs: to run each command, and to use each path in it.
 
 A line that `grammar.is_free` accepts is ``harmless`` and runs everywhere without a question. A line
 that can't be understood is ``unclear``: only a rule that allows everything covers it. The sandbox
-doesn't depend on this analysis. For commands in it, the analysis serves the user's rules, and
-questions about grants before a command that would fail without them.
+doesn't depend on this analysis. For commands in the sandbox, the analysis serves to apply the
+user's rules, and to ask for grants before a command that would fail without them.
 """
 
 import contextlib
@@ -26,11 +26,11 @@ from tui_agent.word_lists import in_order, listed
 
 _REPOSITORY = listed("add commit update-index update-ref gc init fetch")
 _BOTH = listed("am checkout cherry-pick merge mv pull rebase reset restore revert rm switch")
-"""Subcommands of git that change only the repository, and those that change files, too. The user is
-asked about these before they run in the sandbox; about others only after they have failed there."""
+"""Subcommands of git that change only the repository, and those that also change files. The user is
+asked about both before they run in the sandbox; about others only after they have failed there."""
 
 MAX_NESTING = 5
-"""Maximum depth of scripts within scripts (``sh -c 'sh -c …'``) that are analysed."""
+"""Maximum nesting of scripts (``sh -c 'sh -c …'``) that is analysed."""
 
 HARMLESS_DEVICES = listed("/dev/null /dev/stdin /dev/stdout /dev/stderr /dev/zero /dev/urandom")
 SYSTEM_PROGRAMS = in_order("/bin /usr/bin /usr/local/bin /sbin /usr/sbin /opt/homebrew/bin")
@@ -54,8 +54,8 @@ _PROSE = listed("-m -am --message --body -b --title -t --notes --comment")
 _SEPARATORS = LazyPattern(r"[=@:,]")
 _MOVED_FIRST = LazyPattern(r"\s*cd\s+[^\s;&|]+\s*&&")
 _NOT_A_CHAIN = LazyPattern(r"\|\||;|\n|(?<!&)&(?!&)")
-"""Separators other than ``&&`` and ``|``. With one of them, what follows a leading ``cd`` might run
-in the old directory, if the ``cd`` fails."""
+"""Separators other than ``&&`` and ``|``. If a line has one of them and its leading ``cd`` fails,
+later commands may run in the old directory."""
 _LONE_DASH = LazyPattern(r"(?<!\S)-(?!\S)")
 _IN_HOME = LazyPattern(r'"?\$(?:HOME|\{HOME\})((?:/[\w.-]+)*/?)"?', re.ASCII)
 """A path in the home directory, written with ``$HOME``."""
@@ -79,8 +79,8 @@ def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNee
 def _folders(script: ParsedLine, command: str, folder: Path) -> tuple[Path, ...]:
     """Return the real paths of all directories in which commands of a line may run.
 
-    These are ``folder`` and the target of each ``cd``; only the target, if the line begins with its
-    only ``cd`` and stops if that fails.
+    These are ``folder`` and the target of each ``cd``. If the line begins with its only ``cd`` and
+    stops when that fails, only the target.
     """
     found = [folder]
     for simple in script.commands:
@@ -134,7 +134,7 @@ class _CommandAnalyzer:
     def _simple(self, simple: SimpleCommand, *, writes: bool) -> Iterator[PermissionNeed]:
         """Yield the needs of one simple command.
 
-        ``writes``: a command of the line writes to a file, so none of them is harmless.
+        ``writes`` is True if any command of the line writes to a file; then none is harmless.
         """
         if simple.fed:
             text = simple.source.partition("<<")[0]
@@ -170,16 +170,16 @@ class _CommandAnalyzer:
         for real in self._real(text):
             yield PermissionNeed(Permission.EDIT, rule_path(real, self._project), written)
             if not real.is_relative_to(self._project):
-                yield outside(real)
+                yield outside_need(real)
 
     def _places(self, words: Iterable[Word]) -> Iterator[PermissionNeed]:
-        """Yield the needs for paths in words: directories outside the project, files with secrets.
+        """Yield the needs for directories outside the project and files with secrets in ``words``.
 
-        Also for working directories outside the project.
+        Also those for working directories outside the project.
         """
         for folder in self._folders:
             if not folder.is_relative_to(self._project):
-                yield outside(folder)
+                yield outside_need(folder)
         for word in words:
             for text in _path_texts(word):
                 yield from self._place(text)
@@ -187,7 +187,7 @@ class _CommandAnalyzer:
                 yield from self._matched(word.value or word.start)
 
     def _matched(self, pattern: str) -> Iterator[PermissionNeed]:
-        """Yield the needs for files with a secret's name that a glob may match."""
+        """Yield the needs to read files that a glob may match and whose names suggest secrets."""
         start = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
         directory, slash, name = start.rpartition("/")
         last = pattern.removeprefix(f"{directory}{slash}")
@@ -196,7 +196,7 @@ class _CommandAnalyzer:
             last = "*"
         for place in self._real(directory or "."):
             with contextlib.suppress(OSError):
-                for found in filter(is_sensitive, os.listdir(place)):  # noqa: PTH208 - names are all that is wanted
+                for found in filter(is_sensitive, os.listdir(place)):  # noqa: PTH208 - only names are needed
                     is_shown = name.startswith(".") or not found.startswith(".")
                     if is_shown and fnmatchcase(found, last):
                         path = rule_path(place / found, self._project)
@@ -207,7 +207,7 @@ class _CommandAnalyzer:
             return
         for real in self._real(text):
             if not real.is_relative_to(self._project) and not str(real).startswith(SYSTEM_PROGRAMS):
-                yield outside(real)
+                yield outside_need(real)
             named = is_sensitive(real) or is_sensitive(text)
             if named or (real.is_relative_to(self._project) and file_holds_secret(real)):
                 yield PermissionNeed(
@@ -215,7 +215,8 @@ class _CommandAnalyzer:
                 )
 
 
-def outside(real: Path) -> PermissionNeed:
+def outside_need(real: Path) -> PermissionNeed:
+    """Return the need to use a path outside the project: access to its directory."""
     directory = real
     if not is_directory(real):
         directory = real.parent
@@ -223,7 +224,7 @@ def outside(real: Path) -> PermissionNeed:
 
 
 def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
-    """Return the need to run one simple command; a ``harmless`` one is never unclear."""
+    """Return the need to run one simple command. If ``harmless``, the need is never unclear."""
     words = _uncarried(simple.words)
     need = PermissionNeed(
         Permission.BASH,
@@ -264,8 +265,8 @@ def _settings(simple: SimpleCommand) -> list[str]:
 def _offered(simple: SimpleCommand, words: Sequence[Word], pattern: str) -> tuple[str, str]:
     """Return the pattern of the rule that the answer "always" creates.
 
-    The second result is the family's pattern that doesn't cover the command only because of an
-    option, "" if there is none. ``pattern`` is the text that rules are matched against.
+    The second result is the pattern of the command's family if that doesn't cover one of the
+    command's options, otherwise "". ``pattern`` is the text that rules are matched against.
     """
     always, exceeded = family(words)
     # For a program that can be free, a rule only allows exactly this command.
@@ -300,7 +301,7 @@ def _uncarried(words: tuple[Word, ...]) -> tuple[Word, ...]:
 
 
 def _unclear(words: Sequence[Word]) -> str:
-    """Return why it isn't known before the run what a command does, as a clause; "" if it is."""
+    """Return why a command's effect isn't known before it runs, as a clause; "" if it is known."""
     program = words[0].value
     if program is None or words[0].glob or words[0].tilde or not _PROGRAM.fullmatch(program):
         return f"the program meant by {words[0].source} is not known before the command runs"
@@ -314,9 +315,9 @@ def _unclear(words: Sequence[Word]) -> str:
 
 
 def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
-    """Yield other spellings of a command, and the commands that it runs, for rules that deny these.
+    """Yield other spellings of a command and the commands that it runs; rules may deny any of them.
 
-    ``depth`` is the number of scripts around it, at most `MAX_NESTING`.
+    ``depth`` is the number of scripts around the command, at most `MAX_NESTING`.
     """
     shown = [word.shown for word in words]
     program = shown[0].rpartition("/")[2]
@@ -339,7 +340,7 @@ def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
 
 
 def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield git's arguments, then again without each further option before the subcommand.
+    """Yield git's arguments, then the same without one more leading option each time.
 
     The last ones begin with the subcommand.
     """
@@ -355,8 +356,8 @@ def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
 def _path_texts(word: Word) -> list[str]:
     """Return the texts in a word that may be paths, with ``~`` expanded.
 
-    These are the whole word, its parts between ``=``, ``@``, ``:`` and ``,``, and what follows a
-    one-letter option.
+    These are the whole word, its parts between ``=``, ``@``, ``:`` and ``,``, and the value joined
+    to a one-letter option.
     """
     text = word.value
     if text is None:
@@ -370,7 +371,7 @@ def _path_texts(word: Word) -> list[str]:
 
 
 def _in_home(word: Word) -> str:
-    """Return the absolute path that a word such as ``$HOME/x`` means, "" for other words.
+    """Return the absolute path that a word such as ``$HOME/x`` stands for, "" for other words.
 
     A script may set HOME itself, so this is only a possible path.
     """

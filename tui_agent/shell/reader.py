@@ -1,4 +1,4 @@
-"""Parses a shell command line, by tree-sitter, into commands, redirections and assignments."""
+"""Parses a shell command line with tree-sitter into commands, redirections and assignments."""
 
 import re
 import shlex
@@ -49,8 +49,9 @@ _SUBSTITUTION = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$[({\[])")
 class Word:
     """One word of a command; ``source`` is its text in the command line.
 
-    ``value`` is the argument that the program gets, with globs (``glob``) unexpanded; None if it is
-    known only when the command runs. ``start`` is the beginning of the argument that is known.
+    ``value`` is the argument that the program gets; None if it is known only when the command runs.
+    ``start`` is the known beginning of that argument. ``glob`` is True if the word contains a glob,
+    which ``value`` has unexpanded.
     """
 
     source: str
@@ -62,10 +63,7 @@ class Word:
 
     @property
     def shown(self) -> str:
-        """The word in the form that rules are matched against: quoted only if it needs quotes.
-
-        If its value isn't known, its source.
-        """
+        """The word as rules see it: its value, quoted if necessary; its source if that is unknown."""
         if self.value is None:
             return self.source
         if self.glob or self.tilde or re.fullmatch(r"[\w@%+=:,./~^-]+", self.value, re.ASCII):
@@ -107,7 +105,7 @@ def literal(text: str) -> Word:
 
 
 def read_script(text: str) -> ParsedLine:
-    """Parse a command line. Never raises; what can't be understood is listed in ``problems``."""
+    """Parse a command line. Never raises; syntax that isn't understood is listed in ``problems``."""
     if problem := _unreadable(text):
         return ParsedLine(problems=[problem])
     script = ParsedLine()
@@ -185,7 +183,7 @@ class _Reader:
                 self._unchecked(kind)
 
     def _walk(self, node: "Node") -> None:
-        # The parser drops a lone dash before a here-document. Commands that take one read their
+        # The parser drops a lone dash before a here-document. A command that accepts one reads its
         # input without it, too.
         self._gaps(node, _DASH_GAP if node.type == "redirected_statement" else _LINE_GAP)
         if node.type == "for_statement":
@@ -247,9 +245,10 @@ class _Reader:
             self._script.redirects.append((operator, targets[0]))
 
     def _heredoc(self, node: "Node") -> None:
-        """Read the rest of a here-document's line, and report a problem if its end is unclear.
+        """Read the rest of a here-document's first line, and report a problem if its end is unclear.
 
-        The parser must find the same end as the shell: the first line that is the document's name.
+        The parser must find the same end as the shell: the first line that equals the name after
+        ``<<``.
         """
         self._gaps(node, _LINE_GAP)
         texts = {child.type: self._text(child) for child in node.children}
@@ -268,11 +267,11 @@ class _Reader:
             if child.type in _WORDS:
                 self._problem("its here-document is followed by words")
             elif child.type not in _OF_HEREDOC:
-                # In the tree, what follows ``<<EOF`` on its line belongs to the here-document.
+                # The tree puts the text after ``<<EOF`` on that line into the here-document.
                 self.read(child)
 
     def _fed(self, node: "Node") -> str:
-        """Return the text of the here-documents and here-strings that a command may read, or ""."""
+        """Return the text of the here-documents and here-strings a command may read, "" for none."""
         fed = [self._text(child) for child in node.children if child.type == "herestring_redirect"]
         parent = node.parent
         while parent is not None and parent.type in _AROUND:
@@ -285,7 +284,7 @@ class _Reader:
     # -- words ---------------------------------------------------------------------------------
 
     def _word(self, node: "Node") -> Word:
-        """Return the word of a syntax node; its value is None if it depends on the run."""
+        """Return the word of a syntax node; its value is None if only the running command knows it."""
         source = self._text(node)
         start = ""
         is_known = True

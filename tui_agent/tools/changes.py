@@ -17,10 +17,10 @@ from tui_agent.errors import ToolError
 from tui_agent.files.inside import make_directories
 from tui_agent.files.secret_files import MAX_BYTES, is_secret_file, shown_diff, shown_text
 from tui_agent.files.sensitive import (
+    has_steering_part,
     is_bare_repository,
-    is_of_repository,
+    is_repository_part,
     is_sensitive,
-    rules_programs,
 )
 from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory, is_file
@@ -138,7 +138,7 @@ def change_needs(
         ToolError: the change can't be made.
     """
     needs = path_needs(Permission.EDIT, location)
-    if location.inside and not rules_programs(Path(location.real_pattern)):
+    if location.inside and not has_steering_part(Path(location.real_pattern)):
         # Git treats such a directory as a repository, and follows its settings.
         bare = _bare_around(location.real, Path(os.path.realpath(context.project)))
         needs += tuple(PermissionNeed(Permission.EDIT, f"{place}/.git") for place in bare)
@@ -173,7 +173,7 @@ def _bare_around(path: Path, project: Path) -> Iterator[str]:
             names = [row.name for row in Path(parent).iterdir()]
         except OSError:
             names = []
-        if is_of_repository(child) and is_bare_repository([child, *names]):
+        if is_repository_part(child) and is_bare_repository([child, *names]):
             yield parent.relative_to(project).as_posix()
 
 

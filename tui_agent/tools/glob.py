@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 
 from tui_agent.files.descriptors import open_beneath, state_at, using
-from tui_agent.files.globs import is_open
+from tui_agent.files.globs import has_unclosed_bracket
 from tui_agent.files.inside import directory as opened_directory
 from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.unseen import unseen_files
@@ -94,7 +94,7 @@ def _nothing(scope: Scope) -> str:
         return f"The only matches are files that searches skip ({'; '.join(groups)})."
     if unseen.is_complete:
         literally = ""
-        if is_open(scope.glob):
+        if has_unclosed_bracket(scope.glob):
             literally = " The pattern has an unclosed [ or {, which was matched literally."
         return f"No files match, including files ignored by git.{literally}"
     return "No files match. Not all files ignored by git were checked; search a smaller path."

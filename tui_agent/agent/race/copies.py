@@ -26,7 +26,7 @@ from threading import Event
 from tui_agent.agent.checkpoints.manifest import CACHES
 from tui_agent.files.descriptors import copy_data, remove_tree
 from tui_agent.files.own_git import private_repository, run_git
-from tui_agent.files.sensitive import is_repository
+from tui_agent.files.sensitive import is_repository_name
 from tui_agent.lazy import dataclass, frozen
 from tui_agent.path_checks import folders_around, is_directory, is_there
 from tui_agent.processes.own_programs import bare_environment, find_program
@@ -299,7 +299,7 @@ class _Walk:
         with os.scandir(f"{self._project}/{name}") as rows:
             for row in rows:
                 below = f"{name}{row.name}"
-                if is_repository(row.name) and not ignored:
+                if is_repository_name(row.name) and not ignored:
                     continue
                 if row.is_symlink():
                     os.symlink(os.readlink(row.path), f"{self._root}/{below}")  # noqa: PTH115, PTH211 - thousands of them

@@ -127,7 +127,7 @@ class FileTool(DynamicTool):
         return f"{self.name} {json.dumps(arguments.values, ensure_ascii=False)}"
 
     def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        from tui_agent.shell.needs import outside
+        from tui_agent.shell.needs import outside_need
 
         declared = self.declared
         sandbox = self._sandbox(context)
@@ -145,7 +145,7 @@ class FileTool(DynamicTool):
             needs.append(PermissionNeed(Permission.NETWORK, host, aliases=(self.name,)))
         for path in (*_places(declared.READS), *written):
             if sandbox is None or not sandbox.shows(path, context.project):
-                needs.append(outside(path))
+                needs.append(outside_need(path))
         for path in written:
             needs.append(PermissionNeed(Permission.EDIT, str(path)))
         for name in self._given():
